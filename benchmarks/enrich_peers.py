@@ -26,8 +26,8 @@ from _vdjtools import VERSION
 from numpy.typing import NDArray
 
 import hpcvdj
-from hpcvdj.enrichment.clonotypes import letter_words
-from hpcvdj.enrichment.statistics import benjamini_hochberg, poisson_tail
+from hpcvdj.chance.clonotypes import letter_words
+from hpcvdj.chance.p_values import benjamini_hochberg, poisson_tail
 from hpcvdj.kernels.neighbours.degrees_cpu import degrees
 
 MODEL = "human_trb"

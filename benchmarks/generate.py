@@ -21,7 +21,7 @@ from typing import Any
 import numba
 from _common import rate_row, record, timed
 
-from hpcvdj.generation.generate import SLICE, generate
+from hpcvdj.generation.generate import BATCH, generate
 from hpcvdj.generation.settings import GenerationSettings
 from hpcvdj.kernels.backends import open_backend
 from hpcvdj.kernels.generation import draw_cpu
@@ -37,8 +37,8 @@ def on_cpu(model: Model, number: int) -> Iterator[tuple[str, Callable[[], Any]]]
     sampler, backend = draw_cpu.Sampler(DrawTables.of(model)), open_backend("cpu")
 
     def draw() -> None:
-        for first in range(0, number, SLICE):
-            sampler(first, min(SLICE, number - first), 1)
+        for first in range(0, number, BATCH):
+            sampler(first, min(BATCH, number - first), 1)
 
     def rows(**options: bool) -> Iterator[Any]:
         return generate(model, GenerationSettings(number, 1, **options), backend, Run())

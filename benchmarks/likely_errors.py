@@ -19,7 +19,7 @@ from _common import record, timed
 
 import hpcvdj
 from hpcvdj.api.tables import model_of
-from hpcvdj.enrichment.clonotypes import distinct_junctions
+from hpcvdj.chance.clonotypes import distinct_junctions
 from hpcvdj.inference.settings import InferenceSettings
 from hpcvdj.inference.tables import reading_for
 from hpcvdj.kernels.neighbours.counted import Counted

@@ -19,6 +19,7 @@ import argparse
 import csv
 import hashlib
 import itertools
+import os
 import statistics
 import sys
 import tempfile
@@ -78,9 +79,14 @@ def checked(problem: PgenProblem, values: NDArray[Any], count: int) -> tuple[int
     return len(rows), float((np.abs(own - expected)[used] / expected[used]).max(initial=0.0))
 
 
+def first_on_path(folder: Path) -> dict[str, str]:
+    """The environment in which Python takes packages from a folder before all others."""
+    return {"PYTHONPATH": os.pathsep.join(filter(None, (str(folder.resolve()), os.environ.get("PYTHONPATH"))))}
+
+
 def of_version(folder: Path, options: argparse.Namespace) -> list[dict[str, Any]]:
     """The rows that this script writes with the package in a folder."""
-    path = {"PYTHONPATH": str(folder.resolve())}
+    path = first_on_path(folder)
     package = run((sys.executable, "-P", "-c", "import hpcvdj; print(hpcvdj.__path__[0])"), **path).stdout
     if not Path(package).is_relative_to(folder.resolve()):
         sys.exit(f"{folder}: Python takes hpcvdj from {package}")
@@ -95,7 +101,7 @@ def of_version(folder: Path, options: argparse.Namespace) -> list[dict[str, Any]
 def in_pairs(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """The rows of another version and of this one, measured by turns."""
     tests = sys.executable, "-m", "pytest", "-q", "tests/gpu/test_pgen.py"
-    print(run(tests, PYTHONPATH=str(ROOT)).stdout, flush=True)
+    print(run(tests, **first_on_path(ROOT)).stdout, flush=True)
     for pair in range(1, options.pairs + 1):
         both = (of_version(folder, options) for folder in (Path(options.before), ROOT))
         for before, after in zip(*both, strict=True):

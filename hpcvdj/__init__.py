@@ -15,14 +15,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hpcvdj import motifs
+    from hpcvdj.api.analysis import analyze
     from hpcvdj.api.cells import annotate_cells
-    from hpcvdj.api.cohorts import contamination, sharing
+    from hpcvdj.api.cohorts import associate, contamination, sharing
     from hpcvdj.api.counting import count, explain
     from hpcvdj.api.models import compare_models, infer, infer_selection, model_tables, write_model
     from hpcvdj.api.neighbours import enrich
     from hpcvdj.api.probabilities import generate, likely_scenarios, pgen, simulate
     from hpcvdj.api.results import open_result as open
     from hpcvdj.api.results import report
+    from hpcvdj.api.specificity import annotate
     from hpcvdj.api.tables import convert, germline, germlines, models, read_table
     from hpcvdj.errors import HpcvdjError, HpcvdjWarning, InputError
     from hpcvdj.germline_import import import_germline
@@ -45,7 +47,10 @@ __all__ = [
     "Result",
     "Selection",
     "__version__",
+    "analyze",
+    "annotate",
     "annotate_cells",
+    "associate",
     "compare_models",
     "contamination",
     "convert",
@@ -76,41 +81,44 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Germline": "recombination.germline.Germline",
-    "HpcvdjError": "errors.HpcvdjError",
-    "HpcvdjWarning": "errors.HpcvdjWarning",
-    "InputError": "errors.InputError",
-    "Model": "recombination.models.Model",
-    "Result": "results.reader.Result",
-    "Selection": "results.selection.Selection",
-    "annotate_cells": "api.cells.annotate_cells",
-    "compare_models": "api.models.compare_models",
-    "contamination": "api.cohorts.contamination",
-    "convert": "api.tables.convert",
-    "count": "api.counting.count",
-    "enrich": "api.neighbours.enrich",
-    "explain": "api.counting.explain",
-    "export": "results.export.export",
-    "generate": "api.probabilities.generate",
-    "germline": "api.tables.germline",
-    "germlines": "api.tables.germlines",
-    "import_germline": "germline_import.import_germline",
-    "infer": "api.models.infer",
-    "infer_selection": "api.models.infer_selection",
-    "likely_scenarios": "api.probabilities.likely_scenarios",
-    "load_model": "recombination.igor.load_model",
-    "model_tables": "api.models.model_tables",
-    "models": "api.tables.models",
-    "motifs": "motifs",
-    "open": "api.results.open_result",
-    "pgen": "api.probabilities.pgen",
-    "read_germline": "recombination.germline.read_germline",
-    "read_table": "api.tables.read_table",
-    "report": "api.results.report",
-    "sharing": "api.cohorts.sharing",
-    "simulate": "api.probabilities.simulate",
-    "translate": "recombination.alphabet.translate",
-    "write_model": "api.models.write_model",
+    "Germline": "recombination.germline:Germline",
+    "HpcvdjError": "errors:HpcvdjError",
+    "HpcvdjWarning": "errors:HpcvdjWarning",
+    "InputError": "errors:InputError",
+    "Model": "recombination.models:Model",
+    "Result": "results.reader:Result",
+    "Selection": "results.selection:Selection",
+    "analyze": "api.analysis:analyze",
+    "annotate": "api.specificity:annotate",
+    "annotate_cells": "api.cells:annotate_cells",
+    "associate": "api.cohorts:associate",
+    "compare_models": "api.models:compare_models",
+    "contamination": "api.cohorts:contamination",
+    "convert": "api.tables:convert",
+    "count": "api.counting:count",
+    "enrich": "api.neighbours:enrich",
+    "explain": "api.counting:explain",
+    "export": "results.export:export",
+    "generate": "api.probabilities:generate",
+    "germline": "api.tables:germline",
+    "germlines": "api.tables:germlines",
+    "import_germline": "germline_import:import_germline",
+    "infer": "api.models:infer",
+    "infer_selection": "api.models:infer_selection",
+    "likely_scenarios": "api.probabilities:likely_scenarios",
+    "load_model": "recombination.igor:load_model",
+    "model_tables": "api.models:model_tables",
+    "models": "api.tables:models",
+    "motifs": "motifs:",
+    "open": "api.results:open_result",
+    "pgen": "api.probabilities:pgen",
+    "read_germline": "recombination.germline:read_germline",
+    "read_table": "api.tables:read_table",
+    "report": "api.results:report",
+    "sharing": "api.cohorts:sharing",
+    "simulate": "api.probabilities:simulate",
+    "translate": "recombination.alphabet:translate",
+    "write_model": "api.models:write_model",
 }
 
 

@@ -121,6 +121,10 @@ class InputError(HpcvdjError):
     exit_code = 2
 
 
+class TooFewError(InputError):
+    """There are too few rows for what was asked."""
+
+
 class OptionError(InputError):
     """A value that an option cannot have."""
 

@@ -170,6 +170,9 @@ class Settings:
     def of(cls, values: Mapping[str, Any]) -> Self:
         """The settings of values by name, of which those of other settings are ignored."""
         given = {field.name: values[field.name] for field in fields(cls) if field.init and field.name in values}
+        # One text where several can be given is that one, not its letters.
+        one = {name for name, own in declared(cls).items() if own.option.several and isinstance(given.get(name), str)}  # type: ignore[arg-type]
+        given |= {name: (given[name],) for name in one}
         return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in given.items()})
 
 

@@ -12,7 +12,7 @@ from hpcvdj.errors import HpcvdjWarning
 
 
 def public(namespace: dict[str, Any], name: str, home: str) -> Any:
-    """The object at `home` (`hpcvdj.api.counting.count`) as `name` of a package, which keeps it in its `namespace`."""
+    """The object at `home` (`hpcvdj.api.counting:count`) as `name` of a package, which keeps it in its `namespace`."""
     target = resolve_name(home)
     if inspect.isfunction(target):
         target = _warning(target)

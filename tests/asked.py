@@ -6,9 +6,8 @@ from contextlib import contextmanager
 
 from hpcvdj.chance import check
 from hpcvdj.chance.question import ask
-from hpcvdj.chance.settings import CHECKS
+from hpcvdj.chance.settings import CHECKS, ClonotypeChoice
 from hpcvdj.enrichment.question import EnrichmentQuestion
-from hpcvdj.enrichment.settings import ClonotypeChoice
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.tables import table_of
 from hpcvdj.runs.run import Run

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from importlib.util import find_spec
 from pathlib import Path
@@ -27,6 +28,26 @@ def pytest_configure():
     from hpcvdj.kernels.compiling import compile_once
 
     compile_once(dispatcher)
+    # What is collected stays until the end: to look for garbage in it takes as long as a fifth of the collection.
+    gc.disable()
+
+
+def pytest_collection_finish():
+    gc.freeze()
+    gc.enable()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file():
+    # The examples are in the docstrings of the package; to look for some in the tests takes seconds.
+    collectors = yield
+    return [collector for collector in collectors if type(collector) is pytest.Module]
+
+
+def pytest_itemcollected(item):
+    # So that `-m "not slow"` leaves both out.
+    if item.get_closest_marker("exhaustive"):
+        item.add_marker("slow")
 
 
 def pytest_runtest_setup(item):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,6 @@ LOCI = ("human_tra", "human_trb", "human_igk", "human_igh", "mouse_tra", "mouse_
 """Models of `olga`."""
 
 
-def slow_but(loci: Iterable[str], *quick: str) -> list:
-    """The loci as parameters, of which all but some are slow."""
-    return [name if name in quick else pytest.param(name, marks=pytest.mark.slow) for name in loci]
+def exhaustive_but(values: Iterable[Any], *quick: Any) -> list[Any]:
+    """Values of a parameter, such as loci, of which all but some are exhaustive."""
+    return [value if value in quick else pytest.param(value, marks=pytest.mark.exhaustive) for value in values]

@@ -23,7 +23,7 @@ from hpcvdj.repertoires.tables import Table
 from hpcvdj.runs.partition import block_range
 from hpcvdj.runs.run import Run
 from hpcvdj.values.summary import Summary
-from hpcvdj.values.tables import count_tables
+from hpcvdj.values.tables import compute_tables
 
 METHODS = list(choices(PathwayMethod))
 
@@ -149,7 +149,7 @@ def count_to(
     run = (run or Run()).to(target, **options)
     reading = Reading(strict=strict)
     inputs = tables_of(tables, reading) if isinstance(tables, list) else Inputs.of_file(tables, reading)
-    return count_tables(inputs, germline, config or Config(2), run, rows)
+    return compute_tables(inputs, germline, config or Config(2), run, rows)
 
 
 def signalled_run() -> Run:

@@ -23,6 +23,7 @@ EXAMPLE = re.compile(r"^```(sh|python)\n(.*?)^```\n\n((?:    [^\n]*\n|\n+(?=    
 """A command or a Python block, and the indented output below it."""
 
 
+@pytest.mark.slow
 def test_the_examples_of_the_api_page_run(tmp_path, monkeypatch, paper_germline):
     pytest.importorskip("pandas")
     monkeypatch.chdir(tmp_path)
@@ -38,7 +39,9 @@ def test_the_examples_of_the_api_page_run(tmp_path, monkeypatch, paper_germline)
     assert done.failed == 0
 
 
-@pytest.mark.parametrize(("page", "number"), [pytest.param("algorithm", 2, marks=pytest.mark.slow), ("explain", 2)])
+@pytest.mark.parametrize(
+    ("page", "number"), [pytest.param("algorithm", 2, marks=pytest.mark.exhaustive), ("explain", 2)]
+)
 def test_the_examples_of_a_page_print_what_it_shows(page, number, monkeypatch):
     monkeypatch.chdir(ROOT)
     examples = EXAMPLE.findall((ROOT / "docs" / f"{page}.md").read_text())

@@ -19,6 +19,7 @@ JOBS = [f"{name}.sbatch" for name in ("count", "count-gpu", "array", "motifs", "
 SHELLCHECK = shutil.which("shellcheck", path=Path(sys.executable).parent) or shutil.which("shellcheck")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(SHELLCHECK is None, reason="no shellcheck")
 def test_shellcheck():
     assert len(SCRIPTS) >= 10
@@ -215,7 +216,7 @@ def test_a_cohort_is_asked_with_the_resources_of_the_job(job, tmp_path, environm
     assert job("exit 3", "cohort.sbatch", words, **environment).wait(timeout=30) == 3
     assert lines(tmp_path / "hpcvdj") == ["info", f"sharing {options} donors -m human_trb -o shared.tsv"]
     assert job("exit 0", "cohort.sbatch", ("count", "donors")).wait(timeout=30) == 2
-    assert "expected enrich, sharing or contamination" in (tmp_path / "log").read_text()
+    assert "expected enrich, sharing, contamination or associate" in (tmp_path / "log").read_text()
 
 
 def test_a_stopped_cohort_job_does_not_go_back_to_the_queue(job, tmp_path):

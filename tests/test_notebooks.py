@@ -27,7 +27,7 @@ def test_there_are_two():
     assert len(NOTEBOOKS) == 2
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_the_stored_outputs_are_those_of_a_run(path, monkeypatch):
     nbformat = pytest.importorskip("nbformat")

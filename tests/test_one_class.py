@@ -6,6 +6,7 @@ import math
 import h5py
 import numpy as np
 import pandas as pd
+import pytest
 
 from hpcvdj.repertoires.readers import TableReader
 from hpcvdj.results.reader import Result
@@ -95,6 +96,7 @@ class Semicolons(TableReader):
 """
 
 
+@pytest.mark.slow
 def test_a_method_is_one_class(tmp_path):
     shown, *counts, verified = run(
         METHOD,
@@ -113,6 +115,7 @@ def test_a_method_is_one_class(tmp_path):
         assert len(one.dataset("timings/tasks")) == 2
 
 
+@pytest.mark.slow
 def test_a_method_without_a_kernel_for_the_backend(tmp_path):
     program = METHOD.replace("    def units", '    kernels = {"cuda": "nowhere.Kernel"}\n\n    def units')
     arguments = "count", SMALL, "-g", GERMLINE, "-o", tmp_path / "o.h5", "--method", "halves", "--backend", "cpu"
@@ -121,6 +124,7 @@ def test_a_method_without_a_kernel_for_the_backend(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.exhaustive
 def test_a_quantity_is_one_class(tmp_path):
     def count(name, *options):
         return "count", SMALL, "-g", GERMLINE, "-o", tmp_path / name, "--max-n", 3, *options
@@ -165,6 +169,7 @@ def test_a_quantity_is_one_class(tmp_path):
     assert "in-thirds" not in succeeded(*verified)
 
 
+@pytest.mark.slow
 def test_a_reader_is_one_class(tmp_path):
     table = tmp_path / "in" / "a.ssv"
     table.parent.mkdir()

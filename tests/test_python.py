@@ -3,6 +3,8 @@
 import inspect
 import pickle
 import re
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 
@@ -368,3 +370,11 @@ def test_reprs(path, tmp_path, model):
     assert repr(germline) == f"<Germline {GERMLINE}: TRB; 20 V, 2 D, 12 J; max_p=4, d_alleles='first'>"
     assert repr(hpcvdj.load_model(model)).startswith(f"<Model {model}: ")
     assert len(repr(hpcvdj.load_model(model))) < 200
+
+
+def test_a_missing_dependency_is_named():
+    """Not "has no attribute": who installed without it must read its name."""
+    program = "import sys; sys.modules['pyarrow'] = None; import hpcvdj; hpcvdj.pgen"
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert ended.returncode == 1
+    assert ended.stderr.splitlines()[-1].startswith("ModuleNotFoundError: import of pyarrow")

@@ -31,6 +31,7 @@ def cohort(tmp_path_factory):
     return [folder / "a.tsv", folder / "b.tsv"]
 
 
+@pytest.mark.slow
 def test_sharing_of_paths(cohort, capfd):
     said = warned(hpcvdj.sharing, cohort, "human_trb_m15", draws=1_000, backend="cpu")
     of_a = [line for line in said if "2 of 600 rows excluded" in line or "of 600 rows excluded:" in line]

@@ -66,6 +66,7 @@ def require_what_is_shown(blocks, folder):
         assert OMITTED in expected or not lines, f"{commands}\nprints more than the page shows:\n{lines}"
 
 
+@pytest.mark.exhaustive
 @pytest.mark.olga
 @pytest.mark.timeout(240)
 def test_the_tutorial_prints_what_it_shows(tmp_path):
@@ -78,6 +79,7 @@ def test_the_tutorial_prints_what_it_shows(tmp_path):
     assert not (tmp_path / "tutorial").exists()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.olga
 @pytest.mark.timeout(240)
 def test_a_species_without_a_model_from_germline_table_to_probabilities(tmp_path):

@@ -163,6 +163,6 @@ def python() -> str:
     ]
     for name in hpcvdj.__all__:
         if not name.startswith("__"):
-            lines += [f"::: hpcvdj.{hpcvdj._HOMES[name]}", "    options:"]
+            lines += [f"::: hpcvdj.{hpcvdj._HOMES[name].replace(':', '.').rstrip('.')}", "    options:"]
             lines += ["      heading_level: 2", f"      heading: hpcvdj.{name}", f"      toc_label: hpcvdj.{name}", ""]
     return "\n".join(lines) + "\n"

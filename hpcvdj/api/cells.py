@@ -2,11 +2,12 @@
 
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from hpcvdj.api.counting import count
+from hpcvdj.api.known_cells import annotated_cells
 from hpcvdj.api.parameters import documented
 from hpcvdj.api.probabilities import pgen
 from hpcvdj.errors import InputError, few
@@ -16,15 +17,17 @@ from hpcvdj.results.frames import require
 from hpcvdj.results.joining import join
 from hpcvdj.results.reader import Result
 
+Kind = Literal["VDJ", "VJ"]
+
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
 _CHAIN_FIELDS = ("sequence_id", "v_call", "j_call", "junction", "cdr3")
 
 CELL_COLUMNS = ("pathways_total", "weight", "pgen_nt", "pgen_aa")
 """The columns that cells get by default."""
 
 
-def primary_chains(
-    adata: Any, *, chain: Literal["VDJ", "VJ"] = "VDJ", airr_key: str = "airr", index_key: str = "chain_indices"
-) -> Any:
+def primary_chains(adata: Any, *, chain: Kind = "VDJ", airr_key: str = "airr", index_key: str = "chain_indices") -> Any:
     """The primary chain of each cell as scirpy chose it: a pandas table with a row for each cell that has one.
 
     Its index has the names of the cells; its columns are those of sequence_id, v_call, j_call, junction and cdr3 that
@@ -55,29 +58,59 @@ def annotate_cells(
     counted: Result | Germline | str | Path | None = None,
     *,
     model: Model | str | Path | None = None,
+    database: Any = None,
+    vj_model: Model | str | Path | None = None,
     columns: Collection[str] | Literal["all"] = CELL_COLUMNS,
-    chain: Literal["VDJ", "VJ"] = "VDJ",
+    chain: Kind = "VDJ",
     airr_key: str = "airr",
     index_key: str = "chain_indices",
+    airr_mod: str = "airr",
     **options: Any,
-) -> None:
+) -> Any:
     """Add the pathways of each cell's primary chain, its generation probability, or both to `adata.obs`.
 
-    adata     an AnnData object as scirpy makes it
+    With a database, add instead the records of known specificity that the cells' chains are like.
+
+    adata     an AnnData object as scirpy makes it, or a MuData object that has one
     counted   what the chains are counted with, with `options` as of `hpcvdj.count`: {germline}; or a Result, which is
               joined by `sequence_id`
     model     {model}: the probabilities are those with the chain's V and J calls
+    database  as of `hpcvdj.annotate`, with `options` of it; `model` is then that of VDJ chains
+    vj_model  with a database, the model of VJ chains
     columns   of those that `hpcvdj.count` and `hpcvdj.pgen` add, which to add; `all`: also the pathways by n-length
     chain     the primary chain of this kind
     airr_key, index_key  where `adata.obsm` has the receptors and scirpy's choice of chains
+    airr_mod  the modality of MuData that has the receptors; its columns go to `mdata.obs`, too, as `airr:VDJ_1_…`
 
     Adds `VDJ_1_pathways_total` and `VDJ_1_weight`, `VDJ_1_pgen_nt` and `VDJ_1_pgen_aa`, or the `columns` asked for;
     with chain="VJ", `VJ_1_…`.  A cell without a value has a null; `VDJ_1_pathways_excluded` and `VDJ_1_pgen_excluded`
     say why.
 
+    With a database it returns a `CellAnnotation`.  The columns of a chain are `VDJ_1_epitope`, `VDJ_1_record`,
+    `VDJ_1_expected` and `VDJ_1_fdr`, as docs/annotate.md says, or `VJ_1_…`; of both chains of a cell, if there are two
+    models, `pair_epitope`, ...; `VDJ_1_epitope_excluded` and `pair_epitope_excluded` say why there is none.
+
     Raises InputError if neither `counted` nor `model` is given, for columns that there are not, or for what `adata`
     lacks.
     """
+    if hasattr(adata, "mod"):
+        given = {"counted": counted, "model": model, "database": database, "vj_model": vj_model, "columns": columns,
+                 "chain": chain, "airr_key": airr_key, "index_key": index_key, **options}  # fmt: skip
+        return _annotated_modality(adata, airr_mod, given)
+    if database is not None:
+        if counted is not None or columns is not CELL_COLUMNS or chain != "VDJ":
+            raise InputError(
+                "with a database, leave out counted, columns and chain; model= is of VDJ chains, vj_model= of VJ"
+            )
+        models = {kind: own for kind, own in (("VDJ", model), ("VJ", vj_model)) if own is not None}
+        tables: dict[str, Any] = {
+            kind: primary_chains(adata, chain=kind, airr_key=airr_key, index_key=index_key)
+            for kind in KINDS
+            if kind in models
+        }
+        return annotated_cells(adata.obs, tables, models, database, options)
+    if vj_model is not None:
+        raise InputError("vj_model applies only with a database; give model and chain='VJ'")
     if counted is None and model is None:
         raise InputError("nothing to add: give a germline table or a result, or model=")
     if options and (counted is None or isinstance(counted, Result)):
@@ -101,6 +134,21 @@ def annotate_cells(
         if name.endswith("_excluded"):
             column = column.astype(object).fillna(f"no primary {chain} chain").astype(str)
         adata.obs[f"{chain}_1_{name}"] = column
+    return None
+
+
+def _annotated_modality(mdata: Any, name: str, given: dict[str, Any]) -> Any:
+    """Annotate the cells of a modality of MuData; the columns are those of all cells, too."""
+    if name not in mdata.mod:
+        raise InputError(f"mdata has no modality {name!r}, but {few(mdata.mod)}; name the one that has the receptors "
+                         "as airr_mod")  # fmt: skip
+    cells = mdata.mod[name]
+    before = cells.obs.copy()
+    answer = annotate_cells(cells, **given)
+    for column in cells.obs:
+        if column not in before or not cells.obs[column].equals(before[column]):
+            mdata.obs[f"{name}:{column}"] = cells.obs[column].reindex(mdata.obs_names)
+    return answer
 
 
 def _chosen(columns: Collection[str] | Literal["all"], made: list[str]) -> list[str]:

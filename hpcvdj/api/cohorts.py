@@ -1,17 +1,22 @@
-"""What individuals share, by chance and by contamination: `hpcvdj.sharing` and `hpcvdj.contamination`."""
+"""What individuals have in common: `hpcvdj.sharing`, `hpcvdj.contamination` and `hpcvdj.associate`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from hpcvdj.api.individuals import answered, given_tables
 from hpcvdj.api.parameters import documented
+from hpcvdj.association.associate import Association
+from hpcvdj.association.expansion import Expansion
+from hpcvdj.association.expansion_question import ExpansionQuestion
+from hpcvdj.association.question import AssociationQuestion
+from hpcvdj.association.settings import AssociationSettings, AssociationUnit, Depth, Donors
 from hpcvdj.chance import DRAWS
 from hpcvdj.chance.settings import Checks
 from hpcvdj.cohorts import Unit
 from hpcvdj.cohorts.contamination import Contamination
 from hpcvdj.cohorts.contamination_question import ContaminationQuestion
-from hpcvdj.cohorts.settings import ContaminationSettings, Naming, SharingSettings
+from hpcvdj.cohorts.settings import ContaminationSettings, Individuals, Naming, SharingSettings
 from hpcvdj.cohorts.sharing import Sharing
 from hpcvdj.cohorts.sharing_question import SharingQuestion
 from hpcvdj.errors import InputError
@@ -95,7 +100,53 @@ def contamination(
     return answered(question, _tables(tables, question.naming), model, Checks.of(locals()))
 
 
-def _tables(tables: Any, naming: Naming) -> list[Table]:
+@documented(Donors, AssociationSettings, Checks)
+def associate(
+    tables: Any,
+    model: Model | str | Path,
+    *,
+    individual: str | None = None,
+    metadata: Any = None,
+    case: Mapping[str, str] | None = None,
+    hla: str | None = None,
+    trend: str | None = None,
+    strata: Sequence[str] | None = None,
+    subject: str | None = None,
+    time: str | None = None,
+    unit: AssociationUnit = "vj-aa",
+    depth: Depth = "recombinations",
+    min_individuals: int = 3,
+    max_q: float = 0.05,
+    max_p: float = 0.05,
+    draws: int = DRAWS,
+    seed: int = 0,
+    backend: str = AUTO,
+    ties: Ties = "none",
+    keep_misfits: bool = False,
+    force: bool = False,
+) -> Association | Expansion:
+    """Find what goes with a disease, an HLA allele or a number, given how deep donors are; or what expanded.
+
+    tables  the paths of tables, each of one donor, or a folder of them; a dict with the table in memory of each donor;
+            or one table in memory whose rows name their donors
+    model   {model}
+    {options}
+
+    Returns an Association: its `table` (pyarrow) has a row for each test with a small p-value, with the columns that
+    docs/associate.md lists; `donors` has the scores, and `auc` says how well they tell cases from controls; `hits`.
+    With `time`, returns an Expansion: its `table`, `pairs`, `noise` and `hits`.
+
+    Warns (HpcvdjWarning) of excluded rows, and of pairs that share improbable junctions.  Raises InputError if all
+    cases are of one batch, for columns that the metadata lack, and for two individuals that are the same sample.
+    """
+    naming, settings, checks = Donors.of(locals()), AssociationSettings.of(locals()), Checks.of(locals())
+    given = _tables(tables, naming)
+    if naming.time is not None:
+        return answered(ExpansionQuestion(naming, settings), given, model, checks)
+    return answered(AssociationQuestion(naming, settings), given, model, checks)
+
+
+def _tables(tables: Any, naming: Individuals) -> list[Table]:
     if isinstance(tables, Mapping) and naming.individual is not None:
         raise InputError(f"individual={naming.individual!r}: the keys of a dict name its individuals; leave it out")
     return given_tables(tables, naming.opening())

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from hpcvdj.api.individuals import answered, given_tables
 from hpcvdj.api.parameters import documented
-from hpcvdj.api.tables import Given, model_of
 from hpcvdj.api.tables import germline as germline_of
+from hpcvdj.api.tables import given_table, model_of
 from hpcvdj.chance.settings import Checks
 from hpcvdj.errors import InputError, option
 from hpcvdj.inference.folder import named, write_files
@@ -79,7 +79,7 @@ def infer(
     first: Any = germline_of(germline, d_alleles="all") if germline is not None else None
     if model is not None:
         first = model_of(model, pseudogenes=True)
-    inputs = Inputs.of_table(Given.of(junctions).arrow, reading_for(plan), together=True)
+    inputs = Inputs((given_table(junctions),), reading_for(plan), together=True)
     inferred = infer_tables(inputs, first, plan, Run(), backend)
     assert inferred is not None
     fit = inferred.fit

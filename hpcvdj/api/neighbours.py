@@ -6,15 +6,14 @@ from typing import Any
 
 from hpcvdj.api.individuals import answered
 from hpcvdj.api.parameters import documented
-from hpcvdj.api.tables import Given
-from hpcvdj.chance.settings import Checks
+from hpcvdj.api.tables import given_table
+from hpcvdj.chance.settings import Checks, ClonotypeChoice
 from hpcvdj.enrichment.enrich import Enrichment
 from hpcvdj.enrichment.question import EnrichmentQuestion, read_once_lines
-from hpcvdj.enrichment.settings import FEWEST_NEIGHBOURS, ClonotypeChoice, Settings
+from hpcvdj.enrichment.settings import FEWEST_NEIGHBOURS, Settings
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.recombination.calls import Genes, Ties
 from hpcvdj.recombination.models import Model
-from hpcvdj.repertoires.tables import table_of
 
 log = logging.getLogger(__name__)
 
@@ -53,9 +52,9 @@ def enrich(
     leaves. Raises InputError if the model cannot make half of the rows (unless `force`), if no clonotype is left, or
     for rows of several repertoires.
     """
-    others = [table_of(Given.of(control).arrow)] if control is not None else []
+    others = [given_table(control)] if control is not None else []
     question = EnrichmentQuestion(Settings.of(locals()), ClonotypeChoice.of(locals()), others)
-    answer = answered(question, [table_of(Given.of(junctions).arrow)], model, Checks.of(locals()))
+    answer = answered(question, [given_table(junctions)], model, Checks.of(locals()))
     for line in read_once_lines(answer):
         log.warning("%s", line)
     return answer

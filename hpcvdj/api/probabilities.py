@@ -179,7 +179,7 @@ def generate(
     if like is not None:
         question = CohortQuestion[None](Naming(individual))
         rows = read_rows(question, given_tables(like, question.opening()), loaded, Checks(force=force), run)
-        batches = cohort_like(question.cohort(rows, loaded, run), loaded, plan, run, backend)
+        batches = cohort_like(question.cohort_on_root(rows, loaded, run), loaded, plan, run, backend)
     else:
         batches = draw(loaded, plan, run.bind(backend), run)
     return pa.Table.from_batches(list(batches))

@@ -16,15 +16,17 @@ from hpcvdj.recombination.igor import load_model, model_folders
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.packaged import germline_paths
 from hpcvdj.recombination.repertoire import JunctionField
-from hpcvdj.repertoires.convert import Converted
-from hpcvdj.repertoires.convert import convert as convert_tables
 from hpcvdj.repertoires.formats import REASON, RowError
 from hpcvdj.repertoires.formats.format import ROW_ID
 from hpcvdj.repertoires.formats.listed import field_of, has_amino_acids
 from hpcvdj.repertoires.readers import MemoryReader, TableReader, open_table
 from hpcvdj.repertoires.reference_settings import GermlineSettings
 from hpcvdj.repertoires.settings import TableSettings
+from hpcvdj.repertoires.tables import Table, table_at, table_of
 from hpcvdj.results.frames import Kind, beside, of_kind
+from hpcvdj.runs.run import Run
+from hpcvdj.values.convert import Converted
+from hpcvdj.values.convert import convert as convert_tables
 
 log = logging.getLogger(__name__)
 
@@ -128,7 +130,12 @@ def convert(
     """
     opening = TableSettings.of(locals()).opening()
     paths = [tables] if isinstance(tables, str | Path) else tables
-    return convert_tables(list(map(Path, paths)), Path(target), opening, overwrite=overwrite)
+    return convert_tables(list(map(Path, paths)), opening, Run().to(Path(target), overwrite=overwrite))
+
+
+def given_table(given: Any) -> Table:
+    """A table at a path, of which only what is needed is read, or in memory."""
+    return table_at(Path(given)) if isinstance(given, str | Path) else table_of(given)
 
 
 def is_column(given: Any) -> bool:

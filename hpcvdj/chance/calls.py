@@ -52,14 +52,14 @@ class Others:
     repertoire: Repertoire
 
 
-def suspicious(junctions: Repertoire, p: Floats, of_drawn: Floats, model: Model) -> NDArray[np.int64]:
+def suspicious(junctions: Repertoire, p: Floats, of_likeliest: float, model: Model) -> NDArray[np.int64]:
     """Junctions, ascending, whose calls may contradict their bases: the others are too probable for that.
 
-    p         float64 [junctions]: their probabilities
-    of_drawn  float64 [draws]: those of what the model makes
+    p             float64 [junctions]: their probabilities
+    of_likeliest  the largest of those of what the model makes
     """
     rare = np.array([any(_rare(model, *side) for side in _sides(pair)) for pair in junctions.pairs], dtype=bool)
-    largest = LIKELIEST * of_drawn.max(initial=0.0)
+    largest = LIKELIEST * of_likeliest
     of_rare = rare[kinds_of(junctions)] if len(rare) else np.zeros(len(junctions), dtype=bool)
     return np.flatnonzero((p < CONTRADICTED * largest) | (of_rare & (p < RARE * largest)))
 

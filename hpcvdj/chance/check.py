@@ -132,7 +132,7 @@ class ModelFit:
         """Genes of which tests leave the junctions out."""
         if self.keep_misfits:
             return frozenset()
-        return frozenset(own.gene for own in self.genes if own.finding in ("broken", "truncated"))
+        return frozenset(gene.gene for gene in self.genes if gene.finding in ("broken", "truncated"))
 
     @property
     def miscalled(self) -> int:
@@ -143,7 +143,7 @@ class ModelFit:
     @property
     def rare_alleles(self) -> list[tuple[str, int, int]]:
         """Those of `alleles` that are more common in the table than a rare allele can be."""
-        return [own for own in self.alleles if at_least(own[1], own[2]) > RARE]
+        return [allele for allele in self.alleles if at_least(allele[1], allele[2]) > RARE]
 
     def facts(self) -> dict[str, Any]:
         """As JSON values, by the key `fit`."""
@@ -170,8 +170,8 @@ class ModelFit:
         if self.impossible >= MOST_IMPOSSIBLE:
             return found
         # What explains other findings goes first.
-        genes = sorted(self.genes, key=lambda own: (order.index(str(own.finding)), -own.rows))
-        of_genes = [(own.finding, f"{own}{told(REMEDIES.get(str(own.finding), ''))}") for own in genes]
+        genes = sorted(self.genes, key=lambda gene: (order.index(str(gene.finding)), -gene.rows))
+        of_genes = [(gene.finding, f"{gene}{told(REMEDIES.get(str(gene.finding), ''))}") for gene in genes]
         found += [line for finding, line in of_genes if finding in ("broken", "truncated")]
         if self.miscalled:
             found.append(
@@ -193,11 +193,11 @@ UNCHECKED = ModelFit()
 MOST_KEPT = 4
 """Models of which draws are kept."""
 
-_KEPT: dict[tuple[Any, ...], dict[Frame, Side]] = {}
+_KEPT: dict[tuple[Any, ...], tuple[Repertoire, dict[tuple[str, ...], dict[Frame, Side]]]] = {}
 
 REMEDIES = {
-    "broken": "; tests of sharing, contamination and neighbourhoods leave it out",
-    "truncated": "; tests of sharing, contamination and neighbourhoods leave it out",
+    "broken": "; tests that need its probabilities leave it out",
+    "truncated": "; tests that need its probabilities leave it out",
     "habit": " ({ties=auto} takes them together)",
 }
 """What to do about a finding."""
@@ -241,26 +241,26 @@ def check_fit(sample: Junctions, model: Model, name: str = "") -> ModelFit:
     if len(sample) < FEWEST_TO_SAY:
         return UNCHECKED
     named = sample.repertoire.pairs[0][0].allele != ANY
-    own, order = by_gene(sample.repertoire, model) if named else (sample.repertoire, np.arange(len(sample)))
-    distinct = _distinct(own)
-    own, table_of = own.subset(distinct), sample.repertoire_of[order[distinct]]
+    repertoire, order = by_gene(sample.repertoire, model) if named else (sample.repertoire, np.arange(len(sample)))
+    distinct = _distinct(repertoire)
+    repertoire, table_of = repertoire.subset(distinct), sample.repertoire_of[order[distinct]]
     lacking = sum(rows for exclusion, rows in sample.excluded.counts() if exclusion.kind in _LACKING)
-    p = _probabilities(own, model, names)
-    found = ModelFit(len(own), float((p <= 0).mean()) if len(own) else 0.0, lacking)
-    found = replace(found, tables=tuple(_other_tables(p <= 0, table_of, sample.repertoire_ids or [])))
-    productive = _in_frames(own, p)["productive"]
-    some = np.random.default_rng(0).permutation(len(productive))
-    if found.impossible >= MANY_IMPOSSIBLE or len(productive) >= FEWEST_TO_COMPARE:
-        found = replace(found, better=_better(productive, np.sort(some[:OTHERS]), model, names))
-    if len(productive) < FEWEST_TO_COMPARE or found.impossible >= MOST_IMPOSSIBLE:
-        return found
+    p = _probabilities(repertoire, model, names)
+    fit = ModelFit(len(repertoire), float((p <= 0).mean()) if len(repertoire) else 0.0, lacking)
+    fit = replace(fit, tables=tuple(_other_tables(p <= 0, table_of, sample.repertoire_ids or [])))
+    productive = _in_frames(repertoire, p)["productive"]
+    shuffled = np.random.default_rng(0).permutation(len(productive))
+    if fit.impossible >= MANY_IMPOSSIBLE or len(productive) >= FEWEST_TO_COMPARE:
+        fit = replace(fit, better=_better(productive, np.sort(shuffled[:OTHERS]), model, names))
+    if len(productive) < FEWEST_TO_COMPARE or fit.impossible >= MOST_IMPOSSIBLE:
+        return fit
     made = _made(model, "call" if named else "any", names)
-    genes, lengths = compare(_in_frames(own, p), made, model) if named else ([], [])
-    calls = _calls(productive, np.sort(some[:CALLS]), model, names) if named else {}
+    genes, lengths = compare(_in_frames(repertoire, p), made, model) if named else ([], [])
+    calls = _calls(productive, np.sort(shuffled[:CALLS]), model, names) if named else {}
     return replace(
-        found,
+        fit,
         compared=True,
-        genes=tuple(own for own in genes if own.finding is not None),
+        genes=tuple(gene for gene in genes if gene.finding is not None),
         lengths=tuple(lengths),
         **calls,
     )
@@ -269,8 +269,8 @@ def check_fit(sample: Junctions, model: Model, name: str = "") -> ModelFit:
 def _other_tables(impossible: NDArray[np.bool_], table_of: NDArray[np.int32], names: Sequence[str]) -> Iterator[str]:
     """The tables, or repertoires, of which the model cannot make half of the rows."""
     for place, name in enumerate(names):
-        own = impossible[table_of == place]
-        if len(own) >= FEWEST_TO_REFUSE and own.mean() >= MOST_IMPOSSIBLE:
+        of_table = impossible[table_of == place]
+        if len(of_table) >= FEWEST_TO_REFUSE and of_table.mean() >= MOST_IMPOSSIBLE:
             yield name
 
 
@@ -292,40 +292,43 @@ def _require_possible(fit: ModelFit, model: Model) -> None:
 _LACKING = (ExclusionKind.NOT_IN_MODEL, ExclusionKind.ALLELE_NOT_IN_MODEL, ExclusionKind.TIE_NOT_IN_MODEL)
 
 
-def _probabilities(own: Repertoire, model: Model, names: tuple[str, ...]) -> Floats:
-    values = count_in_memory(PgenProblem(own, model, names), PgenConfig(names, backend="cpu"), Run().alone())
+def _probabilities(repertoire: Repertoire, model: Model, names: tuple[str, ...]) -> Floats:
+    values = count_in_memory(PgenProblem(repertoire, model, names), PgenConfig(names, backend="cpu"), Run().alone())
     assert values is not None
     return np.asarray(values[:, 0])
 
 
-def _distinct(own: Repertoire) -> Counts:
+def _distinct(repertoire: Repertoire) -> Counts:
     """The first of equal junctions, of at most `SAMPLE` that are drawn; ascending."""
-    first = np.sort(groups(own.words, own.lengths.astype(np.int64), kinds_of(own))[0])
+    first = np.sort(groups(repertoire.words, repertoire.lengths.astype(np.int64), kinds_of(repertoire))[0])
     return first if len(first) <= SAMPLE else np.sort(np.random.default_rng(0).permutation(first)[:SAMPLE])
 
 
-def _in_frames(own: Repertoire, p: Floats) -> dict[Frame, Side]:
-    productive = np.empty(len(own), dtype=bool)
-    if has_nucleotides(own):
-        productive_rows(own.words, own.lengths.astype(np.uint16), productive)
+def _in_frames(repertoire: Repertoire, p: Floats) -> dict[Frame, Side]:
+    productive = np.empty(len(repertoire), dtype=bool)
+    if has_nucleotides(repertoire):
+        productive_rows(repertoire.words, repertoire.lengths.astype(np.uint16), productive)
     else:
         # No stop can be read, so the ends alone decide.
-        letters, lengths = amino_acids(own, np.arange(len(own)))
-        ends = letters[:, 0], letters[np.arange(len(own)), np.maximum(lengths, 1) - 1]
+        letters, lengths = amino_acids(repertoire, np.arange(len(repertoire)))
+        ends = letters[:, 0], letters[np.arange(len(repertoire)), np.maximum(lengths, 1) - 1]
         productive = np.isin(ends[0], list(FIRST.encode())) & np.isin(ends[1], list((LAST + CDR3_ENDS[1]).encode()))
-    rows: dict[Frame, Any] = {"productive": productive, "out-of-frame": own.lengths % 3 > 0}
-    return {frame: Side(own.subset(np.flatnonzero(kept)), p[kept]) for frame, kept in rows.items()}
+    rows: dict[Frame, Any] = {"productive": productive, "out-of-frame": repertoire.lengths % 3 > 0}
+    return {frame: Side(repertoire.subset(np.flatnonzero(kept)), p[kept]) for frame, kept in rows.items()}
 
 
 def _made(model: Model, genes: Genes, names: tuple[str, ...]) -> dict[Frame, Side]:
     """What the model makes; kept for the last few models, as a notebook checks table after table."""
-    key = (DRAWN, str(model.facts()), model.joint, float(model.p_v.sum() + model.p_vj.sum()), genes, names)
+    # A model that was changed in memory has the digest of its files, and hardly the same P(productive).
+    key = (DRAWN, str(model.facts()), model.joint, productive_probability(model), genes)
     if key not in _KEPT:
-        drawn = _drawn(model, genes)
-        _KEPT[key] = _in_frames(drawn, _probabilities(drawn, model, names))
+        _KEPT[key] = _drawn(model, genes), {}
         if len(_KEPT) > MOST_KEPT:
             _KEPT.pop(next(iter(_KEPT)))
-    return _KEPT[key]
+    drawn, sides = _KEPT[key]
+    if names not in sides:
+        sides[names] = _in_frames(drawn, _probabilities(drawn, model, names))
+    return sides[names]
 
 
 def _drawn(model: Model, genes: Genes) -> Repertoire:
@@ -338,28 +341,35 @@ def _drawn(model: Model, genes: Genes) -> Repertoire:
     return by_gene(drawn, model)[0] if genes == "call" else drawn
 
 
-def contradicting(own: Repertoire, model: Model, names: tuple[str, ...] = PGEN_COLUMNS[:1]) -> NDArray[np.int8]:
+def limits_of(model: Model, names: tuple[str, ...]) -> tuple[float, float]:
+    """Of productive junctions that a model makes by genes: the largest probability, and that which few are below."""
+    of_drawn = _made(model, "call", names)["productive"].p
+    return float(of_drawn.max(initial=0.0)), float(np.quantile(of_drawn, TAIL))
+
+
+def contradicting(
+    repertoire: Repertoire, model: Model, names: tuple[str, ...] = PGEN_COLUMNS[:1], p: Floats | None = None,
+    limits: tuple[float, float] | None = None,
+) -> NDArray[np.int8]:  # fmt: skip
     """Which call of each junction contradicts its bases, int8 [junctions], as the place in `SIDES`; on this rank.
 
-    own  junctions by genes
+    repertoire  junctions by genes
+    p, limits   their probabilities, float64 [junctions], and those of `limits_of`, if they are known
     """
-    return _contradicting(own, _probabilities(own, model, names), model, names)
-
-
-def _contradicting(own: Repertoire, p: Floats, model: Model, names: tuple[str, ...]) -> NDArray[np.int8]:
-    of_drawn = _made(model, "call", names)["productive"].p
-    rows = suspicious(own, p, of_drawn, model)
-    part = own.subset(rows)
+    p = _probabilities(repertoire, model, names) if p is None else p
+    largest, smallest = limits or limits_of(model, names)
+    rows = suspicious(repertoire, p, largest, model)
+    part = repertoire.subset(rows)
     others = [(other, _probabilities(other.repertoire, model, names)) for other in with_other_genes(part, model)]
-    found = np.zeros(len(own), dtype=np.int8)
-    found[rows] = contradicted(part, p[rows], others, model, float(np.quantile(of_drawn, TAIL)))
+    found = np.zeros(len(repertoire), dtype=np.int8)
+    found[rows] = contradicted(part, p[rows], others, model, smallest)
     return found
 
 
-def _calls(own: Side, rows: Counts, model: Model, names: tuple[str, ...]) -> dict[str, Any]:
+def _calls(productive: Side, rows: Counts, model: Model, names: tuple[str, ...]) -> dict[str, Any]:
     """The fields of a `ModelFit` that are about calls."""
-    part = own.repertoire.subset(rows)
-    wrong = _contradicting(part, own.p[rows], model, names)
+    part = productive.repertoire.subset(rows)
+    wrong = contradicting(part, model, names, productive.p[rows])
     numbers = np.bincount(wrong, minlength=len(SIDES))
     named = np.flatnonzero((wrong > 0) & (wrong < RARE_ALLELE))[:EXAMPLES]
     calls = [tuple(alleles.allele for alleles in part.pairs[kind]) for kind in kinds_of(part)[named].tolist()]
@@ -371,28 +381,28 @@ def _calls(own: Side, rows: Counts, model: Model, names: tuple[str, ...]) -> dic
     return {"calls": len(rows), "contradicted": contradictions, "examples": tuple(examples), "alleles": alleles}
 
 
-def _alleles(own: Repertoire, wrong: NDArray[np.int8], model: Model) -> Iterator[tuple[str, int, int]]:
+def _alleles(repertoire: Repertoire, wrong: NDArray[np.int8], model: Model) -> Iterator[tuple[str, int, int]]:
     """The field `alleles` of a `ModelFit`.
 
     wrong  int8 [junctions]: as of `contradicting`
     """
-    p = np.ones(len(own))
+    p = np.ones(len(repertoire))
     for side, segment in enumerate(SEGMENTS, start=RARE_ALLELE):
-        for gene, rows in Side(own, p).rows_by_gene(segment).items():
+        for gene, rows in Side(repertoire, p).rows_by_gene(segment).items():
             number = int((wrong[rows] == side).sum())
             if number:
                 yield "/".join(rare_alleles(model, segment, gene)), number, len(rows)
 
 
-def _better(own: Side, rows: Counts, model: Model, names: tuple[str, ...]) -> tuple[str, float] | None:
+def _better(side: Side, rows: Counts, model: Model, names: tuple[str, ...]) -> tuple[str, float] | None:
     """The model with a name under which productive rows are most likely, if that is much more; and how much.
 
     The mean of log-likelihood ratios, without the smallest and the largest tenth.
     """
     if not len(rows):
         return None
-    part = own.repertoire.subset(rows)
-    of_model = _log_likelihoods(own.p[rows], model)
+    part = side.repertoire.subset(rows)
+    of_model = _log_likelihoods(side.p[rows], model)
     best: tuple[str, float] | None = None
     locus = locus_of(model.v[0].allele)
     for name in model_folders():
@@ -428,9 +438,9 @@ def _log_likelihoods(p: Floats, model: Model) -> Floats:
     return np.asarray(np.maximum(logs, _FLOOR))
 
 
-def _of_other(other: Model, segment: SegmentType, own: Alleles) -> Alleles:
+def _of_other(other: Model, segment: SegmentType, alleles: Alleles) -> Alleles:
     """The genes of a pair as another model has them; none if it lacks one."""
-    if own.allele == ANY:
+    if alleles.allele == ANY:
         return other.alleles(segment)
-    found = [other.find(segment, name) for name in own.allele.split(",")]
+    found = [other.find(segment, name) for name in alleles.allele.split(",")]
     return other.alleles(segment, [] if None in found else {place for places in found for place in places or ()})

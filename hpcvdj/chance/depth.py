@@ -5,7 +5,7 @@ ones.  So n recombinations make Σ (1 - exp(-n p)) distinct junctions, fewer tha
 fewer of loci with little diversity, such as IGK.  The sum over all junctions is a mean over junctions that are drawn.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,15 +37,18 @@ class Draws:
     log_p: Floats
     weight: Floats
 
-    def on_grid(self, log_q: float, times: Counts | None = None) -> Floats:
-        """The weights, float64 [grid], spread on the grid of log p' and divided by p'.
+    def on_grid(self, log_q: float) -> Floats:
+        """The weights, float64 [grid], spread on the grid of log p' and divided by p'."""
+        return next(self.drawn_again(log_q, [np.ones(len(self.log_p), dtype=np.int64)]))
 
-        times  how often each draw counts
-        """
-        weight = self.weight if times is None else self.weight * times
+    def drawn_again(self, log_q: float, numbers: Iterable[Counts]) -> Iterator[Floats]:
+        """The same for each of several `numbers`, int64 [draws], of how often each draw counts."""
         below, share = on_grid(self.log_p - log_q)
-        spread = np.bincount(below, weight * (1 - share), POINTS) + np.bincount(below + 1, weight * share, POINTS)
-        return np.asarray(spread / np.exp(GRID))
+        above, p = below + 1, np.exp(GRID)
+        for times in numbers:
+            weight = self.weight * times
+            spread = np.bincount(below, weight * (1 - share), POINTS) + np.bincount(above, weight * share, POINTS)
+            yield np.asarray(spread / p)
 
 
 GRID: Floats = np.arange(LOWEST, HIGHEST + STEP / 2, STEP)

@@ -1,5 +1,6 @@
 """What chance makes: sequences drawn from a model, generation probabilities, and the factor of selection."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,7 @@ from hpcvdj.repertoires.genes import by_gene, kinds_of
 from hpcvdj.repertoires.inputs import read_table
 from hpcvdj.repertoires.reading import productive_reading
 from hpcvdj.runs.run import Run
+from hpcvdj.runs.stopping import NOTHING_YET
 from hpcvdj.values.compute import count_in_memory, shared_repertoire
 
 Floats = NDArray[np.float64]
@@ -58,6 +60,27 @@ class Chance:
         """The same, divided by the probability of a productive recombination."""
         values = self.probabilities(repertoire, names, run)
         return None if values is None else values / productive_probability(self.model)
+
+    def of_ranks(self, repertoires: Sequence[Repertoire], names: tuple[str, ...], run: Run) -> list[Floats]:
+        """The same of this rank's junctions, float64 [junctions, names] each.
+
+        Every rank computes those of its own, of which one may have more repertoires than another.
+        """
+        backend = run.bind(self.backend, strict=self.strict_binding)
+        config = PgenConfig(names, backend=self.backend)
+        found: list[Floats] = []
+
+        def compute(repertoire: Repertoire) -> None:
+            alone = run.alone()
+            # Progress is root's; pieces are short where a signal may come.
+            alone.shown, alone.target = run.is_root, run.target
+            values = np.zeros((0, len(names)))
+            if len(repertoire):
+                values = count_in_memory(PgenProblem(repertoire, self.model, names), config, alone, backend)  # type: ignore[assignment]
+            found.append(values / productive_probability(self.model))
+
+        run.each(repertoires, compute, NOTHING_YET)
+        return found
 
 
 def log_factors(factor: Selection | None, repertoire: Repertoire, letters: Any, lengths: Counts) -> Floats:

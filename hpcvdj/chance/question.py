@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from hpcvdj.chance.check import ModelFit, check_tables
 from hpcvdj.chance.settings import Checks
+from hpcvdj.errors import InputError
 from hpcvdj.options import Settings
 from hpcvdj.recombination.calls import Genes
 from hpcvdj.recombination.models import Model
@@ -49,7 +50,7 @@ class Rows:
     """What was read for a question.
 
     inputs     the tables
-    junctions  of all rows, on root
+    junctions  of all rows, on root; None for a question of `shares_rows`
     fit        how the model fits the tables
     """
 
@@ -71,6 +72,8 @@ class Question(Generic[A]):
     """Whether tables may have amino acids only."""
     reads: ClassVar[bool] = True
     """Whether read counts are read."""
+    shares_rows: ClassVar[bool] = False
+    """Whether it reads the rows itself, for all ranks; they are read for root otherwise."""
 
     settings: Settings
     genes: Genes = "call"
@@ -257,10 +260,25 @@ def ask(
 
 def read_rows(question: Question[A], tables: Sequence[Table], model: Model, checks: Checks, run: Run) -> Rows:
     """Read tables for a question; logs what the model does not fit, and which rows are excluded."""
-    inputs = surveyed(run.from_root(lambda: together_of(tables, question.reading(tables))), run)
+    given = run.from_root(lambda: together_of(tables, question.reading(tables)))
+    found: list[ModelFit | InputError | OSError] = []
+
+    def check() -> None:
+        try:
+            found.append(check_tables(checks, [given], model))
+        except (InputError, OSError) as error:
+            # What is wrong with the tables themselves is said first.
+            found.append(error)
+
+    def checked() -> ModelFit:
+        if not isinstance(found[0], ModelFit):
+            raise found[0]
+        return found[0]
+
+    inputs = surveyed(given, run, check)
     run.on_root(lambda: question.require(inputs))
-    fit = run.from_root(lambda: check_tables(checks, [inputs], model))
-    return Rows(inputs, read_junctions_of(inputs, model, run), fit)
+    fit = run.from_root(checked)
+    return Rows(inputs, None if question.shares_rows else read_junctions_of(inputs, model, run), fit)
 
 
 def read_junctions_of(inputs: Inputs, model: Model, run: Run) -> Junctions | None:

@@ -1,4 +1,4 @@
-"""What is done about a model that does not fit a table, and how many sequences say what chance makes."""
+"""What is done about a model that does not fit a table, which junctions take part, and how many are drawn."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -36,6 +36,19 @@ class Checks(Settings):
     def model(self, model: Model) -> Model:
         """The model whose probabilities are computed."""
         return model.with_ties() if self.ties == "auto" else model
+
+
+@dataclass(frozen=True)
+class ClonotypeChoice(Settings):
+    """Which junctions take part."""
+
+    min_reads: Annotated[int, Option("leave out nucleotide junctions with fewer reads", least=1)] = 1
+    likely_errors: Annotated[
+        bool,
+        Option("keep likely sequencing errors: junctions that differ in one base from another one of any V and J with "
+               "20 times as many reads (duplicate_count), in two bases from one with 400 times, or in three from one "
+               "with 8,000 times", shell="keep likely sequencing errors, as docs/enrich.md defines them"),
+    ] = False  # fmt: skip
 
 
 CHECKS = Checks()

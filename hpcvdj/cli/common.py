@@ -9,7 +9,8 @@ import shlex
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from textwrap import wrap
@@ -43,7 +44,7 @@ _quiet: list[bool] = []
 QUIET = "Print only warnings and errors: no log, no progress, no summary."
 VERBOSE = "Show where in the program an unexpected error arose."
 
-OUTPUTS = ("output", "overlap", "junctions_out", "write_clean", "plot", "figures")
+OUTPUTS = ("output", "overlap", "junctions_out", "donors", "write_clean", "plot", "figures")
 """The parameters of commands that name what is written; every other path is read."""
 
 MODELS = ("model", "a", "b")
@@ -79,9 +80,10 @@ class Command(TyperCommand):
     def invoke(self, ctx: Any) -> Any:
         """Run the command; InputError, on every rank, if it would write one of the files that it reads."""
         _make_paths(self.params, ctx.params)
-        tables = [param.name for param in self.params if param.name in OUTPUTS and param.metavar == TABLE_OUT]
+        written = [param for param in self.params if param.name in OUTPUTS]
+        tables = [param.name for param in written if param.metavar == TABLE_OUT]
         with standard_streams(ctx.params, OUTPUTS, tables):
-            _require_distinct(ctx.params, [param.name for param in self.params if param.metavar == FOLDER_OUT])
+            _require_distinct(ctx.params, [param.name for param in written if param.metavar == FOLDER_OUT])
             # From here on a command can clean up; before, Ctrl-C ends the process, and with it all ranks.
             _interrupt_by_exception()
             try:
@@ -245,6 +247,36 @@ def set_logging(*, quiet: bool = False, verbose: bool = False) -> None:
 class _Formatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         return with_stream_names(super().format(record))
+
+
+class _Once(logging.Filter):
+    """What was logged before is not logged again; indented lines belong to the one before them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._seen: set[str] = set()
+        self._again = False
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        line = record.getMessage()
+        if not line.startswith(" "):
+            self._again = line in self._seen
+            self._seen.add(line)
+        return not self._again
+
+
+@contextmanager
+def saying_once() -> Iterator[None]:
+    """Within the block, a line of the log is printed once, however often it is logged."""
+    once = _Once()
+    handlers = logging.root.handlers[:]
+    for handler in handlers:
+        handler.addFilter(once)
+    try:
+        yield
+    finally:
+        for handler in handlers:
+            handler.removeFilter(once)
 
 
 def _set_quiet(quiet: bool) -> None:

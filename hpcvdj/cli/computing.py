@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from hpcvdj.repertoires.junctions import Reference
     from hpcvdj.repertoires.reading import Reading
     from hpcvdj.repertoires.tables import Table
-    from hpcvdj.runs.folder import Identity
     from hpcvdj.runs.run import Run
     from hpcvdj.values.plan import Plan
     from hpcvdj.values.summary import Summary
@@ -42,28 +41,28 @@ def compute_each(
 
     InputError at the end, with their names, if some could not be computed, or had no row that could be.
     """
-    from hpcvdj.storage.files import require_writable
     from hpcvdj.values.summary import total_of
+    from hpcvdj.values.tables import compute_tables
 
     with run.request:
         work = run.from_root(plan)
 
         def checked() -> dict[str, Any]:
-            # A check takes seconds: what would be refused after it is refused now.
-            if len(work) == 1 and not started.resume:
-                require_writable(work[0][1], overwrite=started.overwrite)
             return check([inputs for inputs, _ in work]) if check is not None else {}
 
-        facts = run.from_root(checked)
+        if len(work) > 1:
+            # Once for all tables, and none is computed if the reference does not fit them.
+            checked = partial(dict, run.from_root(checked))
 
-        def compute(inputs: "Inputs", target: Path) -> "Summary | None":
-            summary = _computed(run, inputs, target, reference, config, started, facts)
-            if summary is not None and run.is_root and len(work) > 1:
+        def compute(inputs: "Inputs", target: Path) -> "Summary":
+            seconds = started.checkpoint_every
+            to_target = run.to(target, resume=started.resume, overwrite=started.overwrite, save_seconds=seconds)
+            summary = compute_tables(inputs, reference, config, to_target, started.batch_rows, checked)
+            if run.is_root and len(work) > 1:
                 _report_line(summary, inputs, target)
             return summary
 
-        done, refused = one_after_another(run, work, compute, lambda inputs: inputs.path.name)
-    computed = [(inputs, summary) for inputs, summary in done if summary is not None]
+        computed, refused = one_after_another(run, work, compute, lambda inputs: inputs.path.name)
     refused += [inputs.path.name for inputs, summary in computed if not summary.counted]
     if run.is_root and computed:
         folder, target = len(work) > 1, work[0][1]
@@ -117,85 +116,6 @@ def not_all(refused: list[str], number: int, done: str) -> InputError:
     failure = InputError(f"{len(refused)} of {number} repertoires were not {done}: {few(refused, 20)}")
     failure.on_every_rank = True
     return failure
-
-
-def _computed(
-    run: "Run",
-    inputs: "Inputs",
-    target: Path,
-    reference: "Reference",
-    config: "Plan",
-    started: Started,
-    facts: "dict[str, Any]",
-) -> "Summary | None":
-    """Compute one result or table; None of a table whose values an earlier run has computed."""
-    from hpcvdj.repertoires.writers import is_table
-    from hpcvdj.values.table_values import compute_table
-    from hpcvdj.values.tables import count_tables
-
-    def to(path: Path) -> "Run":
-        return run.to(path, resume=started.resume, overwrite=started.overwrite, save_seconds=started.checkpoint_every)
-
-    if not is_table(target):
-        return count_tables(inputs, reference, config, to(target), started.batch_rows, facts)
-    if config.sliceable:
-        return compute_table(inputs, reference, config, to(target), started.batch_rows, facts)
-    return _computed_at_once(to, inputs, target, reference, config, started, facts)
-
-
-def _computed_at_once(
-    to: "Callable[[Path], Run]",
-    inputs: "Inputs",
-    target: Path,
-    reference: "Reference",
-    config: "Plan",
-    started: Started,
-    facts: "dict[str, Any]",
-) -> "Summary | None":
-    """Compute a table that cannot be computed in slices: a result with a checkpoint comes first, and is then removed.
-
-    None if an earlier run was stopped between the two.
-    """
-    from hpcvdj.results.export import export
-    from hpcvdj.results.facts import Targets
-    from hpcvdj.results.parts import discard_parts, discard_result
-    from hpcvdj.values.summary import attributes_of, with_digests
-    from hpcvdj.values.tables import count_tables
-
-    result, targets = target.with_name(f"{target.name}.h5"), Targets(target)
-    run = to(result)
-
-    def check() -> "tuple[Identity, bool]":
-        read = replace(with_digests(inputs), reading=config.reads(inputs.reading))
-        identity, replaces = dict(attributes_of(read, reference, config, config, run)["identity"]), started.overwrite
-        if started.resume:
-            try:
-                replaces = targets.resume(identity, overwrite=replaces)
-            except CompleteError:
-                # A run that was killed once its table was written left the result.
-                discard_result(result, identity)
-                raise
-        targets.require(inputs.files, overwrite=replaces)
-        if result.exists() and not started.resume:
-            raise InputError(
-                f"{result}: exists, and is where the result is until its table is written; move it, or give --resume"
-            )
-        return identity, replaces
-
-    identity, replaces = run.from_root(check)
-    try:
-        summary = count_tables(inputs, reference, config, run, started.batch_rows, facts)
-    except CompleteError:
-        summary = None
-
-    def write() -> None:
-        # The identity is that of what was asked, which the next run knows before it reads a row.
-        export(result, target, overwrite=replaces, facts={"identity": identity}, between=run.raise_if_stopping)
-        result.unlink()
-        discard_parts(result)
-
-    run.root_works(write, f"while {target} was written; --resume continues")
-    return summary
 
 
 def planned(

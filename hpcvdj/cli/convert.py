@@ -2,13 +2,15 @@
 
 from hpcvdj.cli import common, options
 from hpcvdj.repertoires.settings import TableSettings
-from hpcvdj.runs.settings import Overwrite
+from hpcvdj.runs.settings import Launch, Overwrite, Resume, Threads
 
 
 def command(
     junctions: options.Tables,
     output: options.OutputTable,
     opening: TableSettings,
+    resume: Resume = False,
+    threads: Threads = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Write tables of other programs as an AIRR table, every row in its place.
@@ -17,15 +19,18 @@ def command(
     table's own columns. Several tables, or a folder, become one table with repertoire_id. Ids that are numbers of rows
     or clones, or that two of the tables have, are then preceded by the table's name, as in donor1.17.
 
+    Ranks read and write slices of the tables side by side.
+
     Example: hpcvdj convert inputs/mouse_trb/small.tsv -o small.parquet
     """
-    run = common.begin()
+    run = common.begin(Launch(threads))
+    from hpcvdj.repertoires.tally import reason_lines
+    from hpcvdj.values.convert import convert
+
+    with run.request:
+        done = convert(junctions, opening.opening(), run.to(output, resume=resume, overwrite=overwrite))
     if not run.is_root:
         return
-    from hpcvdj.repertoires.convert import convert
-    from hpcvdj.repertoires.tally import reason_lines
-
-    done = convert(junctions, output, opening.opening(), overwrite=overwrite)
     if done.tables > 1:
         common.say(f"tables     {done.tables:,}")
     without = done.reasons.total()

@@ -34,7 +34,7 @@ def command(
     srun the ranks share the work; the counters are the same for any number of ranks.
 
     SIGTERM, SIGINT or SIGUSR1 to any rank stops the run within seconds with exit code 75; finished work is then in
-    OUT.h5.checkpoint, or OUT.tsv.parts, and --resume continues the run, also after a crash.
+    the folder OUT.parts, and --resume continues the run, also after a crash.
 
     Several tables, or a folder of tables, give one result each, in the folder -o. If one table cannot be read, the
     others are still counted.

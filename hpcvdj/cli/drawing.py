@@ -13,17 +13,14 @@ if TYPE_CHECKING:
 
 def write_drawn(run: "Run", batches: Iterable[Any], output: Path, seed: int, *, overwrite: bool) -> None:
     """Write record batches as a table and print the summary, on root; the other ranks only draw."""
-    import pyarrow as pa
-
+    from hpcvdj.generation.generate import pairs_of
     from hpcvdj.repertoires.writers import require_writable_table, write_table
 
     pairs: Counter[tuple[str, str]] = Counter()
 
     def counted() -> Iterator[Any]:
         for batch in batches:
-            counts = pa.Table.from_batches([batch]).group_by(["v_call", "j_call"]).aggregate([([], "count_all")])
-            for row in counts.to_pylist():
-                pairs[row["v_call"], row["j_call"]] += row["count_all"]
+            pairs.update(pairs_of(batch))
             yield batch
 
     run.on_root(lambda: require_writable_table(output, overwrite=overwrite))
@@ -31,7 +28,12 @@ def write_drawn(run: "Run", batches: Iterable[Any], output: Path, seed: int, *, 
         for _ in batches:
             pass
         return
-    number = write_table(output, counted(), overwrite=overwrite)
-    common.say(f"junctions  {number:,} over {len(pairs):,} V-J pairs, the largest with {max(pairs.values()):,}")
+    write_table(output, counted(), overwrite=overwrite)
+    report_drawn(pairs, output, seed)
+
+
+def report_drawn(pairs: Counter[tuple[str, str]], output: Path, seed: int) -> None:
+    """Print the summary of rows, of which `pairs` has the V and J calls."""
+    common.say(f"junctions  {pairs.total():,} over {len(pairs):,} V-J pairs, the largest with {max(pairs.values()):,}")
     common.say(f"seed       {seed}")
     common.say(f"written    {output}")

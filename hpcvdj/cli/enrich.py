@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from hpcvdj.chance.settings import Checks
+from hpcvdj.chance.settings import Checks, ClonotypeChoice
 from hpcvdj.cli import asking, common, options
 from hpcvdj.cli.computing import make_folder, not_all, one_after_another
-from hpcvdj.enrichment.settings import ClonotypeChoice, Settings
+from hpcvdj.enrichment.settings import Settings
 from hpcvdj.errors import InputError, naming, option
 from hpcvdj.options import Option
 from hpcvdj.repertoires.settings import TableSettings

@@ -5,12 +5,13 @@ from typing import Annotated
 
 from hpcvdj.chance.settings import Checks, Force
 from hpcvdj.cli import common, options
-from hpcvdj.cli.drawing import write_drawn
+from hpcvdj.cli.drawing import report_drawn, write_drawn
 from hpcvdj.cohorts.settings import IndividualColumn, Naming
+from hpcvdj.errors import InputError, option
 from hpcvdj.generation.settings import GenerationSettings
 from hpcvdj.kernels.backends import AUTO, BackendName
 from hpcvdj.repertoires.reference_settings import Joint
-from hpcvdj.runs.settings import Launch, Overwrite, Threads
+from hpcvdj.runs.settings import Launch, Overwrite, Resume, Threads
 from hpcvdj.storage.files import require_distinct
 
 
@@ -32,6 +33,7 @@ def command(
     force: Force = False,
     backend: BackendName = AUTO,
     threads: Threads = None,
+    resume: Resume = False,
     overwrite: Overwrite = False,
 ) -> None:
     """Draw sequences from a recombination model: a repertoire as V(D)J recombination makes it by chance.
@@ -49,8 +51,10 @@ def command(
     Example: hpcvdj generate -m mouse_trb -n 10000 --seed 1 --productive -o mouse.tsv
     """
     run = common.begin(Launch(threads))
-    from hpcvdj.generation.generate import generate
+    from hpcvdj.generation.generate import generate_table
 
+    if like and resume:
+        raise InputError(f"{option('resume', True)}: a cohort like another is drawn at once; leave it out")
     loaded = run.from_root(lambda: options.used_model(model))
     if joint:
         loaded = run.from_root(loaded.with_joint_choice)
@@ -64,9 +68,12 @@ def command(
             question = CohortQuestion[None](Naming(individual))
             tables = run.from_root(lambda: tables_in(like, question.opening()))
             rows = read_rows(question, tables, loaded, Checks(force=force), run)
-            cohort = question.cohort(rows, loaded, run)
+            cohort = question.cohort_on_root(rows, loaded, run)
             run.on_root(lambda: require_distinct(output, *rows.inputs.files))
-        batches = cohort_like(cohort, loaded, plan, run, backend)
-    else:
-        batches = generate(loaded, plan, run.bind(backend, sharing_pays=True), run)
-    write_drawn(run, batches, output, plan.seed, overwrite=overwrite)
+        write_drawn(run, cohort_like(cohort, loaded, plan, run, backend), output, plan.seed, overwrite=overwrite)
+        return
+    with run.request:
+        target = run.to(output, resume=resume, overwrite=overwrite)
+        pairs = generate_table(loaded, plan, run.bind(backend, sharing_pays=True), target)
+    if run.is_root:
+        report_drawn(pairs, output, plan.seed)

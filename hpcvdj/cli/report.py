@@ -15,7 +15,7 @@ def command(
         options.argument(
             "FILE...",
             "Outputs of hpcvdj, of any number of samples: results or tables of count and pgen; tables of sharing, "
-            "contamination and enrich, each with its .json beside it; folders of these.",
+            "contamination, enrich and annotate, each with its .json beside it; folders of these.",
         ),
     ],
     output: Annotated[Path, options.valued("--output -o", "HTML", "Page to write.")],

@@ -13,14 +13,14 @@ from hpcvdj.chance.check import UNCHECKED, ModelFit
 from hpcvdj.chance.depth import Counts, Draws, Floats, recombinations_of
 from hpcvdj.chance.draws import Chance
 from hpcvdj.chance.fit import at_least
-from hpcvdj.cohorts.cohort import Cohort, names_of_holders
+from hpcvdj.cohorts.cohort import Cohort, Sequences, junctions_of, names_of_holders
 from hpcvdj.cohorts.improbable import COMMON, SEEN, Improbable, Pairs, improbable_of, more_reads, people_of
 from hpcvdj.cohorts.settings import ContaminationSettings
-from hpcvdj.errors import InputError, few, option
+from hpcvdj.errors import InputError, TooFewError, few, option
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.productive import productive_probability
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
-from hpcvdj.repertoires.genes import amino_acids, as_text, kinds_of, sequences, without_genes
+from hpcvdj.repertoires.genes import as_text, kinds_of, sequences, without_genes
 from hpcvdj.runs.run import Run
 
 CLONES = (1, 2, 4, 10, 30, 100, 1000)
@@ -124,62 +124,71 @@ class Contamination:
 
 
 def contaminate(
-    cohort: Cohort | None, model: Model, settings: ContaminationSettings, run: Run, fit: ModelFit = UNCHECKED
+    cohort: Cohort, model: Model, settings: ContaminationSettings, run: Run, fit: ModelFit = UNCHECKED
 ) -> Contamination | None:
-    """Compare root's individuals; None on the other ranks, which compute probabilities.
+    """Compare the individuals of a cohort, on root; None on the other ranks, which have parts of it.
 
     fit  how the model fits the tables: junctions of genes that it makes wrongly take no part
 
-    InputError if no pair has junctions enough for contamination to be seen, or an individual too many that the model
-    cannot make.
+    InputError, on every rank, if no pair has junctions enough for contamination to be seen, or an individual too many
+    that the model cannot make.
     """
     chance = Chance(model, settings.draws, settings.seed, settings.backend, settings.strict_binding)
-    of_drawn = chance.among_productive(chance.drawn(run), PGEN_COLUMNS[:1], run)
-    p = chance.among_productive(cohort.repertoire if cohort is not None else None, PGEN_COLUMNS[:1], run)
+    p_drawn = chance.among_productive(chance.drawn(run), PGEN_COLUMNS[:1], run)
+    of_drawn = run.share_arrays({"p": p_drawn[:, 0]} if p_drawn is not None else None)["p"]
+    p = chance.of_ranks([cohort.repertoire], PGEN_COLUMNS[:1], run)[0][:, 0]
+    has, kept = cohort.has, without_genes(cohort.repertoire, fit.broken)
+
+    def recombinations() -> Floats:
+        weights = Draws(np.log(of_drawn), np.full(len(of_drawn), 1 / len(of_drawn))).on_grid(0.0)
+        return recombinations_of(cohort.sizes, weights, cohort.names)
+
+    sizes = run.from_root(recombinations)
+    zero = run.sum(np.bincount(has.individual[((p <= 0) & kept)[has.sequence]], minlength=has.individuals))
+    if not fit.force:
+        run.on_root(lambda: _require_possible(cohort, zero))
+    improbable = improbable_of(cohort, p, sizes, of_drawn, settings.max_pgen, kept)
+    run.on_root(lambda: _require_power(cohort, improbable, settings))
+    of_pairs = more_reads(cohort, improbable.several.only(np.flatnonzero(improbable.of_people < COMMON)))
+    left_out = int(run.sum(np.array([(~kept[has.sequence]).sum()]))[0])
+    carry_over, copies = _carry_over(cohort, improbable), _copies(cohort, improbable)
+    shared = junctions_of(cohort, improbable.sequences)
+    pgen = p[improbable.sequences] * productive_probability(model)
+    gathered = shared.on_root(run, people=improbable.of_people, pgen=pgen)
 
     def found() -> Contamination:
-        assert cohort is not None
-        assert of_drawn is not None
-        assert p is not None
-        return _found(cohort, p[:, 0], of_drawn[:, 0], model, settings, fit)
+        assert gathered is not None
+        rate = _rates(improbable)
+        return Contamination(
+            table=_table(cohort, improbable, rate, of_pairs),
+            junctions=_junctions(cohort, gathered[0], gathered[1]["people"], gathered[1]["pgen"]),
+            cohort=cohort,
+            improbable=improbable,
+            zero=zero,
+            left_out=left_out,
+            sizes=sizes,
+            rate=rate,
+            carry_over=carry_over,
+            copies=copies,
+            fit=fit,
+        )
 
     return run.on_root(found)
 
 
-def _found(
-    cohort: Cohort, p: Floats, of_drawn: Floats, model: Model, settings: ContaminationSettings, fit: ModelFit
-) -> Contamination:
-    has, kept = cohort.has, without_genes(cohort.repertoire, fit.broken)
-    weights = Draws(np.log(of_drawn), np.full(len(of_drawn), 1 / len(of_drawn))).on_grid(0.0)
-    sizes = recombinations_of(has.sizes, weights, cohort.names)
-    zero = np.bincount(has.individual[((p <= 0) & kept)[has.sequence]], minlength=has.individuals)
-    if not fit.force:
-        _require_possible(cohort, zero)
-    improbable = improbable_of(cohort, p, sizes, of_drawn, settings.max_pgen, kept)
-    _require_power(cohort, improbable, settings)
+def _rates(improbable: Improbable) -> Floats:
+    """Shared improbable junctions of all pairs of one of each, float64 [individuals, individuals]."""
     low, pairs = improbable.low, improbable.pairs
     shared = pairs.shared.astype(np.float64)
     rate = np.divide(shared, low[:, np.newaxis] * low.astype(np.float64), out=shared * np.nan, where=shared > 0)
     rate[(pairs.shared == 0) & (np.multiply.outer(low, low) > 0)] = 0.0
     np.fill_diagonal(rate, np.nan)
-    return Contamination(
-        table=_table(cohort, improbable, rate),
-        junctions=_junctions(cohort, improbable, p * productive_probability(model)),
-        cohort=cohort,
-        improbable=improbable,
-        zero=zero,
-        left_out=int((~kept[has.sequence]).sum()),
-        sizes=sizes,
-        rate=rate,
-        carry_over=_carry_over(cohort, improbable),
-        copies=_copies(cohort, improbable) if has.reads is not None else None,
-        fit=fit,
-    )
+    return rate
 
 
 def _require_possible(cohort: Cohort, zero: Counts) -> None:
     """Raise InputError for an individual of which the model cannot make too many junctions, and not by chance."""
-    sizes = cohort.has.sizes
+    sizes = cohort.sizes
     least = [at_least(own, size) if size >= FEWEST_JUDGED else 0.0 for own, size in zip(zero, sizes, strict=True)]
     worst = int(np.argmax(least))
     if least[worst] > MOST_ZERO:
@@ -202,18 +211,17 @@ def _require_power(cohort: Cohort, improbable: Improbable, settings: Contaminati
             f"{option('min_low', settings.min_low)}: {few(lacking)} junctions with {name}; leave these out, or lower it"
         )
     if settings.min_low is None and pairs.any() and (improbable.pairs.detectable[pairs] > SEEN).all():
-        raise InputError(
+        raise TooFewError(
             f"no individual has junctions enough with {name} to see copies of {100 * SEEN:.0f} % of them "
             f"({few(listed)}); give deeper samples, or {option('min_low', 1)} to compare them all the same"
         )
 
 
-def _table(cohort: Cohort, improbable: Improbable, rate: Floats) -> pa.Table:
+def _table(cohort: Cohort, improbable: Improbable, rate: Floats, more: Counts | None) -> pa.Table:
     low, pairs = improbable.low, improbable.pairs
     upper = np.triu_indices(len(low), 1)
     names = pa.array(cohort.names, pa.string())
-    of_pairs = improbable.several.only(np.flatnonzero(improbable.of_people < COMMON))
-    more, shared = more_reads(of_pairs), pairs.shared[upper]
+    shared = pairs.shared[upper]
     of_one = pairs.same_person[upper]
     made = pa.table({
         "individual_1": names.take(pa.array(upper[0])),
@@ -235,24 +243,20 @@ def _table(cohort: Cohort, improbable: Improbable, rate: Floats) -> pa.Table:
     return made.take(pa.array(np.lexsort((-shared, pairs.p_value[upper], ~of_one))))
 
 
-def _junctions(cohort: Cohort, improbable: Improbable, pgen: Floats) -> pa.Table:
+def _junctions(cohort: Cohort, shared: Sequences, people: Counts, pgen: Floats) -> pa.Table:
     """What is shared, by whom: junctions of a common source first, then those of most people, the most improbable."""
-    people, rows = improbable.of_people, improbable.sequences
-    order = np.lexsort((rows, pgen[rows], -people))
-    rows, own = rows[order], cohort.repertoire.subset(np.sort(rows))
-    # A subset of a repertoire is in its order.
-    place = np.argsort(np.argsort(rows))
-    pairs = [own.pairs[kind] for kind in kinds_of(own).tolist()]
-    has = improbable.several.only(order)
+    order = np.lexsort((np.arange(len(pgen)), pgen, -people))
+    own, kinds = shared.repertoire, kinds_of(shared.repertoire)[order].tolist()
+    has, people = shared.has.only(order), people[order]
     columns: dict[str, Any] = {
-        "kind": pa.array(np.where(people[order] >= COMMON, "common source", "pair").tolist(), pa.string()),
-        "v_call": pa.array([pairs[k][0].allele for k in place.tolist()], pa.string()),
-        "j_call": pa.array([pairs[k][1].allele for k in place.tolist()], pa.string()),
-        "junction": sequences(own, np.arange(len(own))).take(pa.array(place)),
-        "junction_aa": as_text(*amino_acids(own, np.arange(len(own)))).take(pa.array(place)),
-        "pgen": pgen[rows],
+        "kind": pa.array(np.where(people >= COMMON, "common source", "pair").tolist(), pa.string()),
+        "v_call": pa.array([own.pairs[kind][0].allele for kind in kinds], pa.string()),
+        "j_call": pa.array([own.pairs[kind][1].allele for kind in kinds], pa.string()),
+        "junction": sequences(own, order),
+        "junction_aa": as_text(shared.letters[order], shared.lengths[order]),
+        "pgen": pgen[order],
         "n_individuals": has.numbers,
-        "n_people": people[order],
+        "n_people": people,
         "individuals": names_of_holders(cohort, has),
     }
     if has.reads is not None:
@@ -278,22 +282,25 @@ def _carry_over(cohort: Cohort, improbable: Improbable) -> list[CarryOver]:
     asked_same = of_group[own_group] - 1
     asked_other = len(people) - 1 - asked_same
     size = np.searchsorted(CLONES, has.reads, side="right") - 1
+    numbers = (np.ones(len(size), dtype=np.int64), met_same, asked_same, met_other, asked_other)
+    of_size = [np.bincount(size, own, len(CLONES)).astype(np.int64) for own in numbers]
     found = []
-    for k, smallest in enumerate(CLONES):
-        rows = size == k
+    for k, (clones, *of_both) in enumerate(cohort.run.sum(np.stack(of_size)).T.tolist()):
         last = CLONES[k + 1] - 1 if k + 1 < len(CLONES) else None
-        rates = [
-            int(met[rows].sum()) / int(asked[rows].sum()) if asked[rows].sum() else None
-            for met, asked in ((met_same, asked_same), (met_other, asked_other))
-        ]
-        found.append(CarryOver(smallest, last, int(rows.sum()), *rates))
+        rates = [met / asked if asked else None for met, asked in (of_both[:2], of_both[2:])]
+        found.append(CarryOver(CLONES[k], last, clones, *rates))
     return found
 
 
-def _copies(cohort: Cohort, improbable: Improbable) -> list[Copy]:
-    """Rows of improbable junctions that several people have, but for those of the person with the largest clone."""
+def _copies(cohort: Cohort, improbable: Improbable) -> list[Copy] | None:
+    """Rows of improbable junctions that several people have, but for those of the person with the largest clone.
+
+    On root, those of all ranks; None without reads.
+    """
     has, person_of = cohort.has, improbable.pairs.person_of
-    assert has.reads is not None
+    origins = cohort.origins
+    if has.reads is None or origins is None:
+        return None
     keeper = np.full(len(improbable.is_low), -1, dtype=np.int64)
     largest = np.zeros(len(improbable.is_low), dtype=np.int64)
     reads_of: dict[tuple[int, int], int] = {}
@@ -303,13 +310,12 @@ def _copies(cohort: Cohort, improbable: Improbable) -> list[Copy]:
         keeper[sequence], largest[sequence] = has.individual[own][place], has.reads[own][place]
         for individual, reads in zip(has.individual[own].tolist(), has.reads[own].tolist(), strict=True):
             reads_of[sequence, individual] = reads
-    of_row = keeper[cohort.sequence_of]
-    rows = np.flatnonzero((of_row >= 0) & (person_of[of_row] != person_of[cohort.individual_of]))
-    rows = rows[np.argsort(cohort.row[rows])]
-    facts = zip(
-        cohort.row[rows].tolist(), cohort.individual_of[rows].tolist(), cohort.sequence_of[rows].tolist(), strict=True
-    )
-    return [
-        Copy(row, individual, int(keeper[own]), reads_of[own, individual], int(largest[own]))
-        for row, individual, own in facts
-    ]  # fmt: skip
+    of_row = keeper[origins.junction]
+    rows = np.flatnonzero((of_row >= 0) & (person_of[of_row] != person_of[origins.individual]))
+    facts = zip(*(values[rows].tolist() for values in (origins.row, origins.individual, origins.junction)), strict=True)
+    listed = [
+        Copy(row, individual, int(keeper[sequence]), reads_of[sequence, individual], int(largest[sequence]))
+        for row, individual, sequence in facts
+    ]
+    gathered = cohort.run.gather(listed) or []
+    return sorted((copy for part in gathered for copy in part), key=lambda copy: copy.row)

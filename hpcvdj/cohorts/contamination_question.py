@@ -26,6 +26,8 @@ from hpcvdj.storage.folders import atomic_folder, exclusive_folder
 MOST_LISTED = 100
 """Junctions of a common source that OUT.json lists."""
 
+WITHOUT_READS = "{}: keeps the largest clone of copies, and not all tables have a column duplicate_count"
+
 JUNCTIONS = "junctions"
 """The table of the improbable junctions that several individuals have."""
 
@@ -37,6 +39,8 @@ class ContaminationQuestion(CohortQuestion[Contamination]):
     settings: ContaminationSettings
 
     command = "contamination"
+    shares_rows = True
+    names_rows = True
 
     def answer(self, rows: Rows, model: Model, run: Run) -> Contamination | None:
         return contaminate(self.cohort(rows, model, run), model, self.settings, run, rows.fit)
@@ -65,8 +69,8 @@ class ContaminationQuestion(CohortQuestion[Contamination]):
             "of_one_person": answer.pairs.of_one_person,
             "no_power": int(np.triu(answer.pairs.verdicts == "no power", 1).sum()),
             "common_source": {
-                "people": COMMON, "junctions": len(answer.improbable.common),
-                "listed": answer.junctions.slice(0, min(len(answer.improbable.common), MOST_LISTED)).to_pylist(),
+                "people": COMMON, "junctions": answer.improbable.common,
+                "listed": answer.junctions.slice(0, min(answer.improbable.common, MOST_LISTED)).to_pylist(),
             },
             "left_out": answer.left_out,
         }  # fmt: skip
@@ -137,12 +141,8 @@ class CleanOutput(TableOutput[Contamination]):
     def require(self, rows: Rows) -> None:
         if self.clean is None:
             return
-        assert rows.junctions is not None
-        if rows.junctions.reads is None:
-            raise InputError(
-                f"{option('write_clean')}: keeps the largest clone of copies, and not all tables have a column "
-                "duplicate_count"
-            )
+        if not rows.inputs.has_reads:
+            raise InputError(WITHOUT_READS.format(option("write_clean")))
         # A folder of tables may have links to tables elsewhere.
         require_apart(self.clean, *rows.inputs.files)
         first: dict[str, Path] = {}
@@ -158,6 +158,8 @@ class CleanOutput(TableOutput[Contamination]):
         if self.clean is None:
             super().write(question, answer, rows, facts, run)
             return
+        if answer.copies is None:
+            raise InputError(WITHOUT_READS.format(option("write_clean")))
         with atomic_folder(self.clean, overwrite=run.overwrite) as folder:
             copies = np.array([copy.row for copy in answer.copies or []], dtype=np.int64)
             for table in rows.inputs.tables:

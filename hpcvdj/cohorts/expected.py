@@ -138,8 +138,7 @@ def band(numbers: Numbers, draws: Draws, log_q: float, seed: int) -> tuple[Float
     """The 95 % interval of the spectrum for the draws that were made, by drawing again from them (bootstrap)."""
     rng = np.random.default_rng([seed, 2])
     size = len(draws.log_p)
-    weights = [
-        draws.on_grid(log_q, np.bincount(rng.integers(0, size, size), minlength=size)) for _ in range(BOOTSTRAPS)
-    ]
-    low, high = np.quantile(numbers.spectra(np.array(weights)), [0.025, 0.975], axis=0)
+    times = (np.bincount(rng.integers(0, size, size), minlength=size) for _ in range(BOOTSTRAPS))
+    weights = np.array(list(draws.drawn_again(log_q, times)))
+    low, high = np.quantile(numbers.spectra(weights), [0.025, 0.975], axis=0)
     return low, high

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.chance.depth import Counts, Floats
-from hpcvdj.cohorts.cohort import Cohort, Holding
+from hpcvdj.chance.p_values import benjamini_hochberg
+from hpcvdj.cohorts.cohort import Cohort, Holding, junctions_of
 from hpcvdj.errors import few
 
 MAX_PGEN, LARGEST_MAX_PGEN = 1e-11, 1e-6
@@ -109,14 +110,15 @@ class Pairs:
 
 @dataclass(frozen=True)
 class Improbable:
-    """The improbable junctions of a cohort.
+    """The improbable junctions of a cohort: those of this rank, and what is known of all ranks.
 
     max_pgen      the threshold
     is_low        bool [junctions]: whether each is improbable
-    low           int64 [individuals]: how many each individual has
+    low           int64 [individuals]: how many each individual has, on all ranks
     several       those that several individuals have, among them those of one person
     sequences     int64: the junctions of `several`
     of_people     int64: how many people have each of these
+    common        how many are of a common source, on all ranks
     pairs         of individuals
     """
 
@@ -126,18 +128,14 @@ class Improbable:
     several: Holding
     sequences: Counts
     of_people: Counts
+    common: int
     pairs: Pairs
-
-    @property
-    def common(self) -> Counts:
-        """The junctions of a common source."""
-        return self.sequences[self.of_people >= COMMON]
 
 
 def improbable_of(
     cohort: Cohort, p: Floats, sizes: Floats, of_drawn: Floats, max_pgen: float | None, kept: NDArray[np.bool_]
 ) -> Improbable:
-    """The improbable junctions of a cohort.
+    """The improbable junctions of a cohort; all ranks find those of their own together.
 
     p         float64 [junctions]: probabilities among productive recombinations
     sizes     float64 [individuals]: recombinations
@@ -151,7 +149,8 @@ def improbable_of(
     largest = float(sizes.max()) ** 2
     while (found.pairs.detectable > SEEN).any() and found.max_pgen < LARGEST_MAX_PGEN / 2:
         higher = found.max_pgen * 10
-        if largest * _mean(of_drawn, higher) > MOST_EXPECTED:
+        # Root decides for all: ranks may round otherwise.
+        if cohort.run.from_root(lambda: largest * _mean(of_drawn, higher) > MOST_EXPECTED):  # noqa: B023
             break
         found = _at(cohort, p, sizes, of_drawn, higher, kept)
     return found
@@ -165,19 +164,25 @@ def _mean(of_drawn: Floats, max_pgen: float) -> float:
 def _at(
     cohort: Cohort, p: Floats, sizes: Floats, of_drawn: Floats, max_pgen: float, kept: NDArray[np.bool_]
 ) -> Improbable:
-    has = cohort.has
+    has, run = cohort.has, cohort.run
     is_low = (p > 0) & (p < max_pgen) & kept
-    low = np.bincount(has.individual[is_low[has.sequence]], minlength=has.individuals)
+    low = run.sum(np.bincount(has.individual[is_low[has.sequence]], minlength=has.individuals))
     sequences = np.flatnonzero(is_low & (has.numbers >= 2))
     several = has.only(sequences)
-    overlap = several.overlap()
-    same_sample, same_person = _same(several, overlap, low, has, is_low)
+    overlap = cohort.summed(several)
+    same_sample, same_person = _same(cohort, several, overlap, low, is_low)
     person_of = _connected(same_person)
     of_people = people_of(several, person_of).numbers
-    common = several.only(np.flatnonzero(of_people >= COMMON)).overlap()
-    expected = np.multiply.outer(sizes, sizes) * _mean(of_drawn, max_pgen)
-    pairs = _tested(overlap - common, common, np.asarray(expected, dtype=np.float64), low, person_of, same_sample)
-    return Improbable(max_pgen, is_low, low, several, sequences, of_people, pairs)
+    is_common = of_people >= COMMON
+    common = cohort.summed(several.only(np.flatnonzero(is_common)))
+
+    def tested() -> Pairs:
+        expected = np.asarray(np.multiply.outer(sizes, sizes) * _mean(of_drawn, max_pgen), dtype=np.float64)
+        return _tested(overlap - common, common, expected, low, person_of, same_sample)
+
+    pairs = run.from_root(tested)
+    number = int(run.sum(np.array([is_common.sum()]))[0])
+    return Improbable(max_pgen, is_low, low, several, sequences, of_people, number, pairs)
 
 
 def people_of(has: Holding, person_of: Counts) -> Holding:
@@ -186,50 +191,74 @@ def people_of(has: Holding, person_of: Counts) -> Holding:
     return Holding.of(has.sequence, person_of[has.individual], len(has.begins) - 1, people, has.reads, np.maximum)
 
 
-def more_reads(several: Holding) -> Counts | None:
-    """Of each two individuals, how many junctions both have, of which the first has more reads; None without reads."""
+def more_reads(cohort: Cohort, several: Holding) -> Counts | None:
+    """Of each two individuals, how many junctions both have, of which the first has more reads; None without reads.
+
+    several  those of this rank; all ranks count together
+    """
     if several.reads is None:
         return None
     more = np.zeros((several.individuals, several.individuals), dtype=np.int64)
     for first, stop in pairwise(several.begins.tolist()):
         holders, reads = several.individual[first:stop], several.reads[first:stop]
         more[np.ix_(holders, holders)] += reads[:, np.newaxis] > reads
-    return more
+    return cohort.run.sum(more)
 
 
 def _same(
-    several: Holding, overlap: Counts, low: Counts, has: Holding, is_low: NDArray[np.bool_]
+    cohort: Cohort, several: Holding, overlap: Counts, low: Counts, is_low: NDArray[np.bool_]
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Whether each two individuals are the same sample, and whether they are of one person, the former among them."""
     share = np.where(overlap >= FEWEST_SHARED, overlap, 0) / np.maximum(low, 1)[:, np.newaxis]
     same_sample = np.maximum(share, share.T) > SAME_SAMPLE
     np.fill_diagonal(same_sample, False)
     same_person = same_sample.copy()
-    more = more_reads(several)
+    more = more_reads(cohort, several)
     if more is not None:
         unlike = more + more.T
         balanced = (np.minimum(more, more.T) >= BALANCED * unlike) & (unlike >= FEWEST_UNLIKE)
-        same_person |= _alike(has, is_low) >= SAME_PERSON
+        same_person |= _alike(cohort, is_low) >= SAME_PERSON
         same_person |= balanced & (np.minimum(share, share.T) >= OF_BOTH)
     return same_sample, same_person
 
 
-def _alike(has: Holding, is_low: NDArray[np.bool_]) -> Floats:
+def _alike(cohort: Cohort, is_low: NDArray[np.bool_]) -> Floats:
     """The share of the largest improbable clones of each that the other has at similar frequency: the smaller of both.
 
     float64 [individuals, individuals]; 0 on the diagonal, and for an individual that has few of them.
     """
+    has, run = cohort.has, cohort.run
     assert has.reads is not None
-    total = np.bincount(has.individual, has.reads, has.individuals)
+    total = run.sum(np.bincount(has.individual, has.reads, has.individuals).astype(np.int64))
+    # The largest of all ranks are among the largest of each.
     entries = np.flatnonzero(is_low[has.sequence])
-    # The largest of each individual; of equal ones, that of the first junction.
-    entries = entries[np.lexsort((entries, -has.reads[entries], has.individual[entries]))]
-    owner = has.individual[entries]
-    rank = np.arange(len(entries)) - np.searchsorted(owner, owner)
+    chosen = np.unique(has.sequence[entries[_largest(has, entries)]])
+    largest = junctions_of(cohort, chosen).on_root(run)
+
+    def share() -> Floats:
+        assert largest is not None
+        return _share_alike(largest[0].has, total)
+
+    return run.from_root(share)
+
+
+def _largest(has: Holding, entries: Counts) -> Counts:
+    """The places of the `LARGEST` clones of each individual; of equal ones, those of the first junctions."""
+    assert has.reads is not None
+    order = np.lexsort((entries, -has.reads[entries], has.individual[entries]))
+    owner = has.individual[entries[order]]
+    return order[np.arange(len(order)) - np.searchsorted(owner, owner) < LARGEST]
+
+
+def _share_alike(has: Holding, total: Counts) -> Floats:
+    """As of `_alike`, of the junctions that are among the largest of an individual."""
+    assert has.reads is not None
+    entries = np.arange(len(has.individual))
+    entries = entries[_largest(has, entries)]
     found = np.zeros((has.individuals, has.individuals))
-    number = np.bincount(owner[rank < LARGEST], minlength=has.individuals)
-    for entry in entries[rank < LARGEST].tolist():
-        own, sequence = has.individual[entry], has.sequence[entry]
+    number, sequence_of = np.bincount(has.individual[entries], minlength=has.individuals), has.sequence
+    for entry in entries.tolist():
+        own, sequence = has.individual[entry], sequence_of[entry]
         holders = slice(has.begins[sequence], has.begins[sequence + 1])
         frequency = has.reads[holders] / total[has.individual[holders]]
         similar = SIMILAR * frequency >= has.reads[entry] / total[own]
@@ -251,7 +280,6 @@ def _tested(
     shared: Counts, common: Counts, expected: Floats, low: Counts, person_of: Counts, same_sample: NDArray[np.bool_]
 ) -> Pairs:
     from scipy.special import gammainc
-    from scipy.stats import false_discovery_control
 
     shape = shared.shape
     pairs = Pairs(shared, common, expected, np.ones(shape), np.ones(shape), np.zeros(shape), person_of, same_sample)
@@ -262,7 +290,7 @@ def _tested(
     p_value = np.where(shared[upper] > 0, gammainc(np.maximum(shared[upper], 1), mean), 1.0)
     values = (
         (pairs.p_value, p_value),
-        (pairs.q_value, false_discovery_control(p_value) if len(p_value) else p_value),
+        (pairs.q_value, benjamini_hochberg(p_value, len(p_value))),
         (pairs.detectable, _needed(mean) / np.maximum(np.minimum(low[upper[0]], low[upper[1]]), 1)),
     )
     for matrix, own in values:
@@ -294,10 +322,8 @@ def pairs_text(cohort: Cohort, improbable: Improbable | None, most: int = 5) -> 
     ]
     if more := pairs.standing_out[most:]:
         lines.append(f"and {len(more):,} more pairs")
-    if len(improbable.common):
-        lines.append(
-            f"{len(improbable.common):,} improbable junctions are in {COMMON} people or more, of a common source"
-        )
+    if improbable.common:
+        lines.append(f"{improbable.common:,} improbable junctions are in {COMMON} people or more, of a common source")
     return lines
 
 

@@ -39,7 +39,7 @@ def cohort_like(
         factor = model.selection if plan.selection else None
         log_q = log_factors(factor, drawn, *amino_acids(drawn, np.arange(len(drawn))))
         weights = Draws(np.log(p[:, 0]) + log_q, np.exp(log_q) / len(drawn)).on_grid(0.0)
-        return [round(n) for n in recombinations_of(cohort.has.sizes, weights, cohort.names).tolist()]
+        return [round(n) for n in recombinations_of(cohort.sizes, weights, cohort.names).tolist()]
 
     numbers = run.from_root(sizes)
     # Another seed than that of the draws above.

@@ -4,18 +4,21 @@ import logging
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from hpcvdj.chance.question import Question, Rows
 from hpcvdj.cohorts.cohort import Cohort, cohort_of
-from hpcvdj.cohorts.settings import Naming
+from hpcvdj.cohorts.dealing import Alike, Dealt, deal, dealt_of
+from hpcvdj.cohorts.settings import Individuals
 from hpcvdj.errors import InputError, few, option
 from hpcvdj.recombination.models import Model
 from hpcvdj.repertoires.formats import BY_HEADER, Opening
 from hpcvdj.repertoires.inputs import Inputs, names_repertoires
 from hpcvdj.repertoires.read_counts import READS
+from hpcvdj.repertoires.species import warn_of_rows
 from hpcvdj.runs.run import Run
 from hpcvdj.runs.stopping import NOTHING_YET
+from hpcvdj.storage.memory import return_freed_memory
 
 log = logging.getLogger(__name__)
 
@@ -32,9 +35,16 @@ class CohortQuestion(Question[A]):
     naming  who is an individual
     """
 
-    naming: Naming
+    naming: Individuals
 
     amino_acids = False
+    names_rows: ClassVar[bool] = False
+    """Whether it says which rows of the input are copies, if their reads are known."""
+
+    @property
+    def alike(self) -> Alike:
+        """What rows have in common that must be on one rank."""
+        return "amino acids"
 
     def opening(self, opening: Opening = BY_HEADER) -> Opening:
         return self.naming.opening(opening)
@@ -63,25 +73,37 @@ class CohortQuestion(Question[A]):
                 )
         self.naming.people(inputs.repertoires)
 
-    def cohort(self, rows: Rows, model: Model, run: Run) -> Cohort | None:
-        """Root's cohort."""
+    def cohort(self, rows: Rows, model: Model, run: Run) -> Cohort:
+        """The cohort, of which each rank has a part."""
+        inputs = rows.inputs
+        dealt = deal(inputs, model, run, self.alike, numbered=self.names_rows and inputs.has_reads)
+        if dealt.tally is not None:
+            warn_of_rows(dealt.tally, model, inputs.names)
+        cohort = self._cohort_of(dealt, model)
+        del dealt
+        return_freed_memory()
+        return cohort
+
+    def cohort_on_root(self, rows: Rows, model: Model, run: Run) -> Cohort | None:
+        """The cohort, of which root has all; None on the other ranks."""
 
         def made() -> Cohort:
             assert rows.junctions is not None
-            people = self.naming.people(rows.junctions.repertoire_ids or [])
-            cohort = cohort_of(rows.junctions, model, people)
-            number = len(cohort.row)
-            if cohort.several_genes > SEVERAL_GENES * number:
-                log.warning(
-                    "%s of %s rows name several V or several J genes; they are sequences of their own, which drawn "
-                    "ones, of one V and one J, never are, so fewer seem to be shared than expected",
-                    f"{cohort.several_genes:,}", f"{number:,}",
-                )  # fmt: skip
-            if cohort.has.reads is None:
-                log.info("no column %s: the sizes of clones are not known", READS)
-            return cohort
+            return self._cohort_of(dealt_of(rows.junctions, model), model)
 
         return run.root_steps(made, NOTHING_YET)
+
+    def _cohort_of(self, dealt: Dealt, model: Model) -> Cohort:
+        cohort = cohort_of(dealt, model, dealt.run.from_root(lambda: self.naming.people(dealt.samples)))
+        if dealt.run.is_root and cohort.several_genes > SEVERAL_GENES * cohort.rows:
+            log.warning(
+                "%s of %s rows name several V or several J genes; they are sequences of their own, which drawn "
+                "ones, of one V and one J, never are, so fewer seem to be shared than expected",
+                f"{cohort.several_genes:,}", f"{cohort.rows:,}",
+            )  # fmt: skip
+        if dealt.run.is_root and cohort.has.reads is None:
+            log.info("no column %s: the sizes of clones are not known", READS)
+        return cohort
 
 
 def left_out_text(cohort: Cohort) -> str:

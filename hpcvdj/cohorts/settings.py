@@ -84,10 +84,30 @@ IndividualColumn = Annotated[
 
 
 @dataclass(frozen=True)
-class Naming(Settings):
-    """Who is an individual, and of which group."""
+class Individuals(Settings):
+    """Who is an individual."""
 
     individual: IndividualColumn = None
+
+    def opening(self, given: "Opening | None" = None) -> "Opening":
+        """How tables are opened: the individual is their repertoire."""
+        from hpcvdj.repertoires.formats import BY_HEADER
+        from hpcvdj.repertoires.junctions import REPERTOIRE
+
+        given = given or BY_HEADER
+        if self.individual in (None, REPERTOIRE):
+            return given
+        return replace(given, columns=(*given.columns, (REPERTOIRE, str(self.individual))))
+
+    def people(self, names: Sequence[str]) -> "People":
+        """The subject and the group of each sample."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Naming(Individuals):
+    """Who is an individual, and of which group."""
+
     metadata: Annotated[
         Any,
         Option("a table with a row for each individual: its name, or that of its file, in one column, its group in "
@@ -109,16 +129,6 @@ class Naming(Settings):
             raise InputError(
                 f"{option('metadata')}: needs {option('group')}, or {option('subject')}, the column that has them"
             )
-
-    def opening(self, given: "Opening | None" = None) -> "Opening":
-        """How tables are opened: the individual is their repertoire."""
-        from hpcvdj.repertoires.formats import BY_HEADER
-        from hpcvdj.repertoires.junctions import REPERTOIRE
-
-        given = given or BY_HEADER
-        if self.individual in (None, REPERTOIRE):
-            return given
-        return replace(given, columns=(*given.columns, (REPERTOIRE, str(self.individual))))
 
     def people(self, names: Sequence[str]) -> "People":
         """The subject and the group of each sample; InputError as of `column_of`."""

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from hpcvdj.chance.check import BROKEN_GENE, CONTRADICTED_CALL, IMPOSSIBLE, OF_RARE_ALLELE, ModelFit
 from hpcvdj.chance.depth import Counts, Floats
+from hpcvdj.chance.p_values import benjamini_hochberg
 from hpcvdj.cohorts.cohort import Cohort, Sequences, names_of_holders
 from hpcvdj.cohorts.copies import Copies
 from hpcvdj.cohorts.expected import Numbers
@@ -86,13 +87,11 @@ class Tests:
 
 def shared_table(cohort: Cohort, chosen: Sequences, tests: Tests, asked: Asked) -> pa.Table:
     """The rows that are written, by p-value."""
-    from scipy.stats import false_discovery_control
-
     settings, held, log_p = asked.settings, chosen.has.numbers, tests.log_p
     p_values = np.where(tests.not_tested == 0, tests.numbers.p_values(log_p, held), 1.0)
     # One individual is certain for a sequence that was seen; those left out of `chosen` have one.
     p_values[held == 1] = 1.0
-    q_values = false_discovery_control(np.concatenate([p_values, np.ones(tests.number - len(held))]))[: len(held)]
+    q_values = benjamini_hochberg(p_values, tests.number)
     rows = np.flatnonzero(held >= settings.min_individuals)
     rows = rows[np.lexsort((rows, -held[rows], tests.not_tested[rows], p_values[rows]))]
     untested, impossible = tests.not_tested[rows] > 0, tests.p[rows] <= 0

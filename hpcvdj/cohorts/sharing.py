@@ -5,7 +5,7 @@ were seen are tested; q-values are over all sequences that were seen.  See `hpcv
 numbers, and docs/sharing.md.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,9 @@ from hpcvdj.chance.check import BROKEN_GENE, CONTRADICTED_CALL, IMPOSSIBLE, OF_R
 from hpcvdj.chance.depth import Counts, Draws, Floats, recombinations_of
 from hpcvdj.chance.draws import Chance, log_factors
 from hpcvdj.chance.fit import TAIL
-from hpcvdj.cohorts.cohort import Cohort, Sequences, sequences_of, with_any_genes
-from hpcvdj.cohorts.copies import copies_of
+from hpcvdj.cohorts.cohort import Cohort, Grouping, Sequences, sequences_of, with_any_genes
+from hpcvdj.cohorts.copies import Copies, LargeClones, copies_of
+from hpcvdj.cohorts.dealing import ROWS_TOGETHER, hashes_of
 from hpcvdj.cohorts.expected import Numbers, band, survivors_share
 from hpcvdj.cohorts.improbable import Improbable, Pairs, improbable_of
 from hpcvdj.cohorts.ranking import Auc, auc, roc_curve
@@ -35,7 +36,7 @@ from hpcvdj.errors import InputError, few, option
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
 from hpcvdj.recombination.selection import Selection
-from hpcvdj.repertoires.genes import amino_acids, as_read, has_nucleotides, without_genes
+from hpcvdj.repertoires.genes import amino_acids, as_read, without_genes
 from hpcvdj.runs.run import Run
 
 MOST_STEPS, SETTLED = 20, 1e-6
@@ -156,10 +157,10 @@ class _Drawn:
 
 @dataclass(frozen=True)
 class _Found:
-    """A cohort with its probabilities.
+    """A cohort with its probabilities: the sequences of this rank.
 
-    everything   all its sequences
-    chosen       those whose probability is known: `p`, among productive recombinations
+    everything   which junctions are one sequence
+    chosen       the sequences whose probability is known: `p`, among productive recombinations
     spelling     amino-acid sequences, and their probabilities: of nucleotides, those that they spell
     p_junctions  float64 [junctions]; not computed without nucleotides
     doubtful     int64: those of `chosen` whose calls may contradict their bases
@@ -167,7 +168,7 @@ class _Found:
     """
 
     cohort: Cohort
-    everything: Sequences
+    everything: Grouping
     chosen: Sequences
     p: Floats
     p_junctions: Floats | None
@@ -177,34 +178,43 @@ class _Found:
     with_others: list[tuple[Others, Floats]]
 
 
+@dataclass(frozen=True)
+class _Summed:
+    """What is known of the sequences of all ranks.
+
+    observed    int64 [individuals + 1]: how many so many individuals have, of those that are tested
+    shared      int64 [individuals, individuals]: that both have
+    improbable  junctions, and pairs; None without nucleotides
+    number      how many sequences there are
+    """
+
+    cohort: Cohort
+    observed: Counts
+    shared: Counts
+    improbable: Improbable | None
+    number: int
+
+
 def share(
-    cohort: Cohort | None,
+    cohort: Cohort,
     model: Model,
     settings: SharingSettings,
     run: Run,
     factor: Selection | None = None,
     fit: ModelFit = UNCHECKED,
 ) -> Sharing | None:
-    """Test the sequences of root's cohort against a model; None on the other ranks, which compute probabilities.
+    """Test the sequences of a cohort against a model, on root; None on the other ranks, which have parts of it.
 
     factor  of selection; not used for amino acids without genes
     fit     how the model fits the tables: sequences of genes that it makes wrongly are not tested
 
-    InputError as of `survivors_share`, and if two individuals are of one person.
+    InputError, on every rank, as of `survivors_share`, and if two individuals are of one person.
     """
     chance = Chance(model, settings.draws, settings.seed, settings.backend, settings.strict_binding)
-    known = run.from_root(lambda: cohort is not None and has_nucleotides(cohort.repertoire))
-    asked = Asked(model, settings, factor if settings.unit != "aa" else None, fit, known)
+    asked = Asked(model, settings, factor if settings.unit != "aa" else None, fit, cohort.nucleotides)
     run.on_root(lambda: _require_nucleotides(asked))
     drawn = _draw(cohort, chance, asked, run)
-    found = _probabilities(cohort, drawn, chance, asked, run)
-
-    def tested() -> Sharing:
-        assert drawn is not None
-        assert found is not None
-        return _tested(found, drawn, asked)
-
-    return run.on_root(tested)
+    return _tested(_probabilities(cohort, drawn, chance, asked, run), drawn, asked, run)
 
 
 def _require_nucleotides(asked: Asked) -> None:
@@ -215,11 +225,11 @@ def _require_nucleotides(asked: Asked) -> None:
         )
 
 
-def _draw(cohort: Cohort | None, chance: Chance, asked: Asked, run: Run) -> _Drawn | None:
-    """The draws, on root: junctions like those of the cohort."""
+def _draw(cohort: Cohort, chance: Chance, asked: Asked, run: Run) -> _Drawn:
+    """The draws, on every rank: junctions like those of the cohort."""
     drawn = chance.drawn(run)
-    if drawn is not None and cohort is not None:
-        drawn = as_read(drawn, cohort.repertoire)
+    if drawn is not None:
+        drawn = as_read(drawn, cohort.example)
         if asked.settings.genes == "any":
             drawn = with_any_genes(drawn, np.arange(len(drawn)), chance.model)
     p = chance.among_productive(drawn, asked.read, run)
@@ -228,63 +238,53 @@ def _draw(cohort: Cohort | None, chance: Chance, asked: Asked, run: Run) -> _Dra
         spelled = with_any_genes(drawn, np.arange(len(drawn)), chance.model)
     alike = asked.compared == asked.read and not asked.without_calls
     p_unit = p if alike else chance.among_productive(spelled, asked.compared, run)
-    if drawn is None:
-        return None
-    assert p is not None
-    assert p_unit is not None
-    log_q = log_factors(asked.factor, drawn, *amino_acids(drawn, np.arange(len(drawn))))
-    weight = np.exp(log_q) / len(drawn)
-    own, unit = p[:, 0], p_unit[:, 0]
+    log_q = None
+    if drawn is not None:
+        log_q = log_factors(asked.factor, drawn, *amino_acids(drawn, np.arange(len(drawn))))
+    root = {"p": p, "p_unit": p_unit, "log_q": log_q} if run.is_root else None
+    shared = run.share_arrays(root)  # type: ignore[arg-type]
+    own, unit, log_q = shared["p"][:, 0], shared["p_unit"][:, 0], shared["log_q"]
+    weight = np.exp(log_q) / len(log_q)
     return _Drawn(Draws(np.log(own) + log_q, weight), Draws(np.log(unit) + log_q, weight), own, unit)
 
 
-def _probabilities(
-    cohort: Cohort | None, drawn: _Drawn | None, chance: Chance, asked: Asked, run: Run
-) -> _Found | None:
-    """The cohort's sequences with their probabilities, on root."""
-    model, unit = chance.model, asked.settings.unit
-    name = asked.compared
+def _probabilities(cohort: Cohort, drawn: _Drawn, chance: Chance, asked: Asked, run: Run) -> _Found:
+    """The sequences of each rank with their probabilities."""
+    model, unit, name = chance.model, asked.settings.unit, asked.compared
 
-    def among_productive(own: Cohort | Sequences | None, names: tuple[str, ...]) -> Any:
-        values = chance.among_productive(own.repertoire if own is not None else None, names, run)
-        return None if values is None else values[:, 0]
+    def among_productive(own: Cohort | Sequences, names: tuple[str, ...]) -> Floats:
+        return chance.of_ranks([own.repertoire], names, run)[0][:, 0]
 
-    p_junctions = None
-    if asked.nucleotides:
-        p_junctions = among_productive(cohort, PGEN_COLUMNS[:1])
-    everything = run.on_root(lambda: sequences_of(cohort, unit, model))  # type: ignore[arg-type]
-    chosen = everything.only(_computed(everything, asked.settings)) if everything is not None else None
+    p_junctions = among_productive(cohort, PGEN_COLUMNS[:1]) if asked.nucleotides else None
+    everything = sequences_of(cohort, unit, model)
+    chosen = everything.only(_computed(everything, asked.settings, run))
     p = among_productive(chosen, name)
     spelling, p_spelling = chosen, p
     if unit == "nt":
-        spelling = run.on_root(lambda: _amino_acids_of(cohort, chosen, model))  # type: ignore[arg-type]
+        spelling = _amino_acids_of(cohort, chosen, model)
         p_spelling = among_productive(spelling, PGEN_COLUMNS[1:2])
-    doubtful = np.empty(0, dtype=np.int64)
-    if chosen is not None and p is not None and drawn is not None and unit != "aa":
-        improbable = suspicious(chosen.repertoire, p, drawn.p_unit, model)
+    doubtful, others = np.empty(0, dtype=np.int64), []
+    if unit != "aa":
+        improbable = suspicious(chosen.repertoire, p, float(drawn.p_unit.max(initial=0.0)), model)
         doubtful = np.intersect1d(improbable, np.flatnonzero(chosen.has.numbers >= 2))
-    others = []
-    if chosen is not None and unit != "aa":
         others = with_other_genes(chosen.repertoire.subset(doubtful), model)
-    with_others = []
-    for place in range(run.from_root(lambda: len(others))):
-        values = chance.among_productive(others[place].repertoire if others else None, name, run)
-        if values is not None:
-            with_others.append((others[place], values[:, 0]))
-    if cohort is None or everything is None or chosen is None or spelling is None:
-        return None
-    return _Found(cohort, everything, chosen, p, p_junctions, spelling, p_spelling, doubtful, with_others)  # type: ignore[arg-type]
+    values = chance.of_ranks([other.repertoire for other in others], name, run)
+    with_others = [(other, own[:, 0]) for other, own in zip(others, values, strict=True)]
+    return _Found(cohort, everything, chosen, p, p_junctions, spelling, p_spelling, doubtful, with_others)
 
 
-def _computed(everything: Sequences, settings: SharingSettings) -> Counts:
+def _computed(everything: Grouping, settings: SharingSettings, run: Run) -> Counts:
     """The sequences whose probability is needed: shared ones, and some of the others, or all."""
-    numbers = everything.has.numbers
-    wanted = numbers >= min(2, settings.min_individuals)
+    wanted = everything.has.numbers >= min(2, settings.min_individuals)
     private = np.flatnonzero(~wanted)
-    if len(private) > PRIVATE:
-        # Sequences are sorted, so the order of rows and individuals does not matter.
-        private = np.random.default_rng(settings.seed).permutation(private)[:PRIVATE]
-    wanted[private] = True
+    number = int(run.sum(np.array([len(private)]))[0])
+    if number <= PRIVATE:
+        return np.arange(len(wanted))
+    seed = np.random.SeedSequence(settings.seed).generate_state(1, np.uint64)
+    for part in np.split(private, range(ROWS_TOGETHER, len(private), ROWS_TOGETHER)):
+        # By what they are, so that the order of rows and individuals does not matter.
+        scattered = hashes_of(*everything.letters(part)) ^ seed
+        wanted[part] = scattered / 2.0**64 < PRIVATE / number
     return np.flatnonzero(wanted)
 
 
@@ -295,40 +295,56 @@ def _amino_acids_of(cohort: Cohort, chosen: Sequences, model: Model) -> Sequence
     return everything.only(np.unique(everything.spelled[junctions]))
 
 
-def _tested(found: _Found, drawn: _Drawn, asked: Asked) -> Sharing:
-    """With the tests of all sequences."""
-    cohort, chosen, settings = found.cohort, found.chosen, asked.settings
-    held, public = chosen.has.numbers, chosen.has.numbers >= 2
+def _tested(found: _Found, drawn: _Drawn, asked: Asked, run: Run) -> Sharing | None:
+    """With the tests of all sequences, on root."""
+    cohort, everything, chosen = found.cohort, found.everything, found.chosen
     not_tested = _not_tested(found, drawn, asked)
-    observed = np.bincount(found.everything.has.numbers, minlength=len(cohort.individuals) + 1)
-    observed -= np.bincount(held[public & (not_tested > 0)], minlength=len(observed))
+    observed = np.bincount(everything.has.numbers, minlength=len(cohort.individuals) + 1)
+    untested = chosen.has.numbers[(chosen.has.numbers >= 2) & (not_tested > 0)]
+    observed = run.sum(observed - np.bincount(untested, minlength=len(observed)))
     improbable = None
     if found.p_junctions is not None:
-        improbable = improbable_of(
-            cohort, found.p_junctions, _recombinations(cohort, drawn, 1.0), drawn.p, None,
-            without_genes(cohort.repertoire, asked.fit.broken),
-        )  # fmt: skip
-        _require_different_people(cohort, improbable.pairs)
+        sizes = run.from_root(lambda: _recombinations(cohort, drawn, 1.0))
+        kept = without_genes(cohort.repertoire, asked.fit.broken)
+        improbable = improbable_of(cohort, found.p_junctions, sizes, drawn.p, None, kept)
+        require_different_people(cohort, improbable.pairs)
+    shared = cohort.summed(everything.has.only(np.flatnonzero(everything.has.numbers >= 2)))
+    np.fill_diagonal(shared, run.sum(everything.has.sizes))
+    number = int(run.sum(np.array([len(everything.first)]))[0])
+    values: dict[str, Any] = {
+        "p": found.p, "not_tested": not_tested,
+        "log_factor": log_factors(asked.factor, chosen.repertoire, chosen.letters, chosen.lengths),
+    }  # fmt: skip
+    if improbable is not None and found.p_junctions is not None:
+        contaminated = improbable.pairs.verdicts == "contaminated"
+        large = LargeClones.of(cohort.has, cohort.sizes, run)
+        copies = copies_of(
+            cohort.has, found.p_junctions, found.spelling.spelled, found.p_spelling, chosen.spelled, contaminated, large
+        )
+        values |= vars(copies)
+    gathered = chosen.on_root(run, **values)
+
+    def answered() -> Sharing:
+        assert gathered is not None
+        return _answered(_Summed(cohort, observed, shared, improbable, number), *gathered, drawn, asked)
+
+    return run.on_root(answered)
+
+
+def _answered(found: _Summed, chosen: Sequences, values: dict[str, Any], drawn: _Drawn, asked: Asked) -> Sharing:
+    """From what all ranks have found, and the `chosen` sequences of all with their values."""
+    cohort, observed, improbable = found.cohort, found.observed, found.improbable
+    settings, public, not_tested = asked.settings, chosen.has.numbers >= 2, values["not_tested"]
     q, at_bound, sizes = _fitted(cohort, observed, drawn, settings.q)
     numbers, weights = Numbers(sizes), drawn.unit.on_grid(np.log(q))
     low, high = band(numbers, drawn.unit, np.log(q), settings.seed)
-    log_q = log_factors(asked.factor, chosen.repertoire, chosen.letters, chosen.lengths)
-    shared_only = found.everything.has.only(np.flatnonzero(found.everything.has.numbers >= 2)).overlap()
-    np.fill_diagonal(shared_only, found.everything.has.sizes)
     copies = None
-    if improbable is not None and found.p_junctions is not None:
-        copies = copies_of(
-            cohort.has,
-            found.p_junctions,
-            found.spelling.spelled,
-            found.p_spelling,
-            chosen.spelled,
-            improbable.pairs.verdicts == "contaminated",
-        )
-    tests = Tests(found.p, log_q, q, numbers, not_tested, copies, len(found.everything.variants))
-    scores = {"pgen": np.log(np.where(found.p > 0, found.p, 1e-300))}
+    if improbable is not None:
+        copies = Copies(**{name.name: values[name.name] for name in fields(Copies)})
+    tests = Tests(values["p"], values["log_factor"], q, numbers, not_tested, copies, found.number)
+    scores = {"pgen": np.log(np.where(tests.p > 0, tests.p, 1e-300))}
     if asked.factor is not None:
-        scores["p_post"] = scores["pgen"] + log_q
+        scores["p_post"] = scores["pgen"] + tests.log_factor
     scores["length"] = -(chosen.repertoire.lengths if settings.unit == "nt" else chosen.lengths).astype(np.float64)
     return Sharing(
         table=shared_table(cohort, chosen, tests, asked),
@@ -342,11 +358,11 @@ def _tested(found: _Found, drawn: _Drawn, asked: Asked) -> Sharing:
         expected_q1=Numbers(_recombinations(cohort, drawn, 1.0)).spectrum(drawn.unit.on_grid(0.0)),
         low=low,
         high=high,
-        shared=shared_only,
+        shared=found.shared,
         expected_shared=numbers.overlap(weights),
         aucs={name: area for name, score in scores.items() if (area := auc(score, public)) is not None},
         curves=(scores, public),
-        tested=tests.number,
+        tested=found.number,
         not_tested={reason: int((public & (not_tested == k)).sum()) for k, reason in enumerate(NOT_TESTED) if k},
         improbable=improbable,
         fit=asked.fit,
@@ -354,7 +370,7 @@ def _tested(found: _Found, drawn: _Drawn, asked: Asked) -> Sharing:
 
 
 def _recombinations(cohort: Cohort, drawn: _Drawn, q: float) -> Floats:
-    return recombinations_of(cohort.has.sizes, drawn.junctions.on_grid(np.log(q)), cohort.names)
+    return recombinations_of(cohort.sizes, drawn.junctions.on_grid(np.log(q)), cohort.names)
 
 
 def _fitted(cohort: Cohort, observed: Counts, drawn: _Drawn, given: float | None) -> tuple[float, bool, Floats]:
@@ -384,12 +400,17 @@ def _not_tested(found: _Found, drawn: _Drawn, asked: Asked) -> NDArray[np.int8]:
     return np.where(found.p <= 0, NOT_TESTED.index(IMPOSSIBLE), reasons).astype(np.int8)
 
 
-def _require_different_people(cohort: Cohort, pairs: Pairs) -> None:
-    """Raise InputError for two individuals that are of one person."""
+def require_different_people(cohort: Cohort, pairs: Pairs) -> None:
+    """Raise InputError, on every rank, for two individuals that are of one person."""
     same = pairs.of_one_person
-    if same:
+
+    def require() -> None:
+        if not same:
+            return
         listed = [f"{cohort.names[i]} and {cohort.names[j]} ({pairs.verdicts[i, j]})" for i, j in same]
         raise InputError(
             f"{few(listed)}: samples of one person share far more than two people; leave one out, or take them "
             f"together: {option('metadata', 'TABLE')} {option('subject', 'COLUMN')}"
         )
+
+    cohort.run.on_root(require)

@@ -33,6 +33,7 @@ class SharingQuestion(CohortQuestion[Sharing]):
 
     command = "sharing"
     amino_acids = True
+    shares_rows = True
 
     @property
     def genes(self) -> Genes:  # type: ignore[override]
@@ -69,7 +70,7 @@ class SharingQuestion(CohortQuestion[Sharing]):
             "likely_copies": answer.likely_copies,
             "max_pgen": improbable.max_pgen if improbable is not None else None,
             "standing_out": improbable.pairs.standing_out if improbable is not None else None,
-            "common_source": len(improbable.common) if improbable is not None else None,
+            "common_source": improbable.common if improbable is not None else None,
             "not_available": answer.not_available,
         }
 

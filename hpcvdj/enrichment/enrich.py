@@ -32,8 +32,9 @@ from hpcvdj.chance.check import (
     ModelFit,
     contradicting,
 )
+from hpcvdj.chance.clonotypes import Clonotypes, Counts
+from hpcvdj.chance.p_values import benjamini_hochberg, poisson_tail, quantiles, randomised
 from hpcvdj.enrichment import statistics
-from hpcvdj.enrichment.clonotypes import Clonotypes, Counts
 from hpcvdj.enrichment.settings import Settings
 from hpcvdj.enrichment.statistics import Floats, Kappa
 from hpcvdj.errors import InputError
@@ -94,7 +95,7 @@ class Enrichment:
     estimate    of that, with its interval; None if it was given
     by_length   that of each length that has enough clonotypes
     qq          quantiles of randomised p-values of clonotypes drawn at random, beside those without enrichment: see
-                `statistics.quantiles`
+                `hpcvdj.chance.p_values.quantiles`
     not_tested  how many clonotypes with enough neighbours are not tested, by the reason
     read_once   if most junctions have one read, though more could have been asked for; else None
     not_available  what is not known without nucleotides; nothing with them
@@ -124,7 +125,7 @@ class Enrichment:
 
 
 def enrich(
-    own: Clonotypes | None,
+    clonotypes: Clonotypes | None,
     model: Model,
     settings: Settings,
     run: Run,
@@ -136,27 +137,27 @@ def enrich(
     fit  how the model fits the table: genes that it makes wrongly are not tested, nor calls that contradict the bases
     """
     # Root counts neighbours for all: a tenth of the processor time that their probabilities take.
-    counted = run.on_root(lambda: _counted(own, settings, backend))
+    counted = run.on_root(lambda: _counted(clonotypes, settings, backend))
     rows = None
     if counted is not None:
         # Much faster than a union.
         wanted = np.zeros(len(counted[1]), dtype=bool)
         wanted[counted[2]] = wanted[counted[3]] = True
         rows = np.flatnonzero(wanted)
-    values = _probabilities(own, rows, model, settings, run, backend)
+    values = _probabilities(clonotypes, rows, model, settings, run, backend)
 
     def found() -> Enrichment:
-        assert own is not None
+        assert clonotypes is not None
         assert counted is not None
         assert rows is not None
         assert values is not None
-        return _against_model(own, counted, rows, values, model, settings, fit)
+        return _against_model(clonotypes, counted, rows, values, model, settings, fit)
 
     return run.on_root(found)
 
 
 def _against_model(
-    own: Clonotypes,
+    clonotypes: Clonotypes,
     counted: tuple[Counts, Counts, Counts, Counts],
     rows: Counts,
     values: Floats,
@@ -169,10 +170,10 @@ def _against_model(
     values  float64 [rows, 2]: probabilities of the clonotypes `rows`, and of all within one exchange
     """
     size, neighbours, tested, drawn = counted
-    by_class = _productive(own, model)
+    by_class = _productive(clonotypes, model)
     # Where the model makes no such neighbourhood, or none of the genes, its 0 is a fault of its own and no evidence.
-    possible = (values[:, 1] > 0) & (by_class[own.kind[rows]] > 0)
-    sound = without_genes(own.repertoire, fit.broken)[rows]
+    possible = (values[:, 1] > 0) & (by_class[clonotypes.kind[rows]] > 0)
+    sound = without_genes(clonotypes.repertoire, fit.broken)[rows]
     not_tested = {
         IMPOSSIBLE: int(np.isin(tested, rows[sound & ~possible]).sum()),
         BROKEN_GENE: int(np.isin(tested, rows[~sound]).sum()),
@@ -180,36 +181,38 @@ def _against_model(
     rows, values = rows[possible & sound], values[possible & sound]
     tested, drawn = (part[np.isin(part, rows)] for part in (tested, drawn))
     factor = model.selection if settings.selection and settings.genes == "call" else None
-    relative = np.ones(len(rows)) if factor is None else _relative(own, rows, factor)
-    expected = (size[rows] - 1) * values[:, 1] / by_class[own.kind[rows]] * relative
+    relative = np.ones(len(rows)) if factor is None else _relative(clonotypes, rows, factor)
+    expected = (size[rows] - 1) * values[:, 1] / by_class[clonotypes.kind[rows]] * relative
     common, estimate, by_length = settings.kappa, None, dict[int, float]()
     if common is None:
         at = np.searchsorted(rows, drawn)
-        estimate, by_length = statistics.selection_by_length(own.lengths[drawn], neighbours[drawn], expected[at])
+        estimate, by_length = statistics.selection_by_length(clonotypes.lengths[drawn], neighbours[drawn], expected[at])
         common = estimate.value
-    factors = np.array([by_length.get(length, common) for length in range(own.letters.shape[1] + 1)])[own.lengths[rows]]
+    factors = np.array([by_length.get(length, common) for length in range(clonotypes.letters.shape[1] + 1)])[
+        clonotypes.lengths[rows]
+    ]
     expected *= factors
-    p_values = statistics.poisson_tail(neighbours[rows], expected)
+    p_values = poisson_tail(neighbours[rows], expected)
     at = np.searchsorted(rows, drawn)
-    more = statistics.poisson_tail(neighbours[drawn] + 1, expected[at])
-    qq = statistics.quantiles(statistics.randomised(p_values[at], more, settings.seed))
+    more = poisson_tail(neighbours[drawn] + 1, expected[at])
+    qq = quantiles(randomised(p_values[at], more, settings.seed))
     # A call that contradicts the amino acids makes a neighbourhood improbable, so small p-values are doubted.
     small = tested[p_values[np.searchsorted(rows, tested)] <= settings.max_q]
     if fit.keep_misfits or settings.genes == "any":
         small = small[:0]
-    side = contradicting(own.repertoire.subset(small), model, COLUMNS[:1])
+    side = contradicting(clonotypes.repertoire.subset(small), model, COLUMNS[:1])
     tested = np.setdiff1d(tested, small[side > 0])
     not_tested[OF_RARE_ALLELE] = int((side >= RARE_ALLELE).sum())
     not_tested[CONTRADICTED_CALL] = int((side > 0).sum()) - not_tested[OF_RARE_ALLELE]
     at = np.searchsorted(rows, tested)
     return _tested(
-        own, tested, settings, (common, estimate, by_length, qq, not_tested),
+        clonotypes, tested, settings, (common, estimate, by_length, qq, not_tested),
         {
             "neighbours": neighbours[tested],
             "class_size": size[tested],
             "pgen_aa": values[at, 0],
             "pgen_ball": values[at, 1],
-            "p_productive_vj": by_class[own.kind[tested]],
+            "p_productive_vj": by_class[clonotypes.kind[tested]],
             **({} if factor is None else {"q_factor": relative[at]}),
             "kappa": factors[at],
             "expected": expected[at],
@@ -218,43 +221,43 @@ def _against_model(
     )  # fmt: skip
 
 
-def enrich_over(own: Clonotypes, control: Clonotypes, settings: Settings, backend: Backend) -> Enrichment:
+def enrich_over(clonotypes: Clonotypes, control: Clonotypes, settings: Settings, backend: Backend) -> Enrichment:
     """Test clonotypes against those of a control, of other people, in place of a model (as TCRNET does).
 
     The control brings its own selection, so there is no κ.  The test is that of two rates, so a control without
     neighbours is no certainty.
     """
-    names = {(v.allele, j.allele): kind for kind, (v, j) in enumerate(own.classes)}
+    names = {(v.allele, j.allele): kind for kind, (v, j) in enumerate(clonotypes.classes)}
     kind = np.array([names.get((v.allele, j.allele), -1) for v, j in control.classes], dtype=np.int64)[control.kind]
     known = kind >= 0
-    width = max(own.letters.shape[1], control.letters.shape[1])
+    width = max(clonotypes.letters.shape[1], control.letters.shape[1])
     letters = np.concatenate([
-        np.pad(part, ((0, 0), (0, width - part.shape[1]))) for part in (own.letters, control.letters[known])
+        np.pad(part, ((0, 0), (0, width - part.shape[1]))) for part in (clonotypes.letters, control.letters[known])
     ])  # fmt: skip
-    lengths = np.concatenate([own.lengths, control.lengths[known]])
-    kinds = np.concatenate([own.kind, kind[known]])
+    lengths = np.concatenate([clonotypes.lengths, control.lengths[known]])
+    kinds = np.concatenate([clonotypes.kind, kind[known]])
     rows, group = groups(letter_words(letters), lengths, kinds)
     weights = np.zeros((len(rows), 2), dtype=np.int64)
-    np.add.at(weights[:, 0], group[: len(own)], own.variants)
-    np.add.at(weights[:, 1], group[len(own) :], control.variants[known])
-    shared = (weights[group[: len(own)], 1] >= own.variants).mean()
-    if shared >= ITSELF and len(own) >= FEWEST_TO_TELL:
+    np.add.at(weights[:, 0], group[: len(clonotypes)], clonotypes.variants)
+    np.add.at(weights[:, 1], group[len(clonotypes) :], control.variants[known])
+    shared = (weights[group[: len(clonotypes)], 1] >= clonotypes.variants).mean()
+    if shared >= ITSELF and len(clonotypes) >= FEWEST_TO_TELL:
         raise InputError(
             f"the control has {shared:.0%} of the clonotypes that are tested, so it has the individual itself; give a "
             "control of other people"
         )
-    counts = _degrees_on(backend)(letters[rows], lengths[rows], kinds[rows], weights)[group[: len(own)]]
+    counts = _degrees_on(backend)(letters[rows], lengths[rows], kinds[rows], weights)[group[: len(clonotypes)]]
     neighbours, of_control = counts[:, 0] - 1, counts[:, 1]
-    size = _class_sizes(own.kind, own.variants, len(own.classes))[own.kind]
-    size_of_control = _class_sizes(kind[known], control.variants[known], len(own.classes))[own.kind]
+    size = _class_sizes(clonotypes.kind, clonotypes.variants, len(clonotypes.classes))[clonotypes.kind]
+    size_of_control = _class_sizes(kind[known], control.variants[known], len(clonotypes.classes))[clonotypes.kind]
     sizes = size - 1, of_control, size_of_control
     at_least, more = (statistics.two_rates_tail(neighbours + k, *sizes) for k in (0, 1))
-    drawn = np.intersect1d(_drawn(own, settings), np.flatnonzero(size_of_control))
-    qq = statistics.quantiles(statistics.randomised(at_least[drawn], more[drawn], settings.seed))
+    drawn = np.intersect1d(_drawn(clonotypes, settings), np.flatnonzero(size_of_control))
+    qq = quantiles(randomised(at_least[drawn], more[drawn], settings.seed))
     tested = np.flatnonzero(neighbours >= settings.min_neighbours)
     rate = of_control[tested] / np.maximum(size_of_control[tested], 1)
     return _tested(
-        own, tested, settings, (None, None, {}, qq, {}),
+        clonotypes, tested, settings, (None, None, {}, qq, {}),
         {
             "neighbours": neighbours[tested],
             "class_size": size[tested],
@@ -270,18 +273,22 @@ def _degrees_on(backend: Backend) -> Any:
     return resolve_name(DEGREES[backend.name])
 
 
-def _counted(own: Clonotypes | None, settings: Settings, backend: Backend) -> tuple[Counts, Counts, Counts, Counts]:
+def _counted(
+    clonotypes: Clonotypes | None, settings: Settings, backend: Backend
+) -> tuple[Counts, Counts, Counts, Counts]:
     """Of each clonotype the size of its class and its neighbours; those to test, and some at random."""
-    assert own is not None
-    counts = _degrees_on(backend)(own.letters, own.lengths, own.kind, own.variants[:, np.newaxis])[:, 0]
-    size = _class_sizes(own.kind, own.variants, len(own.classes))[own.kind]
+    assert clonotypes is not None
+    counts = _degrees_on(backend)(
+        clonotypes.letters, clonotypes.lengths, clonotypes.kind, clonotypes.variants[:, np.newaxis]
+    )[:, 0]
+    size = _class_sizes(clonotypes.kind, clonotypes.variants, len(clonotypes.classes))[clonotypes.kind]
     tested = np.flatnonzero(counts - 1 >= settings.min_neighbours)
-    return size, counts - 1, tested, _drawn(own, settings)
+    return size, counts - 1, tested, _drawn(clonotypes, settings)
 
 
-def _drawn(own: Clonotypes, settings: Settings) -> Counts:
+def _drawn(clonotypes: Clonotypes, settings: Settings) -> Counts:
     """Clonotypes drawn at random, ascending."""
-    return np.sort(np.random.default_rng(settings.seed).permutation(len(own))[:SAMPLE])
+    return np.sort(np.random.default_rng(settings.seed).permutation(len(clonotypes))[:SAMPLE])
 
 
 def _class_sizes(kind: Counts, variants: Counts, classes: int) -> Counts:
@@ -292,51 +299,53 @@ def _class_sizes(kind: Counts, variants: Counts, classes: int) -> Counts:
 
 
 def _probabilities(
-    own: Clonotypes | None, rows: Counts | None, model: Model, settings: Settings, run: Run, backend: Backend
+    clonotypes: Clonotypes | None, rows: Counts | None, model: Model, settings: Settings, run: Run, backend: Backend
 ) -> Floats | None:
     """P of the amino acids of some clonotypes and of all within one exchange, float64 [rows, 2], on root."""
     config = PgenConfig(COLUMNS, backend=settings.backend, strict_binding=settings.strict_binding)
-    repertoire = shared_repertoire(own.repertoire.subset(rows) if own is not None and rows is not None else None, run)
+    repertoire = shared_repertoire(
+        clonotypes.repertoire.subset(rows) if clonotypes is not None and rows is not None else None, run
+    )
     return count_in_memory(PgenProblem(repertoire, model, COLUMNS), config, run, backend)
 
 
-def _relative(own: Clonotypes, rows: Counts, selection: Selection) -> Floats:
+def _relative(clonotypes: Clonotypes, rows: Counts, selection: Selection) -> Floats:
     """The selection factor of some clonotypes, with mean 1 over what the model makes with their V and J genes.
 
     1 where the model makes so few that their mean is not known.
     """
-    v, j = ([pair[k].allele for pair in own.classes] for k in (0, 1))
-    logs = selection.log_factor(v, j, own.kind[rows], own.letters[rows], own.lengths[rows])
-    return np.exp(np.nan_to_num(logs - selection.log_mean(v, j)[own.kind[rows]]))
+    v, j = ([pair[k].allele for pair in clonotypes.classes] for k in (0, 1))
+    logs = selection.log_factor(v, j, clonotypes.kind[rows], clonotypes.letters[rows], clonotypes.lengths[rows])
+    return np.exp(np.nan_to_num(logs - selection.log_mean(v, j)[clonotypes.kind[rows]]))
 
 
-def _productive(own: Clonotypes, model: Model) -> Floats:
+def _productive(clonotypes: Clonotypes, model: Model) -> Floats:
     """P(V, J and productive) of each class."""
     chance = productive_choice(model)
-    return np.array([chance[np.ix_(v.places, j.places)].sum() for v, j in own.classes])
+    return np.array([chance[np.ix_(v.places, j.places)].sum() for v, j in clonotypes.classes])
 
 
 def _tested(
-    own: Clonotypes, tested: Counts, settings: Settings, chance: Chance, columns: dict[str, Any]
+    clonotypes: Clonotypes, tested: Counts, settings: Settings, chance: Chance, columns: dict[str, Any]
 ) -> Enrichment:  # fmt: skip
     """With q-values, clusters of hits, and what the clonotypes are, by p-value."""
-    q = statistics.benjamini_hochberg(columns["p_value"], len(own))
+    q = benjamini_hochberg(columns["p_value"], len(clonotypes))
     hits = np.flatnonzero(q <= settings.max_q)
     cluster = np.zeros(len(tested), dtype=np.int64)
     found = tested[hits]
-    cluster[hits] = statistics.clusters(own.letters[found], own.lengths[found], own.kind[found])
+    cluster[hits] = statistics.clusters(clonotypes.letters[found], clonotypes.lengths[found], clonotypes.kind[found])
     order = np.lexsort((np.arange(len(tested)), columns["p_value"]))
-    kinds = pa.array(own.kind[tested])
+    kinds = pa.array(clonotypes.kind[tested])
     facts: dict[str, Any] = {
-        "v_call": pa.array([v.allele for v, _ in own.classes], pa.string()).take(kinds),
-        "j_call": pa.array([j.allele for _, j in own.classes], pa.string()).take(kinds),
-        **own.texts(tested),
-        **({} if own.reads is None else {"duplicate_count": own.reads[tested]}),
-        "nt_variants": own.variants[tested] if own.nucleotides else pa.nulls(len(tested), pa.int64()),
+        "v_call": pa.array([v.allele for v, _ in clonotypes.classes], pa.string()).take(kinds),
+        "j_call": pa.array([j.allele for _, j in clonotypes.classes], pa.string()).take(kinds),
+        **clonotypes.texts(tested),
+        **({} if clonotypes.reads is None else {"duplicate_count": clonotypes.reads[tested]}),
+        "nt_variants": clonotypes.variants[tested] if clonotypes.nucleotides else pa.nulls(len(tested), pa.int64()),
         **columns,
         "q_value": q,
         "cluster": pa.array(cluster, mask=cluster == 0),
     }
     table = pa.table(facts).take(pa.array(order))
-    missing = () if own.nucleotides else WITHOUT_NUCLEOTIDES
-    return Enrichment(table, len(own), len(hits), int(cluster.max(initial=0)), *chance, not_available=missing)
+    missing = () if clonotypes.nucleotides else WITHOUT_NUCLEOTIDES
+    return Enrichment(table, len(clonotypes), len(hits), int(cluster.max(initial=0)), *chance, not_available=missing)

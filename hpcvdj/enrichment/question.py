@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import hpcvdj
+from hpcvdj.chance.clonotypes import DistinctJunctions, distinct_junctions
 from hpcvdj.chance.question import Lines, Question, Rows, read_junctions_of
-from hpcvdj.enrichment.clonotypes import DistinctJunctions, distinct_junctions
+from hpcvdj.chance.settings import ClonotypeChoice
 from hpcvdj.enrichment.enrich import Enrichment, ReadOnce, enrich, enrich_over
-from hpcvdj.enrichment.settings import ClonotypeChoice, Settings
+from hpcvdj.enrichment.settings import Settings
 from hpcvdj.errors import InputError, few, option
 from hpcvdj.kernels.backends import Backend
 from hpcvdj.recombination.calls import Genes

@@ -45,16 +45,3 @@ class Settings(options.Settings):
     ] = "call"  # fmt: skip
     backend: BackendName = AUTO
     strict_binding: StrictBinding = False
-
-
-@dataclass(frozen=True)
-class ClonotypeChoice(options.Settings):
-    """Which junctions take part."""
-
-    min_reads: Annotated[int, Option("leave out nucleotide junctions with fewer reads", least=1)] = 1
-    likely_errors: Annotated[
-        bool,
-        Option("keep likely sequencing errors: junctions that differ in one base from another one of any V and J with "
-               "20 times as many reads (duplicate_count), in two bases from one with 400 times, or in three from one "
-               "with 8,000 times", shell="keep likely sequencing errors, as docs/enrich.md defines them"),
-    ] = False  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.errors import InputError, option
+from hpcvdj.errors import InputError, TooFewError, option
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -18,35 +18,10 @@ FEWEST = 200
 FEWEST_WITH_NEIGHBOURS = 10
 """Clonotypes with a neighbour that the estimate for one length needs."""
 
-QQ_POINTS = 200
-"""Ranks at which observed p-values are compared with uniform ones."""
-
-BAND = 0.95
-"""The share of sets of uniform p-values whose p-value of a rank is inside the band."""
-
 SMALLEST_KAPPA, LARGEST_KAPPA = 1e-3, 1e4
 
 TAIL = 0.025
 """On each side of the interval of κ."""
-
-
-def benjamini_hochberg(p_values: Floats, tests: int) -> Floats:
-    """The q-values of a family of `tests` p-values of which these are the smallest; the others count as 1.
-
-    Benjamini and Hochberg, Journal of the Royal Statistical Society B 57, 1995.
-    """
-    from scipy.stats import false_discovery_control
-
-    return np.asarray(false_discovery_control(np.concatenate([p_values, np.ones(tests - len(p_values))])))[
-        : len(p_values)
-    ]
-
-
-def poisson_tail(neighbours: Counts, expected: Floats) -> Floats:
-    """P(X >= neighbours) of a Poisson distribution with these means."""
-    from scipy.special import gammainc
-
-    return np.where(neighbours > 0, gammainc(np.maximum(neighbours, 1), expected), 1.0)
 
 
 def two_rates_tail(neighbours: Counts, others: Counts, of_control: Counts, size_of_control: Counts) -> Floats:
@@ -60,34 +35,6 @@ def two_rates_tail(neighbours: Counts, others: Counts, of_control: Counts, size_
     share = others / np.maximum(others + size_of_control, 1)
     tail = betainc(np.maximum(neighbours, 1), of_control + 1, share)
     return np.where((neighbours > 0) & (size_of_control > 0), tail, 1.0)
-
-
-def randomised(at_least: Floats, more: Floats, seed: int) -> Floats:
-    """P(X > x) + U P(X = x), U uniform: uniform under the null although X is discrete.
-
-    at_least  P(X >= x)
-    more      P(X > x)
-    seed      of U
-    """
-    # A stream of its own: clonotypes are drawn with the same seed.
-    uniform = np.random.default_rng([seed, 1]).random(len(more))
-    return more + uniform * (at_least - more)
-
-
-def quantiles(p_values: Floats) -> dict[str, list[float]]:
-    """Sorted p-values at ranks whose logarithms are equally far apart, beside what uniform p-values would be.
-
-    Returns lists, of `QQ_POINTS` or, of few p-values, fewer numbers: `expected`, the mean of the p-value of a rank;
-    `observed`; `low` and `high`, between which it is with the probability `BAND`.  The p-value k of n uniform ones has
-    the distribution Beta(k, n + 1 - k).
-    """
-    from scipy.special import betaincinv
-
-    tests = len(p_values)
-    ranks = np.unique(np.geomspace(1, max(tests, 1), QQ_POINTS).round().astype(np.int64))[:tests]
-    low, high = betaincinv(ranks, tests + 1 - ranks, np.array([[1 - BAND], [1 + BAND]]) / 2)
-    columns = {"expected": ranks / (tests + 1), "observed": np.sort(p_values)[ranks - 1], "low": low, "high": high}
-    return {name: values.tolist() for name, values in columns.items()}
 
 
 @dataclass(frozen=True)
@@ -113,7 +60,7 @@ def selection_factor(neighbours: Counts, expected: Floats) -> Kappa:
     `FEWEST` clonotypes, or if κ would be at a bound.
     """
     if len(neighbours) < FEWEST:
-        raise InputError(
+        raise TooFewError(
             f"{len(neighbours):,} clonotypes, too few to estimate selection (at least {FEWEST}); give more rows, or "
             f"{option('kappa')}"
         )

@@ -6,9 +6,12 @@ its generation probability, divided by the probability that a recombination make
 """
 
 import logging
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
+from itertools import accumulate
 from pkgutil import resolve_name
 from typing import Any
 
@@ -29,14 +32,21 @@ from hpcvdj.recombination.productive import productive_probability
 from hpcvdj.recombination.selection import Selection
 from hpcvdj.runs.progress import Progress
 from hpcvdj.runs.run import Run
+from hpcvdj.values.plain_tables import plain_table
 
-SLICE = 1 << 16
+BATCH = 1 << 16
 """Sequences that a rank draws at a time; fewer where fewer are asked for."""
 
-SMALLEST_SLICE = 1 << 10
+SMALLEST_BATCH = 1 << 10
+
+BATCHES = 4
+"""Batches of a slice of a table."""
 
 MOST_RANKS = 32
-"""Ranks that draw.  Root writes what they draw, and is busy with fewer."""
+"""Ranks that draw what root has in memory, and is busy with fewer."""
+
+MOST_GROWTH = 3
+"""Of a table of which too few rows are kept, so many times as many slices are drawn next, at most."""
 
 log = logging.getLogger(__name__)
 
@@ -51,39 +61,123 @@ MANY_DRAWS = 100
 """From how many productive draws for each kept one on it is said that drawing takes long."""
 
 
+class _Draws:
+    """Draws the rows that a plan asks for, `size` sequences at a time; InputError if the model makes no such junction.
+
+    share  about how many of the sequences are kept
+    """
+
+    def __init__(self, model: Model, plan: GenerationSettings, backend: Backend, run: Run) -> None:
+        if plan.selection:
+            plan = replace(plan, productive=True)
+            largest = np.exp(model.require_selection().largest)
+            if run.is_root and largest > MANY_DRAWS:
+                log.warning(
+                    "%s: its selection factor is up to %s; one in about so many productive draws is kept, so this "
+                    "takes as many times as long", model.name, f"{largest:,.0f}",
+                )  # fmt: skip
+        self.share = productive_probability(model) if plan.productive else 1.0
+        if self.share == 0:
+            raise InputError(f"{model.name}: makes no productive junction; leave out {option('productive')}")
+        self.plan = plan
+        # The same for any number of ranks: Parquet files have a row group for each batch.
+        self.size = min(BATCH, max(plan.number, SMALLEST_BATCH))
+        self._sampler = resolve_name(SAMPLERS[backend.name])(DrawTables.of(model))
+        self._rows = _Rows(model, plan)
+
+    def batch(self, begin: int) -> pa.RecordBatch | None:
+        """The rows of sequences from number `begin` on; None if the plan has no such sequences."""
+        count = self.size if self.plan.productive else min(self.size, self.plan.number - begin)
+        return self._rows.batch(begin, self._sampler(begin, count, self.plan.seed)) if count > 0 else None
+
+
+def generate_table(model: Model, plan: GenerationSettings, backend: Backend, run: Run) -> Counter[tuple[str, str]]:
+    """Write the rows of `generate` as the table that is the target of `run`; ranks share slices.
+
+    Returns the V–J pairs and their rows, on every rank.  StoppedError after a signal, with finished slices saved for
+    `resume`.
+    """
+    draws = _Draws(model, plan, backend, run)
+    identity = {**model.facts(), "joint": model.joint, **asdict(draws.plan)}
+    with plain_table(run, identity, BATCHES * draws.size) as table:
+        files = table.files
+        limits = dict[int, int]()
+
+        def batches(index: int, facts: dict[str, Any]) -> Iterator[pa.RecordBatch]:
+            left, pairs = limits.get(index, table.size), Counter[tuple[str, str]]()
+            # Other ranks have what is before it.
+            progress.advance(max(0.0, index * table.size * draws.share - progress.done))
+            for begin in range(index * table.size, (index + 1) * table.size, draws.size):
+                batch = draws.batch(begin)
+                # The first batch has the columns, and maybe no row.
+                if batch is not None and left and (batch.num_rows or begin == index * table.size):
+                    batch = batch.slice(0, left)
+                    left -= batch.num_rows
+                    pairs += pairs_of(batch)
+                    progress.advance(batch.num_rows)
+                    yield batch
+            facts |= {"rows": pairs.total(), "pairs": [[*pair, rows] for pair, rows in pairs.items()]}
+
+        def draw(index: int) -> None:
+            facts: dict[str, Any] = {}
+            table.write(index, batches(index, facts), facts)
+
+        def follow(slices: int) -> tuple[int, dict[int, int]]:
+            """How many slices the table has, as far as is known, and the rows of one that has too many."""
+            rows = [files.read(index)["rows"] for index in range(slices)]
+            ends = list(accumulate(rows))
+            last = bisect_left(ends, plan.number)
+            if last == slices:
+                more = -(-(plan.number - ends[-1]) * slices // ends[-1]) if ends[-1] else slices
+                return slices + min(more, MOST_GROWTH * slices), {}
+            surplus = ends[last] - plan.number
+            if surplus:
+                files.forget(last)
+            return last + 1, {last: rows[last] - surplus} if surplus else {}
+
+        slices, known = int(-(-plan.number // (table.size * draws.share))), 0
+        with Progress(plan.number, "junctions", shown=run.shown, what="drawing") as progress:
+            while slices != known or limits:
+                finished = run.from_root(lambda: files.finished)
+                run.each(filter(files.taken(finished), range(slices)), draw, files.saved)
+                known = slices
+                slices, limits = run.from_root(partial(follow, slices))
+
+        def total() -> Counter[tuple[str, str]]:
+            pairs = Counter[tuple[str, str]]()
+            for index in range(slices):
+                pairs.update({(v, j): rows for v, j, rows in files.read(index)["pairs"]})
+            return pairs
+
+        pairs = run.from_root(total)
+        table.join(range(slices))
+    return pairs
+
+
+def pairs_of(batch: pa.RecordBatch) -> Counter[tuple[str, str]]:
+    """The V and J calls of rows, and how many rows have them."""
+    counts = pa.Table.from_batches([batch]).group_by(["v_call", "j_call"]).aggregate([([], "count_all")])
+    return Counter({(row["v_call"], row["j_call"]): row["count_all"] for row in counts.to_pylist()})
+
+
 def generate(model: Model, plan: GenerationSettings, backend: Backend, run: Run) -> Iterator[pa.RecordBatch]:
     """The rows as AIRR record batches, in the order of their numbers, on root; all ranks draw.
 
     Columns: sequence_id (insilico_0, …), v_call, d_call, j_call, junction, junction_aa (empty for a junction out of
     frame), productive; with `scenarios` those of `_Rows.scenario`.  InputError if the model makes no such junction.
     """
-    if plan.selection:
-        plan = replace(plan, productive=True)
-        largest = np.exp(model.require_selection().largest)
-        if run.is_root and largest > MANY_DRAWS:
-            log.warning(
-                "%s: its selection factor is up to %s; one in about so many productive draws is kept, so this takes "
-                "as many times as long", model.name, f"{largest:,.0f}",
-            )  # fmt: skip
-    if plan.productive and productive_probability(model) == 0:
-        raise InputError(f"{model.name}: makes no productive junction; leave out {option('productive')}")
-    sampler = resolve_name(SAMPLERS[backend.name])(DrawTables.of(model))
-    rows = _Rows(model, plan)
-    # The same for any number of ranks: Parquet files have a row group for each slice.
-    size = min(SLICE, max(plan.number, SMALLEST_SLICE))
+    draws = _Draws(model, plan, backend, run)
     workers = min(run.ranks, MOST_RANKS)
     first = made = 0
     with Progress(plan.number, "junctions", shown=run.shown, what="drawing") as progress:
         while made < plan.number:
-            begin = first + run.rank * size
-            count = size if plan.productive else min(size, plan.number - begin)
-            drawn = rows.batch(begin, sampler(begin, count, plan.seed)) if run.rank < workers and count > 0 else None
+            drawn = draws.batch(first + run.rank * draws.size) if run.rank < workers else None
             for batch in run.gather(drawn) or []:
                 if batch is not None and batch.num_rows and made < plan.number:
                     yield batch.slice(0, plan.number - made)
                     made += batch.num_rows
             made = run.from_root(partial(int, made))
-            first += workers * size
+            first += workers * draws.size
             progress.advance(min(made, plan.number) - progress.done)
 
 

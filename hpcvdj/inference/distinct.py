@@ -31,21 +31,21 @@ class DistinctJunctions:
     times: Counts
 
     @staticmethod
-    def of(own: Repertoire, holder: Counts, holders: int) -> "tuple[DistinctJunctions, Counts]":
+    def of(repertoire: Repertoire, holder: Counts, holders: int) -> "tuple[DistinctJunctions, Counts]":
         """The distinct ones of junctions, and how many each holder has, int64 [holders].
 
-        own     junctions with the alleles of their genes, as of `by_gene`
-        holder  int64 [junctions]: whose each is, from 0 to holders - 1; for one holder, a junction counts once
+        repertoire  junctions with the alleles of their genes, as of `by_gene`
+        holder      int64 [junctions]: whose each is, from 0 to holders - 1; for one holder, a junction counts once
         """
-        first, group = groups(own.words, own.lengths.astype(np.int64), kinds_of(own))
+        first, group = groups(repertoire.words, repertoire.lengths.astype(np.int64), kinds_of(repertoire))
         distinct, has = np.divmod(np.unique(group * holders + holder), holders)
         times = np.bincount(distinct, minlength=len(first))
-        return DistinctJunctions(own.subset(first), times), np.bincount(has, minlength=holders)
+        return DistinctJunctions(repertoire.subset(first), times), np.bincount(has, minlength=holders)
 
     @staticmethod
-    def drawn(own: Repertoire, broken: Collection[str] = ()) -> "DistinctJunctions":
+    def drawn(repertoire: Repertoire, broken: Collection[str] = ()) -> "DistinctJunctions":
         """Those of drawn junctions without some genes, each of which counts as often as it was drawn."""
-        kept = own.subset(np.flatnonzero(without_genes(own, broken)))
+        kept = repertoire.subset(np.flatnonzero(without_genes(repertoire, broken)))
         return DistinctJunctions.of(kept, np.arange(len(kept)), len(kept))[0]
 
     def __len__(self) -> int:
@@ -72,12 +72,12 @@ class DistinctJunctions:
 
     def log_factor(self, selection: Selection) -> Floats:
         """ln Q of each."""
-        v, j = ([own[k] for own in self.genes] for k in (0, 1))
+        v, j = ([pair[k] for pair in self.genes] for k in (0, 1))
         return selection.log_factor(v, j, self.pair, *self.amino_acids)
 
     def lots(self, number: int, seed: int) -> Counts:
         """A number from 0 to number - 1 for each, int64 [junctions]: the same for a junction wherever it comes from."""
-        mixed = np.array([zlib.crc32(",".join(own).encode()) for own in self.genes], dtype=np.uint64)[self.pair]
+        mixed = np.array([zlib.crc32(",".join(pair).encode()) for pair in self.genes], dtype=np.uint64)[self.pair]
         factor = np.random.default_rng([seed, 2]).integers(1 << 63, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
         words = self.repertoire.words
         if not has_nucleotides(self.repertoire):
@@ -100,17 +100,17 @@ def of_individuals(
 
     broken  genes that do not take part
     """
-    own, order = by_gene(junctions.repertoire, model)
-    genes = [(v.allele, j.allele) for v, j in own.pairs]
+    repertoire, order = by_gene(junctions.repertoire, model)
+    genes = [(v.allele, j.allele) for v, j in repertoire.pairs]
     several = np.array([any(map(model.names_several, pair)) for pair in genes], dtype=bool)
-    never = np.array([not (v.places and j.places) for v, j in own.pairs], dtype=bool) & ~several
-    sizes = np.diff(own.offsets)
+    never = np.array([not (v.places and j.places) for v, j in repertoire.pairs], dtype=bool) & ~several
+    sizes = np.diff(repertoire.offsets)
     single = np.repeat(~several & ~never, sizes)
-    sound = without_genes(own, broken)
+    sound = without_genes(repertoire, broken)
     rows = np.flatnonzero(single & sound)
     individuals = max(1, len(junctions.repertoire_ids or []))
     holder = junctions.repertoire_of[order][rows].astype(np.int64)
-    found, of_individual = DistinctJunctions.of(own.subset(rows), holder, individuals)
+    found, of_individual = DistinctJunctions.of(repertoire.subset(rows), holder, individuals)
     left_out = {
         "with several V or J genes": int(sizes[several].sum()),
         "with genes that the model never chooses": int(sizes[never].sum()),

@@ -16,7 +16,7 @@ from hpcvdj.recombination.events import events
 from hpcvdj.recombination.igor import FILES, folder_texts, model_digest
 from hpcvdj.recombination.igor_writer import model_texts
 from hpcvdj.recombination.models import Model
-from hpcvdj.recombination.origin import FACTS, FORMAT, json_facts, read_facts
+from hpcvdj.recombination.origin import FACTS, FORMAT, SELECTION_FACTS, SELECTION_FORMAT, json_facts, read_facts
 from hpcvdj.recombination.selection import FILE as SELECTION
 from hpcvdj.runs.folder import Identity, differences
 from hpcvdj.storage.folders import atomic_folder, require_unchanged_folder
@@ -25,14 +25,9 @@ from hpcvdj.storage.json_text import json_text
 ITERATIONS, ERRORS, UNEXPLAINED = "iterations.tsv", "standard_errors.tsv", "unexplained.tsv"
 """The evaluations; the standard error of each probability; the rows that it cannot make."""
 
-SELECTION_FACTS = "selection.json"
-"""Where a selection factor comes from."""
-
 _OWN = (FACTS, ITERATIONS, ERRORS, UNEXPLAINED, SELECTION_FACTS)
 MODEL_FILES = (*FILES, SELECTION, *_OWN)
 """All files that hpcvdj reads in, or writes to, the folder of a model."""
-
-_SELECTION_FORMAT = "hpcvdj-selection"
 
 
 def named(model: Model, name: str) -> Model:
@@ -87,7 +82,8 @@ def write_with_selection(
     if digest != model.digest:
         raise InputError(f"{source}: changed while it was read; start again when it is complete")
     texts |= {name: (source / name).read_text() for name in _OWN if (source / name).is_file()}
-    texts |= {SELECTION: model.selection.text(digest), SELECTION_FACTS: _json(_SELECTION_FORMAT, facts)}
+    said = {"species": model.species, **facts} if model.species else facts
+    texts |= {SELECTION: model.selection.text(digest), SELECTION_FACTS: _json(SELECTION_FORMAT, said)}
     write_files(target, texts, overwrite=overwrite)
 
 
@@ -128,7 +124,7 @@ def _errors(model: Model, errors: Model) -> str:
 
 def read_selection_facts(folder: Path) -> dict[str, Any] | None:
     """What selection.json says; None if the folder has none that hpcvdj wrote."""
-    return json_facts(folder / SELECTION_FACTS, _SELECTION_FORMAT)
+    return json_facts(folder / SELECTION_FACTS, SELECTION_FORMAT)
 
 
 def read_trace(folder: Path) -> list[Evaluated]:

@@ -53,7 +53,9 @@ def free_parameters(model: Model, only: Sequence[str] = (), fixed: Sequence[str]
 
 def functional(model: Model, segment: SegmentType) -> Array:
     """1 for each allele that is functional and has a segment, else 0; float64 [alleles]."""
-    return np.array([float(bool(own.segment) and own.function in FUNCTIONAL) for own in model.templates(segment)])
+    return np.array(
+        [float(bool(template.segment) and template.function in FUNCTIONAL) for template in model.templates(segment)]
+    )
 
 
 def log_prior(model: Model, prior: float) -> float:
@@ -73,14 +75,14 @@ def maximised(model: Model, expected: Expected, free: frozenset[str], prior: flo
     What has no counts stays as it is.
     """
     insertions = []
-    for name, own, lengths, first, steps in zip(
+    for name, insertion, lengths, first, steps in zip(
         _insertion_names(model), model.insertions, expected.lengths, expected.first, expected.transitions, strict=True
     ):
-        changed = own
+        changed = insertion
         if f"{name}_ins" in free:
-            changed = replace(changed, lengths=_shares(lengths, own.lengths))
+            changed = replace(changed, lengths=_shares(lengths, insertion.lengths))
         if f"{name}_dinucl" in free:
-            transitions = most_likely_steps(own.transitions, first, steps)
+            transitions = most_likely_steps(insertion.transitions, first, steps)
             changed = replace(changed, transitions=transitions, first=stationary(transitions))
         insertions.append(changed)
     changes = {
@@ -172,21 +174,24 @@ def uniform(model: Model) -> Model:
         return _shares(allowed, np.zeros_like(allowed), axes)
 
     def kept(segment: SegmentType, width: int) -> Array:
-        lengths = np.array([len(own.extended) if own.segment else 0 for own in model.templates(segment)])
+        lengths = np.array([len(template.extended) if template.segment else 0 for template in model.templates(segment)])
         return of((np.arange(width) < lengths[:, None]).astype(float), 1)
 
-    v, j = (np.array([float(bool(own.segment)) for own in model.templates(segment)]) for segment in ("V", "J"))  # type: ignore[arg-type]
+    v, j = (
+        np.array([float(bool(template.segment)) for template in model.templates(segment)]) for segment in ("V", "J")
+    )  # type: ignore[arg-type]
     changes: dict[str, Any] = {"v_deletions": kept("V", model.v_deletions.shape[1])}
     changes["j_deletions"] = kept("J", model.j_deletions.shape[1])
     if model.has_d:
         left, right = np.indices(model.d_deletions.shape[1:])
-        lengths = np.array([len(own.extended) for own in model.d])
+        lengths = np.array([len(template.extended) for template in model.d])
         changes["d_deletions"] = of((left + right <= lengths[:, None, None]).astype(float), (1, 2))
         changes |= {"p_v": of(v), "p_dj": of(np.ones((len(model.d), 1)) * j)}
     else:
         changes["p_vj"] = of(v[:, None] * j)
     insertions = tuple(
-        Insertion(of(np.ones(len(own.lengths))), np.full((4, 4), 0.25), np.full(4, 0.25)) for own in model.insertions
+        Insertion(of(np.ones(len(insertion.lengths))), np.full((4, 4), 0.25), np.full(4, 0.25))
+        for insertion in model.insertions
     )
     return replace(model, insertions=insertions, p_vdj=None, joint=False, **changes)
 
@@ -201,8 +206,8 @@ def mixed(model: Model, share: float) -> Model:
 def with_fixed(model: Model, other: Model, free: frozenset[str]) -> Model:
     """`model` with the parameters of `other` that are not free."""
     insertions = []
-    for name, own, before in zip(_insertion_names(model), model.insertions, other.insertions, strict=True):
-        changed = own if f"{name}_ins" in free else replace(own, lengths=before.lengths)
+    for name, insertion, before in zip(_insertion_names(model), model.insertions, other.insertions, strict=True):
+        changed = insertion if f"{name}_ins" in free else replace(insertion, lengths=before.lengths)
         if f"{name}_dinucl" not in free:
             changed = replace(changed, transitions=before.transitions, first=before.first)
         insertions.append(changed)
@@ -217,15 +222,15 @@ def with_fixed(model: Model, other: Model, free: frozenset[str]) -> Model:
     return replace(model, insertions=tuple(insertions), **changes)
 
 
-def _product_of(own: Array, other: Array, free: frozenset[str], names: tuple[str, str]) -> Array:
-    """P(column) P(row | column), each from `own` if it is free; `names` are those of rows and of columns.
+def _product_of(inferred: Array, other: Array, free: frozenset[str], names: tuple[str, str]) -> Array:
+    """P(column) P(row | column), each from `inferred` if it is free; `names` are those of rows and of columns.
 
     P(row | column) of a column that is 0 there is the other's.
     """
     if not free.intersection(names):
         return other
-    row_source, column_source = (own if name in free else other for name in names)
-    rest = other if row_source is own else own
+    row_source, column_source = (inferred if name in free else other for name in names)
+    rest = other if row_source is inferred else inferred
     given = _shares(row_source, _shares(rest, np.zeros_like(rest), 0), 0)
     return np.asarray(column_source.sum(axis=0) * given)
 
@@ -243,7 +248,11 @@ def parameters(model: Model) -> list[Array]:
     """The arrays of a model's parameters."""
     arrays = [model.p_v, model.p_dj, model.p_vj, model.v_deletions, model.d_deletions, model.j_deletions]
     arrays.append(errors(model))
-    return [*arrays, *(own.lengths for own in model.insertions), *(own.transitions for own in model.insertions)]
+    return [
+        *arrays,
+        *(insertion.lengths for insertion in model.insertions),
+        *(insertion.transitions for insertion in model.insertions),
+    ]
 
 
 def with_parameters(model: Model, values: Sequence[Array]) -> Model:
@@ -264,7 +273,7 @@ def normalised(values: Sequence[Array], model: Model) -> list[Array]:
     """Arrays in the order of `parameters`, each distribution divided by its sum."""
     number = len(model.insertions)
     axes = [None, None, None, 1, (1, 2), 1, None, *[None] * number, *[0] * number]
-    return [_shares(own, own, axis) for own, axis in zip(values, axes, strict=True)]  # type: ignore[arg-type]
+    return [_shares(value, value, axis) for value, axis in zip(values, axes, strict=True)]  # type: ignore[arg-type]
 
 
 def extrapolated(points: Sequence[Model], expected: Expected, longest: float) -> tuple[Model, float]:
@@ -276,7 +285,7 @@ def extrapolated(points: Sequence[Model], expected: Expected, longest: float) ->
     expected  the counts at the second point
     longest   the longest step, in steps of EM; 1 is the third point
     """
-    logs = [[np.log(np.maximum(own, SMALLEST)) for own in parameters(point)] for point in points]
+    logs = [[np.log(np.maximum(value, SMALLEST)) for value in parameters(point)] for point in points]
     counts = [expected.choices, expected.dj, expected.choices, expected.v, expected.d, expected.j, expected.errors]
     counts += [*expected.lengths, *expected.transitions]
     if points[0].has_d:
@@ -287,7 +296,7 @@ def extrapolated(points: Sequence[Model], expected: Expected, longest: float) ->
     second = [c - 2 * b + a for a, b, c in zip(*logs, strict=True)]
 
     def norm(differences: Sequence[Array]) -> float:
-        return sum(float((w * own * own).sum()) for w, own in zip(counts, differences, strict=True))
+        return sum(float((w * change * change).sum()) for w, change in zip(counts, differences, strict=True))
 
     curvature = norm(second)
     step = min(longest, max(1.0, float(np.sqrt(norm(first) / curvature)))) if curvature > 0 else 1.0

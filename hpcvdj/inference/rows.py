@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.errors import InputError, option
+from hpcvdj.errors import TooFewError, option
 from hpcvdj.inference.settings import RowChoice, Rows
 from hpcvdj.kernels.generation.letters import productive_rows
 from hpcvdj.kernels.neighbours.blocks import groups
@@ -34,44 +34,47 @@ def choose(junctions: Junctions, choice: RowChoice) -> ChosenRows:
 
     InputError if there is none.
     """
-    own = junctions.repertoire
-    lengths, pairs = own.lengths.astype(np.int64), np.repeat(np.arange(len(own.pairs)), np.diff(own.offsets))
+    repertoire = junctions.repertoire
+    lengths, pairs = (
+        repertoire.lengths.astype(np.int64),
+        np.repeat(np.arange(len(repertoire.pairs)), np.diff(repertoire.offsets)),
+    )
     kinds = pairs * (int(junctions.repertoire_of.max(initial=0)) + 1) + junctions.repertoire_of
     left_out: dict[str, int] = {}
-    keep = _in_frame_kept(own, lengths, choice.rows)
+    keep = _in_frame_kept(repertoire, lengths, choice.rows)
     left_out[f"not {choice.rows}"] = int((~keep).sum())
     if not choice.likely_errors and junctions.reads is not None:
         rows, individuals = np.flatnonzero(keep), junctions.repertoire_of.astype(np.int64)
-        every = Counted(own.words, own.lengths, junctions.reads, individuals)
+        every = Counted(repertoire.words, repertoire.lengths, junctions.reads, individuals)
         errors = rows[likely_errors(every, pairs, rows)]
         left_out["likely sequencing errors"] = len(errors)
         keep[errors] = False
     if not choice.duplicates:
         rows = np.flatnonzero(keep)
-        again = _repeated(own, kinds, rows, junctions.row)
+        again = _repeated(repertoire, kinds, rows, junctions.row)
         left_out["junctions that the repertoire has in another row"] = len(again)
         keep[again] = False
     rows = np.flatnonzero(keep)
     if not len(rows):
         said = ", ".join(f"{number:,} {reason}" for reason, number in left_out.items() if number)
-        raise InputError(f"no row to infer a model from ({said or 'no row could be read'}); see {option('rows')}")
-    return ChosenRows(own.subset(rows), junctions.row[rows], left_out)
+        raise TooFewError(f"no row to infer a model from ({said or 'no row could be read'}); see {option('rows')}")
+    return ChosenRows(repertoire.subset(rows), junctions.row[rows], left_out)
 
 
-def _in_frame_kept(own: Repertoire, lengths: NDArray[np.int64], rows: Rows) -> NDArray[np.bool_]:
+def _in_frame_kept(repertoire: Repertoire, lengths: NDArray[np.int64], rows: Rows) -> NDArray[np.bool_]:
     if rows == "all":
         return np.ones(len(lengths), dtype=bool)
     if rows == "out-of-frame":
         return np.asarray(lengths % 3 > 0)
     productive = np.empty(len(lengths), dtype=bool)
-    productive_rows(own.words, own.lengths.astype(np.uint16), productive)
+    productive_rows(repertoire.words, repertoire.lengths.astype(np.uint16), productive)
     return ~productive
 
 
 def _repeated(
-    own: Repertoire, kinds: NDArray[np.int64], rows: NDArray[np.int64], data_row: NDArray[np.int64]
+    repertoire: Repertoire, kinds: NDArray[np.int64], rows: NDArray[np.int64], data_row: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Of some rows, those that have the junction, V, J and repertoire of one with a smaller data row."""
     rows = rows[np.argsort(data_row[rows])]
-    first, _ = groups(own.words[rows], own.lengths[rows].astype(np.int64), kinds[rows])
+    first, _ = groups(repertoire.words[rows], repertoire.lengths[rows].astype(np.int64), kinds[rows])
     return np.delete(rows, first)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from hpcvdj.chance.check import UNCHECKED, ModelFit
 from hpcvdj.chance.depth import Draws, Holders, recombinations_of
 from hpcvdj.chance.draws import Chance
-from hpcvdj.errors import InputError
+from hpcvdj.errors import TooFewError
 from hpcvdj.inference.distinct import DistinctJunctions, of_individuals
 from hpcvdj.inference.regression import Regression, fit
 from hpcvdj.inference.settings import FEWEST_JUNCTIONS, SelectionSettings
@@ -49,6 +49,9 @@ PARTS = 10
 """The different junctions are divided into so many parts: one is held out, and one says how large the penalty is."""
 
 HELD_OUT, JUDGING = 0, 1
+
+LEAST_GAIN = 2
+"""Standard errors from which a gain is one."""
 
 SMALLEST = 1e-300
 """What counts as the probability of a junction that the model cannot make."""
@@ -85,6 +88,11 @@ class SelectionFit:
         """The factor."""
         assert self.model.selection is not None
         return self.model.selection
+
+    @property
+    def explains(self) -> bool:
+        """Whether the factor explains more of junctions that were held out than chance does."""
+        return self.gain >= LEAST_GAIN * self.error
 
 
 @dataclass(frozen=True)
@@ -147,7 +155,7 @@ def _real(junctions: Junctions | None, model: Model, plan: SelectionSettings, br
     distinct, of_individual, left_out = of_individuals(junctions, model, broken)
     if len(distinct) < FEWEST_JUNCTIONS:
         said = "".join(f", {number:,} {reason}" for reason, number in left_out.items() if number)
-        raise InputError(
+        raise TooFewError(
             f"{len(distinct):,} distinct productive junctions{said}: too few to infer selection, which needs "
             f"{FEWEST_JUNCTIONS:,}, better 100,000; give more tables"
         )
@@ -267,7 +275,7 @@ def _warnings(weights: int, rows: int, gain: float, error: float) -> list[str]:
             f"cost at least {cost:.2f} nats per junction; with it, the factor is smaller than it should be. Give "
             f"{math.ceil(weights / (2 * MOST_UNCERTAINTY)):,} or more"
         )
-    if gain < 2 * error:
+    if gain < LEAST_GAIN * error:
         warnings.append(
             f"the factor explains no more of junctions that were held out than chance ({gain:+.4f} ± {error:.4f} "
             "nats): there is no selection to be seen, or too few rows"

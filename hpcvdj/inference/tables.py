@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hpcvdj.errors import InputError, option
+from hpcvdj.errors import InputError, TooFewError, option
 from hpcvdj.inference.folder import fit_facts, named, raise_if_inferred, write_folder
 from hpcvdj.inference.infer import Fit, infer
 from hpcvdj.inference.rows import ChosenRows, choose
@@ -34,7 +34,7 @@ from hpcvdj.runs.inputs import surveyed
 from hpcvdj.runs.run import Run
 from hpcvdj.runs.stopping import NOTHING_YET
 from hpcvdj.storage.files import atomic_path
-from hpcvdj.storage.folders import exclusive_folder
+from hpcvdj.storage.folders import exclusive_folder, require_replaceable
 
 log = logging.getLogger(__name__)
 
@@ -101,10 +101,12 @@ def infer_tables(
     backend_name: str,
     *,
     strict_binding: bool = False,
+    fewest: int = 0,
 ) -> Inferred | None:
     """Infer a model from tables, on root; None on the other ranks.  Its folder is the target of `run`, if it has one.
 
-    start  a model, whose alleles that are not functional should have segments (`load_model`), or a germline table
+    start   a model, whose alleles that are not functional should have segments (`load_model`), or a germline table
+    fewest  rows without which no model is inferred: InputError
 
     HpcvdjError for bad input and failures; the target is then what it was before.
     """
@@ -117,10 +119,9 @@ def infer_tables(
         model, plan = run.from_root(lambda: reference_of(start, plan))
         inputs = surveyed(inputs, run)
         identity = run.from_root(lambda: _identity(inputs, start, plan))
-        if target is not None and run.resume and not run.overwrite:
-            run.on_root(lambda: raise_if_inferred(target, identity))
+        overwrite = run.from_root(lambda: _may_replace(run, identity))
         junctions = run.root_steps(lambda: inputs.read(model, between=run.raise_if_stopping), NOTHING_YET)
-        chosen = run.root_steps(lambda: _chosen(junctions, inputs, model, plan), NOTHING_YET)
+        chosen = run.root_steps(lambda: _chosen(junctions, inputs, model, plan, fewest), NOTHING_YET)
         model = run.from_root(lambda: _anchored(model, start, chosen))
         kept = _State.of(target, identity, run, stack) if target is not None else _State()
         run.request.begin()
@@ -141,6 +142,7 @@ def infer_tables(
                     **run.provenance(),
                     "tables": inputs.recorded,
                     "start": _start_facts(start),
+                    "species": model.species,
                     "options": asdict(plan),
                     "model_sha256": named(fit.model, "").digest,
                     "rows_read": junctions.rows_read,
@@ -148,12 +150,34 @@ def infer_tables(
                     "rows_left_out": dict(chosen.left_out),
                     **fit_facts(fit),
                 }
-                write_folder(target, fit, facts, unexplained, overwrite=run.overwrite)
+                write_folder(target, fit, facts, unexplained, overwrite=overwrite)
                 stack.pop_all().close()
                 kept.remove()
             return Inferred(fit, junctions.rows_read, len(junctions.excluded), chosen.left_out, len(unexplained))
 
         return run.on_root(finish)
+
+
+def _folder(target: Path, identity: dict[str, Any]) -> RunFolder:
+    return RunFolder(target.with_name(target.name + SUFFIX), identity)
+
+
+def _may_replace(run: Run, identity: dict[str, Any]) -> bool:
+    """Whether a model at the target may be replaced.
+
+    CompleteError if the run is to be resumed, but is complete; InputError if what is there must stay.
+    """
+    if run.target is None or run.overwrite or not run.resume:
+        return run.overwrite
+    try:
+        raise_if_inferred(run.target, identity)
+    except InputError:
+        if not _folder(run.target, identity).has(STATE):
+            raise
+        # A run that was stopped had begun to replace it.
+        require_replaceable(run.target, overwrite=True)
+        return True
+    return False
 
 
 @dataclass(frozen=True)
@@ -166,7 +190,7 @@ class _State:
     @staticmethod
     def of(target: Path, identity: dict[str, Any], run: Run, stack: ExitStack) -> "_State":
         """In the folder beside a target, which is left when the stack ends."""
-        folder = RunFolder(target.with_name(target.name + SUFFIX), identity)
+        folder = _folder(target, identity)
         run.on_root(lambda: folder.open(STATE, {}, resume=run.resume, overwrite=run.overwrite))
         stack.callback(lambda: folder.leave(STATE) if run.is_root else None)
         path = folder.path / STATE
@@ -202,10 +226,17 @@ def _digest(start: Model | Germline) -> str:
     return start.digest if isinstance(start, Model) else start.digest()
 
 
-def _chosen(junctions: Junctions | None, inputs: Inputs, model: Model, plan: InferenceSettings) -> ChosenRows:
+def _chosen(
+    junctions: Junctions | None, inputs: Inputs, model: Model, plan: InferenceSettings, fewest: int
+) -> ChosenRows:
     assert junctions is not None
     warn_of_rows(tally_of(junctions), model, inputs.names)
     chosen = choose(junctions, plan.rows)
+    if len(chosen.repertoire) < fewest:
+        raise TooFewError(
+            f"{len(chosen.repertoire):,} rows {plan.rows.rows}, and a model is inferred from {fewest:,} or more; the "
+            "model that is given stays"
+        )
     if junctions.reads is None and not plan.rows.likely_errors:
         log.warning(_NO_READS)
     return chosen

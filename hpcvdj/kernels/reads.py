@@ -62,7 +62,7 @@ def _can_complete(reads, at, last, tails, tail_first, tail_last, lacking):  # ty
     return True
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(cache=True, nogil=True, forceinline=True)
 def _spells(  # type: ignore[no-untyped-def]
     reads, last, tails, tail_last, at, size, proteins, aa_first, codons, unknown
 ) -> bool:

@@ -37,8 +37,8 @@ NAMES = {
 def declarations(structs: dict[str, type]) -> str:
     """The structs of NamedTuples, whose fields are arrays or integers, under the names that the kernels know."""
     text = TABLE if structs else ""
-    for name, own in structs.items():
-        lines = (f"    {_c_type(hint)} {field};\n" for field, hint in get_type_hints(own).items())
+    for name, struct in structs.items():
+        lines = (f"    {_c_type(hint)} {field};\n" for field, hint in get_type_hints(struct).items())
         text += f"struct {name} {{\n{''.join(lines)}}};\n"
     return text
 
@@ -53,10 +53,10 @@ def element(hint: Any) -> type[np.generic] | None:
     return kept
 
 
-def struct_type(own: type) -> np.dtype[Any]:
+def struct_type(struct: type) -> np.dtype[Any]:
     """The struct as a type of NumPy's."""
     kinds: list[tuple[str, DTypeLike]] = [
-        (name, POINTER if element(hint) else np.int32) for name, hint in get_type_hints(own).items()
+        (name, POINTER if element(hint) else np.int32) for name, hint in get_type_hints(struct).items()
     ]
     return np.dtype(kinds, align=True)
 

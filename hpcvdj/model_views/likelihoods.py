@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hpcvdj.probabilities.settings import PgenConfig
@@ -27,8 +28,8 @@ class Likelihoods:
 
     values         float64 [models, rows]: P(junction with its V and J | a junction is made); NaN for excluded rows
     inferred_from  the models that were inferred from this table
-    in_frame       junctions in frame
-    junctions      all of them
+    in_frame       junctions in frame, of rows that are not excluded under all models
+    junctions      all junctions of these rows
     """
 
     values: Array
@@ -50,12 +51,13 @@ def likelihoods_of(path: Path, models: Mapping[str, Model]) -> Likelihoods:
         tables = (read_facts(model_folder(model.name)) or {}).get("tables", [])
         if digest in (table[1] for table in tables):
             inferred_from.append(name)
-    lengths = [len(junction) for junction in table["junction"].to_pylist() if junction]
     config = PgenConfig(("pgen_nt",))
     inputs = Inputs.of_table(table, config.reads(Reading()))
     # Alleles that are not functional make no junction, and models differ in how often they are chosen.
-    values = [
+    values = np.array([
         values_of(inputs, model, config)[0]["pgen_nt"].to_numpy() / Possible.of(model).probability
         for model in models.values()
-    ]
-    return Likelihoods(np.array(values), tuple(inferred_from), sum(length % 3 == 0 for length in lengths), len(lengths))
+    ])  # fmt: skip
+    texts = table["junction"].filter(pa.array(~np.isnan(values).all(axis=0)))
+    lengths = pc.utf8_length(pc.utf8_trim_whitespace(texts)).to_numpy()
+    return Likelihoods(values, tuple(inferred_from), int((lengths % 3 == 0).sum()), len(lengths))

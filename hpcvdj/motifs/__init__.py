@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 __all__ = ["MotifResult", "cluster", "compare"]
 
 _HOMES = {
-    "MotifResult": "hpcvdj.motifs.results.MotifResult",
-    "cluster": "hpcvdj.api.motifs.cluster",
-    "compare": "hpcvdj.api.motifs.compare",
+    "MotifResult": "hpcvdj.motifs.results:MotifResult",
+    "cluster": "hpcvdj.api.motifs:cluster",
+    "compare": "hpcvdj.api.motifs:compare",
 }
 
 

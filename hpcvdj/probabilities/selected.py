@@ -36,7 +36,7 @@ class _SelectedKernel(Kernel):
         self.kernel: Kernel = resolve_name(self.inner)(replace(problem, names=names), threads_per_block)
         self.productive = productive_probability(problem.model)
         genes = [(genes_of(v.allele), genes_of(j.allele)) for v, j in problem.repertoire.pairs]
-        self.v_genes, self.j_genes = ([own[k] for own in genes] for k in (0, 1))
+        self.v_genes, self.j_genes = ([pair[k] for pair in genes] for k in (0, 1))
         several = problem.model.names_several
         self.several = np.array([several(v) or several(j) for v, j in genes], dtype=bool)
 
@@ -47,27 +47,27 @@ class _SelectedKernel(Kernel):
         factor, reason = self._factors(rows)
 
         def values() -> NDArray[np.float64]:
-            own = pending()
-            beside = np.zeros((len(own), len(SELECTION_COLUMNS)))
+            values = pending()
+            beside = np.zeros((len(values), len(SELECTION_COLUMNS)))
             beside[first:last, 0] = factor
-            beside[first:last, 1] = own[first:last, self.aa] * factor / self.productive
+            beside[first:last, 1] = values[first:last, self.aa] * factor / self.productive
             beside[first:last, 2] = reason
-            return np.concatenate([own, beside], axis=1)
+            return np.concatenate([values, beside], axis=1)
 
         return values
 
     def _factors(self, rows: range) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Q of some rows, NaN for those that have none, and the place of the reason in `SELECTION_REASONS`."""
-        own, span = self.problem.repertoire, slice(rows.start, rows.stop)
+        repertoire, span = self.problem.repertoire, slice(rows.start, rows.stop)
         letters, codons = _amino_acids(self.problem, span)
-        pair = np.searchsorted(own.offsets, np.arange(rows.start, rows.stop), side="right") - 1
+        pair = np.searchsorted(repertoire.offsets, np.arange(rows.start, rows.stop), side="right") - 1
         inside = np.arange(letters.shape[1]) < codons[:, np.newaxis]
         known = (_KNOWN[letters] | ~inside).all(axis=1)
         last = letters[np.arange(len(rows)), np.maximum(codons - 1, 0)]
         stop = (letters == ord(STOP)).any(axis=1)
         productive = (codons > 1) & _FIRST[letters[:, 0]] & _LAST[last] & ~stop
         reason = np.select(
-            [own.lengths[span] % 3 > 0, ~known & ~stop, ~productive, self.several[pair]],
+            [repertoire.lengths[span] % 3 > 0, ~known & ~stop, ~productive, self.several[pair]],
             [_OUT_OF_FRAME, _SEVERAL_RESIDUES, _NOT_PRODUCTIVE, _SEVERAL_GENES],
             0,
         )

@@ -25,7 +25,7 @@ from hpcvdj.recombination.calls import is_orphon, locus_of, meant_by, other_locu
 from hpcvdj.recombination.exclusions import Exclusion, ExclusionKind
 from hpcvdj.recombination.germline import SEGMENT_TYPES, SegmentType
 from hpcvdj.recombination.names import alleles_by_name, normal_name
-from hpcvdj.recombination.origin import Origin
+from hpcvdj.recombination.origin import Origin, species_in
 from hpcvdj.recombination.parts import letters
 from hpcvdj.recombination.selection import Selection
 
@@ -185,6 +185,11 @@ class Model:
         corrected = {"model_corrected": listed(self.corrected)} if self.corrected else {}
         named = {"model": self.name, "model_sha256": self.digest}
         return {**named, **corrected, **self.origin.facts(), **factor, **ties}
+
+    @property
+    def species(self) -> str:
+        """Its species, if that is known: as the model says that it was inferred from, or as its name says."""
+        return self.origin.species or species_in(self.name)
 
     @property
     def caution(self) -> str | None:
@@ -376,6 +381,9 @@ def require_probabilities(model: Model) -> None:
         if abs(values.sum() - 1) > ALLOWED_ERROR:
             raise InputError(f"{model.name}: {what} adds up to {values.sum():.6g}, not 1; correct the file")
 
+    # Not of a rate that is not a number, either.
+    if not 0 <= model.error_rate < 1:
+        raise InputError(f"{model.name}: the error rate is {model.error_rate:.3g}, no probability; read the file again")
     if model.has_d:
         require(model.p_v, "P(V)")
         require(model.p_dj, "P(D, J)")

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 _SECOND_NAME = re.compile(r"(?<=[\dDN])[-/]?(DV|OR)(?=\d)")
 """What follows in the name of a V gene of alpha and delta chains, or of an orphon."""
@@ -16,6 +17,7 @@ def imgt_spelling(name: str) -> str:
     return _SECOND_NAME.sub(r"/\1", name)
 
 
+@lru_cache(maxsize=1 << 14)
 def normal_name(name: str) -> str:
     """A gene's name as names are compared: in lower case, without leading zeros of its numbers and without '/'.
 

@@ -10,6 +10,12 @@ FACTS = "inference.json"
 
 FORMAT = "hpcvdj-inference"
 
+SELECTION_FACTS, SELECTION_FORMAT = "selection.json", "hpcvdj-selection"
+"""The file that says what the selection factor was inferred from, and what is its `format`."""
+
+SPECIES = ("human", "mouse")
+"""Those whose names begin names of models and germline tables."""
+
 FEW_ROWS = 10_000
 """With fewer rows, what is rare is not known well."""
 
@@ -20,10 +26,12 @@ class Origin:
 
     purpose  what it is good for, in one line; empty if that is not known
     rows     junctions that it was inferred from, if known
+    species  of `SPECIES`; empty if it is not known
     """
 
     purpose: str = ""
     rows: int | None = None
+    species: str = ""
 
     def facts(self) -> dict[str, str | int]:
         """What results record of it."""
@@ -43,10 +51,27 @@ class Origin:
 
 
 def read_origin(folder: Path) -> Origin:
-    """What inference.json in a model's folder says."""
+    """What inference.json in a model's folder says, and of its species selection.json."""
     facts = read_facts(folder) or {}
-    rows = facts.get("rows_counted")
-    return Origin(str(facts.get("purpose", "")), rows if isinstance(rows, int) else None)
+    rows, start = facts.get("rows_counted"), facts.get("start")
+    selected = json_facts(folder / SELECTION_FACTS, SELECTION_FORMAT) or {}
+    told = (
+        *(known.get("species") for known in (facts, selected)),
+        # Older versions name the model or germline table alone.
+        start.get("name") if isinstance(start, dict) else "", selected.get("model"),
+    )  # fmt: skip
+    species = next((species for text in told if (species := species_in(str(text or "")))), "")
+    return Origin(str(facts.get("purpose", "")), rows if isinstance(rows, int) else None, species)
+
+
+def species_in(name: str) -> str:
+    """The species that the name of a model or of a germline table begins with; empty for others.
+
+    >>> species_in("models/human_trb_selected"), species_in("the germline table mouse_tra"), species_in("my_model")
+    ('human', 'mouse', '')
+    """
+    first = name.rpartition("/")[2].rpartition(" ")[2].partition("_")[0]
+    return first if first in SPECIES else ""
 
 
 def read_facts(folder: Path) -> dict[str, Any] | None:

@@ -42,7 +42,15 @@ def productive_probability(model: Model) -> float:
 
 
 def productive_choice(model: Model) -> Array:
-    """P(V, J, and the recombination is productive), float64 [V, J]."""
+    """P(V, J, and the recombination is productive), float64 [V, J]; computed once for each model."""
+    # As functools.cached_property does it; a model with other probabilities is another object.
+    computed: dict[str, Array] = vars(model)
+    if "_productive_choice" not in computed:
+        computed["_productive_choice"] = _productive_choice(model)
+    return computed["_productive_choice"]
+
+
+def _productive_choice(model: Model) -> Array:
     steps, accepted = _automaton()
     of_v = _sums_of_v(model, steps)
     of_j = _sums_of_j(model, steps, accepted)

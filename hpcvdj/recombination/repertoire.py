@@ -72,8 +72,8 @@ class Repertoire:
         """The rows of a V–J pair."""
         return range(int(self.offsets[pair]), int(self.offsets[pair + 1]))
 
-    def subset(self, rows: NDArray[np.int64]) -> "Repertoire":
-        """The sequences at `rows`, int64 ascending, with their pairs."""
+    def subset(self, rows: NDArray[np.integer[Any]]) -> "Repertoire":
+        """The sequences at `rows`, ascending, with their pairs."""
         pair = np.searchsorted(self.offsets, rows, side="right") - 1
         used, compact = np.unique(pair, return_inverse=True)
         sizes = np.bincount(compact, minlength=len(used))

@@ -236,7 +236,11 @@ class Inputs:
             with suppress(InputError):
                 reader = table.open()
                 # Without ids, which different tables may have in common.
-                for batch in reader.batches([*reading.columns[1:], *[REASON] * reader.explains]):
+                columns = [*reading.columns[1:], *[REASON] * reader.explains]
+                # Text is read in large blocks, of which few rows are needed.
+                head = list(reader.first_batches(columns))
+                enough = sum(batch.num_rows for batch in head) >= left
+                for batch in head if enough else reader.batches(columns):
                     label = pa.repeat(pa.scalar(table.path.name, pa.string()), batch.num_rows)
                     yield with_columns(batch, {REPERTOIRE: label}).slice(0, left)
                     left -= batch.num_rows
@@ -317,13 +321,18 @@ def in_columns(tables: Sequence[Table], names: Sequence[str], *, fill: bool = Tr
     for table in tables:
         reader = table.open()
         for batch in reader.batches([*reader.columns, *[REASON] * (reader.explains and REASON in names)]):
-            named = with_repertoire(batch, table.repertoire_id) if fill else batch
-            empty = pa.repeat(pa.scalar("", pa.large_string()), batch.num_rows)
-            # One type, whatever the kind of table: a Parquet file has one schema.
-            columns = [
-                named.column(name).cast(pa.large_string()) if name in named.schema.names else empty for name in names
-            ]
-            yield pa.RecordBatch.from_arrays(columns, names=list(names))
+            yield in_text(with_repertoire(batch, table.repertoire_id) if fill else batch, names)
+
+
+def in_text(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
+    """The columns `names` of a batch, empty where it lacks one.
+
+    All are text of one type, whatever the kind of table: a Parquet file has one schema.
+    """
+    empty = pa.repeat(pa.scalar("", pa.large_string()), batch.num_rows)
+    has = batch.schema.names
+    columns = [batch.column(name).cast(pa.large_string()) if name in has else empty for name in names]
+    return pa.RecordBatch.from_arrays(columns, names=list(names))
 
 
 def together_of(tables: Sequence[Table], reading: Reading) -> Inputs:
@@ -423,81 +432,6 @@ def _warn(tables: Sequence[Table]) -> None:
         first.setdefault(table.sha256, table.path)
     if same:
         log.warning("tables with the same content: %s", few(same))
-
-
-@dataclass(frozen=True)
-class Slice:
-    """A slice of the input: the rows of one part file of the result.
-
-    tables  the numbers of the tables that it has; for a piece of a large table, that table's
-    piece   the number of the piece; None for whole tables
-    """
-
-    index: int
-    first_row: int
-    rows: int
-    tables: tuple[int, ...]
-    piece: int | None = None
-
-
-def cut(tables: Sequence[Table], rows: int) -> list[Slice]:
-    """Slices of at most `rows` rows that follow each other: whole tables, as many as fit; larger tables in pieces."""
-    slices: list[Slice] = []
-    for number, table in enumerate(tables):
-        last = slices[-1] if slices else None
-        if not table.rows:
-            continue
-        if last and last.piece is None and last.rows + table.rows <= rows:
-            slices[-1] = replace(last, rows=last.rows + table.rows, tables=(*last.tables, number))
-        elif table.rows <= rows:
-            slices.append(Slice(len(slices), table.first_row, table.rows, (number,)))
-        else:
-            pieces = -(-table.rows // rows)
-            size = -(-table.rows // pieces)
-            for piece, first in enumerate(range(0, table.rows, size)):
-                taken = min(size, table.rows - first)
-                slices.append(Slice(len(slices), table.first_row + first, taken, (number,), piece))
-    return slices
-
-
-def dealt(slices: Iterable[Slice], rank: int, ranks: int) -> list[Slice]:
-    """The slices of a rank: all are dealt out like cards, the largest first.
-
-    A round takes as long as its largest slice, which is no larger than any of the round before.  So all rounds take
-    at most one largest slice longer than ranks with even work would.
-    """
-    return sorted(slices, key=lambda part: (-part.rows, part.index))[rank::ranks]
-
-
-def read_slices(
-    inputs: Inputs, slices: Sequence[Slice], between: Callable[[], None]
-) -> Iterator[tuple[Slice, Iterable[pa.RecordBatch]]]:
-    """The batches of slices that `cut` made, in their order; `between` is called after each batch.
-
-    A large table is opened once for all of its pieces, which come in its order.
-    """
-    streams: dict[tuple[int, ...], Iterator[Iterable[pa.RecordBatch]]] = {}
-    last = {part.tables: part for part in slices}
-    for part in slices:
-        if part.piece is None:
-            tables = [inputs.tables[number] for number in part.tables]
-            batches: Iterable[pa.RecordBatch] = (batch for table in tables for batch in inputs.rows_of(table))
-        else:
-            if part.tables not in streams:
-                pieces = [other for other in slices if other.tables == part.tables]
-                streams[part.tables] = _read_pieces(inputs, inputs.tables[part.tables[0]], pieces)
-            batches = next(streams[part.tables])
-        yield part, _followed(batches, between)
-        if part is last[part.tables]:
-            # The table's file is closed with its stream.
-            streams.pop(part.tables, None)
-
-
-def _read_pieces(inputs: Inputs, table: Table, pieces: Sequence[Slice]) -> Iterator[Iterable[pa.RecordBatch]]:
-    starts = [piece.first_row - table.first_row for piece in pieces]
-    ranges = [range(start, start + piece.rows) for start, piece in zip(starts, pieces, strict=True)]
-    for batches in table.open().ranges(inputs.columns_of(table), ranges):
-        yield (inputs.labelled(batch, table) for batch in batches)
 
 
 def _followed(batches: Iterable[pa.RecordBatch], between: Callable[[], None]) -> Iterator[pa.RecordBatch]:

@@ -74,3 +74,8 @@ def _text(metadata: object) -> pa.Table:
     reader = open_table(metadata) if isinstance(metadata, str | Path) else MemoryReader(metadata)
     schema = pa.schema([(name, pa.large_string()) for name in reader.columns])
     return pa.Table.from_batches([batch.cast(schema) for batch in reader.batches()], schema)
+
+
+def columns_in(metadata: object) -> list[str]:
+    """The columns of a table of metadata."""
+    return list(_text(metadata).column_names)

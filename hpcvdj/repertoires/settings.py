@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from hpcvdj.repertoires.reading import Reading
 
 
-def _pairs(text: str) -> dict[str, str]:
+def pairs_in(text: str) -> dict[str, str]:
     """`a=b,c=d` as a dict; ValueError for other texts."""
     pairs = [[own.strip() for own in pair.split("=", 1)] for pair in text.split(",") if pair.strip()]
     if not all(len(pair) == 2 and all(pair) for pair in pairs):
@@ -35,7 +35,7 @@ class TableSettings(Settings):
             "which columns are which AIRR fields, as in {junction: cdr3nt, v_call: v}",
             shell="which columns are which AIRR fields, as in junction=cdr3nt,v_call=v",
             metavar="FIELD=COLUMN",
-            parse=_pairs,
+            parse=pairs_in,
             remedy="give FIELD=COLUMN, as in junction=cdr3nt,v_call=v,j_call=j",
         ),
     ] = None

@@ -42,6 +42,11 @@ class Table:
         return self.readers[0]
 
     @property
+    def surveyed(self) -> bool:
+        """Whether its rows and repertoires are known."""
+        return bool(self.repertoires)
+
+    @property
     def in_memory(self) -> bool:
         """Whether it is no file."""
         return bool(self.readers) and isinstance(self.readers[0], MemoryReader)

@@ -1,13 +1,13 @@
 """Tables that are written: a class for each kind, which the ending of a name chooses.
 
-A table that is written in parts is joined from them without a value being written again where its kind allows that:
-bytes of text, members of gzip and frames of zstd follow each other, and a folder has the parts as they are.
+A table that is written in parts is joined from them without a value being read or written again: bytes of text,
+members of gzip, frames of zstd and row groups of Parquet follow each other, and a folder has the parts as they are.
 """
 
 import gzip
 import os
 import shutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -20,14 +20,12 @@ import pyarrow.parquet as pq
 from hpcvdj.errors import InputError, choices
 from hpcvdj.repertoires.batches import as_strings
 from hpcvdj.repertoires.readers import reader
-from hpcvdj.storage.files import atomic_path, require_writable
-from hpcvdj.storage.folders import atomic_folder, exclusive_folder, require_replaceable
+from hpcvdj.storage.files import COPIED_BYTES, atomic_path, require_writable
+from hpcvdj.storage.folders import atomic_folder, exclusive_folder, mark_written, require_replaceable
+from hpcvdj.storage.parquet import join_parquet
 
 _FILE = "part-{:06}.parquet"
 """The files of a folder."""
-
-COPIED_BYTES = 1 << 24
-"""Parts of a table are joined so many bytes at a time."""
 
 
 class TableWriter:
@@ -66,8 +64,11 @@ class TableWriter:
         return cls
 
     @classmethod
-    def join(cls, parts: Sequence[Path], target: Path, between: Callable[[], None]) -> None:
-        """Make the table `target` of the parts of a table, in their order; `between` is called between two steps."""
+    def join(cls, parts: Mapping[Path, str], target: Path, between: Callable[[], None]) -> None:
+        """Make the table `target` of the parts of a table, in their order; `between` is called between two steps.
+
+        parts  the SHA-256 of each
+        """
         with open(target, "wb") as joined:
             for part in parts:
                 with open(part, "rb") as stream:
@@ -86,8 +87,8 @@ class TsvWriter(TableWriter):
         if self._first:
             self._stream.write("\t".join(batch.schema.names).encode() + b"\n")
             self._first = False
-        if batch.num_rows:
-            self._stream.write(_lines(as_strings(batch)))
+        for first in range(0, batch.num_rows, reader.BATCH_ROWS):
+            self._stream.write(_lines(as_strings(batch.slice(first, reader.BATCH_ROWS))))
 
 
 class GzipWriter(TsvWriter):
@@ -137,17 +138,8 @@ class ParquetWriter(TableWriter):
         super().__exit__(*exception)
 
     @classmethod
-    def join(cls, parts: Sequence[Path], target: Path, between: Callable[[], None]) -> None:
-        if len(parts) == 1:
-            shutil.copyfile(parts[0], target)
-            return
-        with cls(target) as writer:
-            for part in parts:
-                with pq.ParquetFile(part) as file:
-                    for group in range(file.num_row_groups):
-                        for batch in file.read_row_group(group).to_batches():
-                            writer.write(batch)
-                            between()
+    def join(cls, parts: Mapping[Path, str], target: Path, between: Callable[[], None]) -> None:
+        join_parquet(list(parts), target, between)
 
 
 class ParquetFolderWriter(ParquetWriter):
@@ -165,14 +157,16 @@ class ParquetFolderWriter(ParquetWriter):
         return ParquetWriter
 
     @classmethod
-    def join(cls, parts: Sequence[Path], target: Path, between: Callable[[], None]) -> None:
-        for number, part in enumerate(parts):
+    def join(cls, parts: Mapping[Path, str], target: Path, between: Callable[[], None]) -> None:
+        named = {_FILE.format(number): part for number, part in enumerate(parts)}
+        for name, part in named.items():
             try:
-                os.link(part, target / _FILE.format(number))
+                os.link(part, target / name)
             except OSError:
                 # Some file systems have no links.
-                shutil.copyfile(part, target / _FILE.format(number))
+                shutil.copyfile(part, target / name)
             between()
+        mark_written(target, {name: parts[part] for name, part in named.items()})
 
 
 def writer_of(path: Path) -> type[TableWriter]:
@@ -227,21 +221,40 @@ def new_table(target: Path, *, overwrite: bool) -> AbstractContextManager[Path]:
     return atomic_path(target, overwrite=overwrite)
 
 
-def fill_table(path: Path, kind: type[TableWriter], batches: Iterable[pa.RecordBatch]) -> int:
-    """Write batches of one schema to a file as a table of a kind; returns the number of rows."""
+def fill_table(
+    path: Path,
+    kind: type[TableWriter],
+    batches: Iterable[pa.RecordBatch],
+    *,
+    first: bool = True,
+    between: Callable[[], None] = lambda: None,
+) -> int:
+    """Write batches of one schema to a file as a table of a kind; returns the number of rows.
+
+    first    whether the rows are the first of their table
+    between  called after each batch
+    """
     rows = 0
-    with kind(path) as writer:
+    with kind(path, first=first) as writer:
         for batch in batches:
             rows += batch.num_rows
             writer.write(batch)
+            between()
     return rows
 
 
 def _repetitive(batch: pa.RecordBatch) -> list[str]:
     """Columns with few different values in the first rows; for others, making a dictionary takes time for nothing."""
     first = batch.slice(0, reader.BATCH_ROWS)
+    most = first.num_rows // 4
     named = zip(first.schema.names, first.columns, strict=True)
-    return [name for name, column in named if pc.count_distinct(column).as_py() <= first.num_rows // 4]
+    # Mostly, fewer rows show that there are more.
+    fewer = most + most // 4 + 1
+    return [
+        name
+        for name, column in named
+        if all(pc.count_distinct(rows).as_py() <= most for rows in (column.slice(0, fewer), column))
+    ]
 
 
 def _lines(batch: pa.RecordBatch) -> memoryview:

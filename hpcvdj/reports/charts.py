@@ -125,6 +125,23 @@ def quantiles(table: Table) -> Any:
     )  # fmt: skip
 
 
+def shares(cells: Table, hits: Table | None = None) -> Any:
+    """Shares of reads after by those before: circles for all clonotypes, points for hits; a line for no change."""
+    axis = alt.Axis(grid=False, format=".0e", labelOverlap=True)
+    scale = alt.Scale(type="log", nice=False, padding=6)
+    x = _column(alt.X, cells, "share_before", scale=scale, axis=axis)
+    y = _column(alt.Y, cells, "share_after", scale=scale, axis=axis)
+    size = alt.Size("clonotypes:Q", scale=alt.Scale(type="log", range=[6, 160]), legend=alt.Legend(columns=4))
+    same = alt.Y("unchanged:Q", title=cells.column("share_after").title, scale=scale)
+    layers = [
+        _of(cells, without=("unchanged",)).mark_circle(color="#8a8a8a", opacity=0.7).encode(x, y, size),
+        alt.Chart(alt.NamedData(cells.name)).mark_line(color="#5c5c5c", strokeDash=[4, 3]).encode(x, same),
+    ]
+    if hits is not None:
+        layers.append(_of(hits).mark_point(filled=True, size=40, opacity=0.9).encode(x, y))
+    return alt.layer(*layers)
+
+
 def network(nodes: Table, edges: Table) -> Any:
     """Clonotypes as circles, lines between those that differ in at most one residue."""
     position: dict[str, Any] = {"axis": None, "scale": alt.Scale(zero=False, padding=12)}

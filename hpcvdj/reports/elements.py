@@ -23,6 +23,7 @@ _TITLES = {
     "examples": "in detail (rows)", "weight": "weight", "weight_sum": "weight, sum", "pathways_total": "pathways",
     "pgen_nt": "Pgen, nucleotides", "pgen_aa": "Pgen, amino acids", "pgen_aa_1mm": "Pgen, one mismatch",
     "nt_variants": "nucleotide variants", "junction_aa": "junction, amino acids", "junction": "junction, nucleotides",
+    "cdr3_aa": "CDR3, amino acids",
     "n_individuals": "individuals", "individuals": "which individuals", "max_duplicate_count": "reads of largest clone",
     "p_post": "probability after selection", "expected_individuals": "individuals, expected", "effect": "effect size",
     "p_value": "p-value", "q_value": "q-value", "neighbours": "neighbours", "expected": "expected",
@@ -39,13 +40,13 @@ _TITLES = {
 _KINDS: dict[str, Kind] = {
     **dict.fromkeys(("v", "j", "v_call", "j_call", "option", "predictor", "series", "command", "gene", "verdict",
                     "likely_copy"), "text"),
-    **dict.fromkeys(("aa", "cdr3", "junction_aa", "junction", "junction_aa_1", "junction_aa_2"), "code"),
+    **dict.fromkeys(("aa", "cdr3", "junction_aa", "cdr3_aa", "junction", "junction_aa_1", "junction_aa_2"), "code"),
     **dict.fromkeys(
         (
             "sample", "group", "reason", "examples", "individual", "individual_1", "individual_2", "individuals",
             "file",
             "made by", "when", "version", "model", "reads of the clone", "colour", "sample_1", "sample_2",
-            "not_tested", "finding", "reads hardly tell it from", "frame",
+            "not_tested", "phenotype", "subject", "finding", "reads hardly tell it from", "frame",
         ),
         "long",
     ),

@@ -1,4 +1,4 @@
-"""The sections about what `contamination`, `sharing` and `enrich` found."""
+"""The sections about what `contamination`, `sharing`, `enrich` and `annotate` found, and all others."""
 
 import itertools
 import math
@@ -8,8 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 from hpcvdj.reports import charts
+from hpcvdj.reports.associations import association, expansion
 from hpcvdj.reports.elements import Figure, Section, Table, shown
-from hpcvdj.reports.outputs import Finding, Outputs
+from hpcvdj.reports.outputs import EPITOPES, HITS, TIMES, Finding, Outputs, hits_text
+from hpcvdj.reports.parts import anchor, individuals_table, number_of, quantiles_figure, spaced
 
 MOST_IN_MATRIX = 120
 """A heat map of individuals shows those with the largest values, if there are more."""
@@ -24,30 +26,14 @@ MOST_SPREAD = 8
 def finding_sections(outputs: Outputs) -> list[Section]:
     """The sections of all tables of findings."""
     sections = []
-    for command, section in (("contamination", contamination), ("sharing", sharing)):
+    for command, section in (("contamination", contamination), ("sharing", sharing), ("associate", association),
+                             (TIMES, expansion)):  # fmt: skip
         for k, finding in enumerate(outputs.of(command), start=1):
             sections.append(section(outputs, finding, k))
-    enriched = outputs.of("enrich")
-    return [*sections, enrichment(outputs, enriched)] if enriched else sections
-
-
-def _anchor(name: str, number: int) -> str:
-    return name if number == 1 else f"{name}-{number}"
-
-
-def _individuals(outputs: Outputs, finding: Finding, name: str, keys: str, /, **titles: str) -> Table:
-    """A row for each individual that was compared."""
-    rows = []
-    for individual in finding.individuals:
-        left_out = individual.get("left_out", {})
-        reasons = "; ".join(f"{reason}: {number:,}" for reason, number in left_out.items())
-        group = outputs.group(individual["name"])
-        rows.append({
-            **individual, "individual": individual["name"], "group": group, "left_out": sum(left_out.values()),
-            "reason": reasons,
-        })  # fmt: skip
-    titles["left_out"] = "rows left out"
-    return Table.of(name, "Individuals that were compared", f"individual group {keys}", rows, **titles)
+    for command, of_all in (("enrich", enrichment), ("annotate", annotation)):
+        if findings := outputs.of(command):
+            sections.append(of_all(outputs, findings))
+    return sections
 
 
 def _matrix(
@@ -117,9 +103,9 @@ def contamination(outputs: Outputs, finding: Finding, number: int) -> Section:
     )
     pairs = Table.of(f"{prefix}_pairs", "Pairs of individuals", keys_of_pairs, finding.rows)
     titles = {"rows": "rows", "low": "improbable junctions", "zero": "rows that the model cannot make"}
-    individuals = _individuals(outputs, finding, f"{prefix}_individuals", "rows low zero", **titles)
+    individuals = individuals_table(outputs, finding, f"{prefix}_individuals", "rows low zero", **titles)
     tables = [pairs.first(finding.total, finding.path.name), individuals]
-    return Section(_anchor("contamination", number), "Contamination", words, figures, tables)
+    return Section(anchor("contamination", number), "Contamination", words, figures, tables)
 
 
 def pairs_standing_out(finding: Finding) -> str:
@@ -141,7 +127,7 @@ def pairs_standing_out(finding: Finding) -> str:
 def sharing(outputs: Outputs, finding: Finding, number: int) -> Section:
     """Figure 1: observed and expected sharing; the overlap of individuals; sequences shared beyond expectation."""
     facts, prefix = finding.facts, f"sharing_{number}"
-    q = shown(_float(facts["q"]))
+    q = shown(number_of(facts["q"]))
     words = [
         f"A sequence ({facts['unit']}) that recombination makes often is found in many individuals without any common "
         f"antigen. The model {facts['model']} gives the number of individuals expected for each; q is the fraction of "
@@ -162,7 +148,7 @@ def sharing(outputs: Outputs, finding: Finding, number: int) -> Section:
     )
     keys = [*first.split(), *of_groups, *last.split()]
     caption = "Shared sequences, the smallest p-value first"
-    hits = Table.of(f"{prefix}_sequences", caption, keys, map(_spaced, finding.rows))
+    hits = Table.of(f"{prefix}_sequences", caption, keys, map(spaced, finding.rows))
     rows = [
         {"predictor": name, "area": area, "low": low, "high": high}
         for name, (area, low, high) in facts.get("auc", {}).items()
@@ -170,9 +156,9 @@ def sharing(outputs: Outputs, finding: Finding, number: int) -> Section:
     caption = "How well sharing is predicted: area under the ROC curve (0.5 is chance)"
     titles = {"low": "95 % interval, from", "high": "to"}
     areas = Table.of(f"{prefix}_auc", caption, "predictor area low high", rows, **titles)
-    individuals = _individuals(outputs, finding, f"{prefix}_individuals", "rows left_out reason", rows="rows used")
+    individuals = individuals_table(outputs, finding, f"{prefix}_individuals", "rows left_out reason", rows="rows used")
     tables = [hits.first(finding.total, finding.path.name), *[areas] * bool(areas.rows), individuals]
-    return Section(_anchor("sharing", number), "Sharing", words, figures, tables)
+    return Section(anchor("sharing", number), "Sharing", words, figures, tables)
 
 
 def _spectrum(spectrum: list[dict[str, Any]], q: str, prefix: str) -> Iterator[Figure]:
@@ -189,7 +175,7 @@ def _spectrum(spectrum: list[dict[str, Any]], q: str, prefix: str) -> Iterator[F
     table = Table.of(f"{prefix}_spectrum", "Sequences by number of individuals", keys, rows, **titles)
     shared = [each for each in spectrum if each["individuals"] > 1 and each["expected"]]
     numbers = "; ".join(
-        f"{each['individuals']}: {each['observed']:,} and {shown(_float(each['expected']))}" for each in shared[:4]
+        f"{each['individuals']}: {each['observed']:,} and {shown(number_of(each['expected']))}" for each in shared[:4]
     )
     caption = f"Sequences in exactly so many individuals, observed and expected with a 95 % band. {numbers}."
     yield Figure(f"{prefix}_sharing", "Points and lines", caption, charts.spectrum(table), (table,))
@@ -207,15 +193,6 @@ def _spectrum(spectrum: list[dict[str, Any]], q: str, prefix: str) -> Iterator[F
         yield Figure(f"{prefix}_ratio", "Points", caption, charts.ratio(ratios), (ratios,))
 
 
-def _spaced(row: dict[str, Any]) -> dict[str, Any]:
-    """With blanks in the list of individuals, so that lines can break there."""
-    return {**row, "individuals": str(row.get("individuals") or "").replace(",", ", ")}
-
-
-def _float(value: Any) -> float | None:
-    return None if value is None else float(value)
-
-
 def enrichment(outputs: Outputs, findings: list[Finding]) -> Section:
     """Figure 3: p-values against what is expected without any effect, the network of hits, and the clonotypes."""
     words = [
@@ -230,12 +207,13 @@ def enrichment(outputs: Outputs, findings: list[Finding]) -> Section:
     ]
     listed.sort(key=lambda row: row["p_value"])
     hits = [row for row in listed if row.get("cluster") is not None]
-    figures = [*_quantiles(outputs, findings), *_network(hits)]
+    figures = [*quantiles_figure(outputs, findings, "qq", "clonotypes"), *_network(hits)]
     if len(figures) < 2 and not hits:
         words.append("There is no hit, so there is no network.")
     rows = [
         {**{key: finding.facts.get(key) for key in ("clonotypes", "tested", "hits", "clusters", "model")},
-         "sample": finding.sample, "group": outputs.group(finding.sample), "kappa": _float(finding.facts.get("kappa"))}
+         "sample": finding.sample, "group": outputs.group(finding.sample),
+         "kappa": number_of(finding.facts.get("kappa"))}
         for finding in findings
     ]  # fmt: skip
     keys = "sample group clonotypes tested kappa hits clusters model"
@@ -251,27 +229,64 @@ def enrichment(outputs: Outputs, findings: list[Finding]) -> Section:
     return Section("enrich", "Neighbourhoods beyond chance", words, figures, tables)
 
 
-def _quantiles(outputs: Outputs, findings: list[Finding]) -> Iterator[Figure]:
-    names = ("expected", "observed", "low", "high")
-    rows = [
-        {"sample": finding.sample, "group": outputs.group(finding.sample),
-         **{name: -math.log10(number) for name, number in zip(names, numbers, strict=True)}}
-        for finding in findings if (qq := finding.facts.get("qq"))
-        for numbers in zip(*(qq[name] for name in names), strict=True) if min(numbers) > 0
-    ]  # fmt: skip
-    titles = {
-        "expected": "expected p-value, −log10", "observed": "observed p-value, −log10", "low": "band, from",
-        "high": "band, to",
-    }  # fmt: skip
-    keys = "sample group expected observed low high"
-    table = Table.of("qq_table", "Quantiles of p-values, −log10", keys, rows, **titles)
-    if table.rows:
-        most = table.peak("observed", "{observed} in {sample}, where {expected} is expected")
-        caption = (
-            "Observed p-values of clonotypes by those expected without any effect, −log10; the band holds 95 % of "
-            f"chance. Largest: {most}."
-        )
-        yield Figure("qq", "Quantiles", caption, charts.quantiles(table), (table,))
+def annotation(outputs: Outputs, findings: list[Finding]) -> Section:
+    """P-values against what is expected by chance, the samples, their epitopes, and the hits."""
+    words = [
+        "A hit is a clonotype that is like a receptor of known specificity: of its genes, with its amino acids or one "
+        "residue exchanged. Chance makes most hits, as probable sequences are common in people and in databases alike. "
+        "The expected number is what recombination explains, times the factor κ for selection. Trust hits with a small "
+        "false discovery rate; the number of hits of an antigen says nothing by itself.",
+        *(f"{finding.sample}: {chance_of_hits(finding)}" for finding in findings[:MOST_SPREAD]),
+    ]
+
+    def listed(rows: Iterator[tuple[Finding, dict[str, Any]]], by: str) -> list[dict[str, Any]]:
+        named = [{"sample": own.sample, "group": outputs.group(own.sample), **row} for own, row in rows]
+        return sorted(named, key=lambda row: math.inf if row[by] is None else row[by])
+
+    epitopes = listed(((own, row) for own in findings for row in own.rows), "p_value")
+    hits = listed(((own, row) for own in findings for row in own.hits[0]), "expected")
+    samples = []
+    for finding in findings:
+        facts, decoys = finding.facts, finding.facts.get("decoys") or {}
+        samples.append({
+            "sample": finding.sample, "group": outputs.group(finding.sample),
+            "kappa": number_of(facts["kappa"]["value"]), "kappa from": facts["kappa"]["source"],
+            "decoys": decoys.get("epitopes"), "decoys called": decoys.get("called"),
+            **{key: facts.get(key) for key in ("clonotypes", "found", "expected", "dispersion", "epitopes_called",
+                                               "hits_called", "model")},
+        })  # fmt: skip
+    keys = ["sample", "group", "clonotypes", "found", "expected", "kappa", "kappa from", "dispersion", "decoys",
+            "decoys called", "epitopes_called", "hits_called", "model"]  # fmt: skip
+    titles = {"found": "hits", "epitopes_called": "epitopes called", "hits_called": "hits called", "kappa": "κ",
+              "kappa from": "κ from", "expected": "by chance", "decoys": "decoy epitopes"}  # fmt: skip
+    summary = Table.of("annotate_samples", "Samples that were annotated", keys, samples, **titles)
+    caption = "Epitopes, the smallest p-value first"
+    keys_of_epitopes = (
+        "sample group epitope antigen organism mhc records decoy found expected ratio ratio_low ratio_high p_value "
+        "q_value precursor_frequency"
+    )
+    titles = {"found": "hits", "ratio": "hits / expected", "ratio_low": "95 % interval, from", "ratio_high": "to",
+              "precursor_frequency": "precursor frequency"}  # fmt: skip
+    of_epitopes = Table.of("annotate_epitopes", caption, keys_of_epitopes, epitopes, **titles)
+    keys_of_hits = (
+        "sample group v_call j_call junction_aa duplicate_count nt_variants epitope antigen organism mhc decoy record "
+        "distance reference pgen_aa p_post expected fdr"
+    )
+    titles = {"record": "nearest record", "distance": "residues exchanged", "fdr": "false discovery rate",
+              "expected": "hits of the record by chance"}  # fmt: skip
+    caption = "Hits, those that chance hardly makes first"
+    of_hits = Table.of("annotate_hits", caption, keys_of_hits, hits, **titles)
+    paths = ", ".join(finding.path.name for finding in findings[:3]) + ("…" if len(findings) > 3 else "")
+    tables = [of_hits.first(sum(own.hits[1] for own in findings), paths.replace(EPITOPES, HITS)),
+              of_epitopes.first(sum(own.total for own in findings), paths), summary]  # fmt: skip
+    figures = list(quantiles_figure(outputs, findings, "annotate_qq", "epitopes"))
+    return Section("annotate", "Known specificities", words, figures, tables)
+
+
+def chance_of_hits(finding: Finding) -> str:
+    """How many of a sample's hits are expected by chance, in a sentence."""
+    facts = finding.facts
+    return f"{hits_text(facts['found'], facts['expected'], facts['kappa']['source'])}."
 
 
 def _network(listed: list[dict[str, Any]]) -> Iterator[Figure]:

@@ -1,7 +1,7 @@
 """The files of a report: what each is, what its samples are called, and their groups."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,22 +14,49 @@ from hpcvdj.repertoires.readers import open_table, table_suffixes
 from hpcvdj.repertoires.tables import repertoire_name
 from hpcvdj.reports.elements import MOST_LISTED, printable
 from hpcvdj.reports.survey import Survey, described, survey
-from hpcvdj.results.facts import Facts, facts_path
+from hpcvdj.results.facts import Facts, facts_path, require_described
 from hpcvdj.storage.opening import damage
+
+TIMES = "associate --time"
+"""The command whose tables have what expanded in a person."""
 
 FINDINGS: dict[str, dict[str, type | tuple[type, ...]]] = {
     "contamination": {"individuals": list, "rate": list, "shared_low": list, "max_pgen": (int, float)},
     "sharing": {"individuals": list, "spectrum": list, "overlap": dict, "tested": int, "hits": int},
+    "associate": {"individuals": list, "phenotypes": list, "sequences": int, "tested": int, "hits": int},
+    TIMES: {"individuals": list, "noise": dict, "pairs": list, "settings": dict, "tested": int, "hits": int},
     "enrich": {"clonotypes": int, "tested": int, "hits": int, "clusters": int, "settings": dict, "tables": list},
-}
+    "annotate": {"sample": str, "found": int, "expected": (int, float), "epitopes_called": int, "hits_called": int,
+                 "tested": int, "kappa": dict, "dispersion": (int, float), "settings": dict, "tables": list},
+}  # fmt: skip
 """The commands whose tables have a .json beside them, and what these must have."""
+
+HITS, EPITOPES = ".hits.tsv", ".epitopes.tsv"
+"""How the names of the two tables of a sample of `annotate` end; the second has the .json beside it."""
+
+
+DIFFERS = 1e-3
+"""Below this p-value, κ differs between classes."""
+
+
+def hits_text(found: int, expected: float, source: str) -> str:
+    """How many hits chance makes, of those that there are.
+
+    source  of κ: one that was fitted to all hits says nothing of their number
+    """
+    if source == "records":
+        return f"{found:,} hits, to whose number κ is fitted"
+    if expected > found:
+        return f"{found:,} hits, where {expected:,.1f} are expected by chance"
+    return f"{expected:,.1f} of {found:,} hits are expected by chance"
 
 
 @dataclass(frozen=True)
 class Finding:
     """A table of one of `FINDINGS`: the facts beside it, its first rows, and how many it has.
 
-    sample  the individual of a table of `enrich`
+    sample  the individual of a table of `enrich` or `annotate`
+    hits    the first rows of the other table of `annotate`, and how many it has
     """
 
     path: Path
@@ -38,6 +65,7 @@ class Finding:
     rows: list[dict[str, Any]]
     total: int
     sample: str = ""
+    hits: tuple[list[dict[str, Any]], int] = ([], 0)
 
     def reading(self) -> AbstractContextManager[None]:
         """Within the block, facts of another layout are an InputError that names the file."""
@@ -61,12 +89,14 @@ class Outputs:
 
     groups       the group of each individual that has one
     individuals  the individual of each sample that is told apart by its file
+    undone       what was asked for and not done, with the reason
     """
 
     surveys: list[Survey]
     findings: list[Finding]
     groups: dict[str, str] = field(default_factory=dict)
     individuals: dict[str, str] = field(default_factory=dict)
+    undone: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def files(self) -> list[tuple[Path, str, Facts]]:
@@ -133,7 +163,7 @@ def read_outputs(
 
 
 def _of_samples(surveys: list[Survey], findings: list[Finding]) -> list[Finding]:
-    """A table of `enrich` that was made of a table of `pgen` on this page is of the same sample."""
+    """A table that was made of one table of `pgen` on this page, as by `enrich`, is of the same sample."""
     samples = {
         digest: printable(each.samples[0])
         for each in surveys
@@ -142,15 +172,23 @@ def _of_samples(surveys: list[Survey], findings: list[Finding]) -> list[Finding]
     }
 
     def sample(finding: Finding) -> str:
-        digests = finding.facts["tables"][0][1:2] if finding.sample else []
+        tables = finding.facts.get("tables", []) if finding.sample else []
+        digests = tables[0][1:2] if len(tables) == 1 else []
         return next((samples[digest] for digest in map(str, digests) if digest in samples), finding.sample)
 
     return [replace(finding, sample=sample(finding)) for finding in findings]
 
 
 def each_file(paths: Sequence[Path]) -> list[Path]:
-    """The files of a report; of folders, the results and tables in them."""
-    return [file for path in paths for file in (_files_in(path) if path.is_dir() else [path])]
+    """The files of a report; of folders, the results and tables in them; of samples of `annotate`, one table."""
+    files = [file for path in paths for file in (_files_in(path) if path.is_dir() else [path])]
+    return list(dict.fromkeys(_of_epitopes(file) for file in files))
+
+
+def _of_epitopes(path: Path) -> Path:
+    """The table of epitopes beside one of hits; other tables as they are."""
+    epitopes = path.with_name(path.name.removesuffix(HITS) + EPITOPES)
+    return epitopes if path.name.endswith(HITS) and epitopes.is_file() else path
 
 
 def _files_in(folder: Path) -> list[Path]:
@@ -173,18 +211,34 @@ def _finding(path: Path, facts: Facts) -> Finding | None:
                 raise ValueError(f"its {key} is {facts[key]!r}")
         for individual in facts.get("individuals", []):
             individual["name"] = printable(str(individual["name"]))
-        sample = repertoire_name(Path(facts["tables"][0][0])) if command == "enrich" and facts.get("tables") else ""
-    rows, total = list[dict[str, Any]](), 0
+        sample = ""
+        if command == "enrich":
+            sample = printable(repertoire_name(Path(facts["tables"][0][0])) if facts.get("tables") else path.name)
+        elif command == "annotate":
+            sample = printable(facts["sample"])
     # A table without rows may lack its header.
-    for batch in open_table(path).batches() if facts.get("tested") != 0 else ():
+    rows, total = _first_rows(path) if facts.get("tested") != 0 else ([], 0)
+    of_hits: tuple[list[dict[str, Any]], int] = ([], 0)
+    if command == "annotate":
+        hits = path.with_name(path.name.removesuffix(EPITOPES) + HITS)
+        require_described(path, facts, [hits])
+        of_hits = _first_rows(hits) if facts["found"] else of_hits
+    return Finding(path, command, facts, rows, total, sample, of_hits)
+
+
+def _first_rows(path: Path) -> tuple[list[dict[str, Any]], int]:
+    """The rows of a table that a page lists, and how many it has."""
+    rows, total = list[dict[str, Any]](), 0
+    for batch in open_table(path).batches():
         total += batch.num_rows
         rows += [_typed(row) for row in batch.slice(0, max(0, MOST_LISTED - len(rows))).to_pylist()]
-    return Finding(path, command, facts, rows, total, printable(sample or path.name) if command == "enrich" else "")
+    return rows, total
 
 
 _TEXTS = frozenset((
     "v_call", "j_call", "junction", "junction_aa", "individuals", "individual_1", "individual_2", "verdict",
-    "likely_copy", "not_tested",
+    "likely_copy", "not_tested", "epitope", "antigen", "organism", "mhc", "record", "reference", "decoy", "phenotype",
+    "cdr3_aa", "subject",
 ))  # fmt: skip
 
 

@@ -2,12 +2,13 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 from importlib import resources
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import hpcvdj
@@ -33,8 +34,12 @@ def write_report(
     figures: str | Path | None = None,
     grouping: Grouping = _UNGROUPED,
     overwrite: bool = False,
+    undone: Mapping[str, str] = MappingProxyType({}),
 ) -> int:
-    """Write the report of `files` to `target`, and its figures into the folder `figures`; returns their number."""
+    """Write the report of `files` to `target`, and its figures into the folder `figures`; returns their number.
+
+    undone  what was asked for and not done, with the reason
+    """
     for library in LIBRARIES:
         require(library, "report")
     paths, target, folder = [Path(path) for path in files], Path(target), Path(figures) if figures else None
@@ -49,7 +54,7 @@ def write_report(
         raise InputError(
             f"{folder}: cannot be made ({error.strerror}); name another folder with {option('figures')}"
         ) from None
-    outputs = read_outputs(paths, grouping.name, metadata, grouping.group)
+    outputs = replace(read_outputs(paths, grouping.name, metadata, grouping.group), undone=undone)
     # Altair takes time to import, and may be missing.
     from hpcvdj.reports.charts import png, svg
 

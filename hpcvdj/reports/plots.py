@@ -1,4 +1,4 @@
-"""The figure of `--plot`: what the report draws of a table of `sharing`, `contamination` or `enrich`, side by side."""
+"""The figure of `--plot`: what the report draws of a table of one of several questions, side by side."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -2,10 +2,14 @@
 
 from collections.abc import Iterator
 
+from hpcvdj.reports.associations import noise_text
 from hpcvdj.reports.elements import Section, Statement, Table, Verdict, percent, shown
-from hpcvdj.reports.findings import pairs_standing_out
+from hpcvdj.reports.findings import chance_of_hits, pairs_standing_out
 from hpcvdj.reports.fits import fit_statements
-from hpcvdj.reports.outputs import Finding, Outputs
+from hpcvdj.reports.outputs import DIFFERS, TIMES, Finding, Outputs
+
+MOST_INFLATION = 1.2
+"""Above this inflation of p-values, associations are to be taken with care."""
 
 MOST_LEFT_OUT = 0.2
 """Above this share of rows left out, results are to be taken with care."""
@@ -13,13 +17,30 @@ MOST_LEFT_OUT = 0.2
 
 def support(outputs: Outputs) -> Section:
     """What can be concluded, question by question; statements of several files with the same verdict are one."""
-    statements = _rows, _models, fit_statements, _contamination, _sharing, _enrichment
+    statements = (
+        _undone,
+        _rows,
+        _models,
+        fit_statements,
+        _contamination,
+        _sharing,
+        _association,
+        _expansion,
+        _enrichment,
+        _annotation,
+    )
     answers: dict[tuple[str, Verdict], list[str]] = {}
     for statement in (statement for ask in statements for statement in ask(outputs)):
         answers.setdefault((statement.question, statement.verdict), []).append(statement.answer)
     words = ["Read this first. Each line says whether the data support a conclusion, and what speaks against it."]
     merged = [Statement(*asked, " ".join(dict.fromkeys(given))) for asked, given in answers.items()]
     return Section("support", "What the data support", words, statements=merged)
+
+
+def _undone(outputs: Outputs) -> Iterator[Statement]:
+    if outputs.undone:
+        text = " ".join(f"{step}: {reason.rstrip('.')}." for step, reason in outputs.undone.items())
+        yield Statement("Was everything done that was asked for?", "no", text)
 
 
 def _rows(outputs: Outputs) -> Iterator[Statement]:
@@ -31,14 +52,19 @@ def _rows(outputs: Outputs) -> Iterator[Statement]:
 
     for survey in outputs.surveys:
         add(survey.command, int(survey.counted.sum()), sum(rows for _, rows, *_ in survey.excluded))
-    for finding in outputs.of("sharing"):
-        for each in finding.individuals:
-            add("sharing", each["rows"], sum(each.get("left_out", {}).values()))
+    for command in ("sharing", "associate", TIMES):
+        for finding in outputs.of(command):
+            for each in finding.individuals:
+                add(command, each["rows"], sum(each.get("left_out", {}).values()))
     for finding in outputs.of("enrich"):
         excluded = [entry[-1] for entry in finding.facts.get("rows_excluded", [])]
         left_out = sum(rows for rows in excluded if isinstance(rows, int))
         left_out += sum(finding.facts.get("rows_left_out", {}).values())
         add("enrich", finding.facts.get("rows_read", 0) - left_out, left_out)
+    # The tables of all samples of a run were read together.
+    for facts in {str(finding.facts["tables"]): finding.facts for finding in outputs.of("annotate")}.values():
+        left_out = sum(entry[-1] for entry in facts.get("rows_excluded", []) if isinstance(entry[-1], int))
+        add("annotate", facts.get("rows_read", 0) - left_out, left_out)
     if numbers:
         worst = max(left_out / max(1, used + left_out) for used, left_out in numbers.values())
         texts = [
@@ -52,7 +78,9 @@ def _rows(outputs: Outputs) -> Iterator[Statement]:
 
 
 def _models(outputs: Outputs) -> Iterator[Statement]:
-    facts = [facts for _, command, facts in outputs.files if command != "count"]
+    # Contamination asks only which junctions are improbable.
+    facts = [facts for _, command, facts in outputs.files if command not in ("count", "contamination")]
+    facts = facts or [facts for _, command, facts in outputs.files if command != "count"]
     models = dict.fromkeys(str(each["model"]) for each in facts if each.get("model"))
     digests = {str(each["model_sha256"]) for each in facts if each.get("model_sha256")}
     unknown = sum(not each.get("model") for each in facts)
@@ -108,6 +136,39 @@ def _sharing(outputs: Outputs) -> Iterator[Statement]:
         yield Statement("Are sequences shared beyond chance?", verdict, text)
 
 
+def _association(outputs: Outputs) -> Iterator[Statement]:
+    findings = outputs.of("associate")
+    for finding in findings:
+        facts = finding.facts
+        text = f"{_of_several(findings, finding)}{facts['hits']:,} hits among {facts['tested']:,} tests. "
+        inflated = [each for each in facts["phenotypes"] if (each.get("inflation") or 0) > MOST_INFLATION]
+        if inflated:
+            text += f"P-values of {inflated[0]['phenotype']} are inflated ({shown(inflated[0]['inflation'])}): "
+            text += "something else differs between cases and controls, or very many sequences go with it. "
+        if facts.get("likely_copies"):
+            text += f"{facts['likely_copies']:,} sequences are likely copies, which do not count. "
+        if facts.get("standing_out"):
+            text += "Pairs of individuals share improbable junctions: copies within a batch look like association. "
+        text += (
+            "A hit goes with the phenotype, which is no proof of a cause." if facts["hits"] else "Chance explains it."
+        )
+        yield Statement("Do sequences go with the phenotype?", "with care" if facts["hits"] else "no", text)
+
+
+def _expansion(outputs: Outputs) -> Iterator[Statement]:
+    findings = outputs.of(TIMES)
+    for finding in findings:
+        facts = finding.facts
+        text = f"{_of_several(findings, finding)}{facts['hits']:,} hits among {facts['tested']:,} tests, in "
+        text += f"{len(facts['pairs']):,} pair(s) of times. {noise_text(finding)} "
+        if (facts.get("inflation") or 0) > MOST_INFLATION:
+            text += f"P-values are inflated ({shown(facts['inflation'])}): very many clonotypes changed, or the noise "
+            text += "of some samples is larger than that of others. "
+        verdict: Verdict = "with care" if facts["hits"] else "no"
+        text += "" if facts["hits"] else "Noise explains the changes."
+        yield Statement("Did clonotypes expand between times?", verdict, text.strip())
+
+
 def _of_several(findings: list[Finding], finding: Finding) -> str:
     """The name of a file, where there are several of its kind."""
     return f"{finding.path.name}: " if len(findings) > 1 else ""
@@ -131,6 +192,34 @@ def _enrichment(outputs: Outputs) -> Iterator[Statement]:
         text += "There is no κ: the comparison is with a control. "
     text += "A hit is a neighbourhood, not a receptor." if hits else "No neighbourhood exceeds what chance explains."
     yield Statement("Are there neighbourhoods beyond chance?", "with care" if hits else "no", text)
+
+
+def _annotation(outputs: Outputs) -> Iterator[Statement]:
+    findings = outputs.of("annotate")
+    for finding in findings:
+        facts, kappa = finding.facts, finding.facts["kappa"]
+        called = facts["hits_called"] + facts["epitopes_called"]
+        text = f"{finding.sample}: {chance_of_hits(finding)} "
+        text += f"κ = {shown(kappa['value'])} ({kappa['source']}), dispersion {shown(facts['dispersion'])}. "
+        verdict: Verdict = "no"
+        if facts.get("decoys_passed") is False:
+            text += "The decoys come out more often than chance allows, so nothing is called. "
+        elif called:
+            verdict = "with care"
+            most_q = facts["settings"].get("max_q", 0.05)
+            text += f"At a false discovery rate of at most {most_q:g}: {facts['hits_called']:,} hits, and "
+            text += f"{facts['epitopes_called']:,} epitopes. "
+            if facts.get("decoys_passed") is None:
+                text += "No decoys checked this: give some with --decoys. "
+        else:
+            text += "No more than chance is shown. "
+        if kappa["source"] == "records":
+            text += "κ of all hits hides what they have in common. "
+        differ = [name for name, own in facts.get("kappa_by", {}).items() if own["p_value"] < DIFFERS]
+        if differ:
+            by = ", ".join(differ)
+            text += f"κ differs by {by}: no single κ is right, and some hits are commoner than expected."
+        yield Statement("Are there clonotypes of known specificity beyond chance?", verdict, text.strip())
 
 
 def origins(outputs: Outputs) -> Section:

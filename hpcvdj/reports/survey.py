@@ -322,10 +322,10 @@ def _blocks_of_result(result: Result, names: Sequence[str]) -> Iterator[pa.Table
 def _table_source(path: Path, facts: Facts) -> _Source:
     reader = open_table(path)
     measures = [name for name in (*MEASURES, "weight") if name in reader.columns]
-    if not measures:
+    if not measures or {"record", "fdr"} <= set(reader.columns):
         raise InputError(
             f"{path}: is not an output of hpcvdj that a report shows; give results or tables of count and pgen, or "
-            "tables of sharing, contamination and enrich with their .json beside them"
+            "tables of sharing, contamination, enrich and annotate (NAME.epitopes.tsv) with their .json beside them"
         )
     command = "count" if "pathways_total" in measures else "pgen"
     # Probabilities of amino acids may be those of nucleotides that were translated.

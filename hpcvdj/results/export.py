@@ -50,6 +50,8 @@ def export(
     target = Path(target)
     require_writable_table(target, overwrite=overwrite)
     with Result(result_path) as result:
+        if "first_row" in result.provenance:
+            raise InputError(f"{result.path}: is a part of a result, with some rows of its table; name the result")
         tables = counted_tables(result, Path(junctions) if junctions else None)
         together = result.together
         described = facts_of_result(result.provenance) | (facts or {})

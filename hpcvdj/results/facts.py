@@ -18,7 +18,7 @@ from hpcvdj.errors import CompleteError, InputError, option
 from hpcvdj.repertoires.writers import fill_table, is_table, new_table, require_writable_table, writer_of
 from hpcvdj.runs.folder import Identity, differences
 from hpcvdj.storage.files import atomic_path, require_distinct, require_writable
-from hpcvdj.storage.folders import folder_digest
+from hpcvdj.storage.folders import folder_digest, mark_written
 from hpcvdj.storage.inputs import TEXT_BYTES, file_digest, require_regular
 from hpcvdj.storage.json_text import json_text
 from hpcvdj.storage.opening import damage
@@ -63,18 +63,23 @@ def _digest_of(facts: Facts) -> str:
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
-def require_described(table: Path, facts: Facts) -> None:
-    """Raise InputError unless the facts are those of the table; facts of older versions do not name their table."""
+def require_described(table: Path, facts: Facts, further: Sequence[Path] = ()) -> None:
+    """Raise InputError unless the facts are those of the table; facts of older versions do not name their table.
+
+    further  tables that were written with it, and are read, too
+    """
     path = facts_path(table)
-    if not (is_table(table) and writer_of(table).is_folder and table.is_dir()):
-        require_regular(table, "table", f"give that which {path.name} describes, or move the facts away")
-    with damage(path):
-        digest = facts[_OUTPUTS][0][1] if _OUTPUTS in facts else None
-    if digest is not None and digest != _table_digest(table):
-        raise InputError(
-            f"{table}: is not the table that {path.name} describes (its SHA-256 differs); write both again with the "
-            f"command that made them and {option('overwrite', True)}"
-        )
+    for each in (table, *further):
+        if not (is_table(each) and writer_of(each).is_folder and each.is_dir()):
+            require_regular(each, "table", f"give that which {path.name} describes, or move the facts away")
+        with damage(path):
+            outputs = facts.get(_OUTPUTS, [["", None]])
+            digest = outputs[0][1] if each == table else dict(outputs).get(each.name)
+        if digest is not None and digest != _table_digest(each):
+            raise InputError(
+                f"{each}: is not the table that {path.name} describes (its SHA-256 differs); write both again with the "
+                f"command that made them and {option('overwrite', True)}"
+            )
 
 
 def _table_digest(table: Path) -> str:
@@ -143,7 +148,8 @@ class Targets:
                     table(temporary)
                 else:
                     fill_table(temporary, writer_of(path), _batches(table) if isinstance(table, pa.Table) else table)
-                outputs.append([path.name, _table_digest(temporary)])
+                digest = mark_written(temporary) if temporary.is_dir() else file_digest(temporary)
+                outputs.append([path.name, digest])
             # The last to be entered is renamed first: a table never lacks its facts.
             temporary = stack.enter_context(atomic_path(self.facts, overwrite=overwrite))
             # As they are after a round trip.

@@ -8,7 +8,6 @@ like any other result; a V–J pair is listed once for each part that has it.  H
 it cannot open; this module raises instead.
 """
 
-import json
 import os
 import resource
 import weakref
@@ -25,9 +24,9 @@ from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.junctions import REPERTOIRE
 from hpcvdj.results.attributes import declared
 from hpcvdj.results.schema import FORMAT, LAYOUT, VERSION, WRITTEN_BY, read_group, strings, values_of, write_group
-from hpcvdj.runs.folder import Identity, RunFolder
+from hpcvdj.runs.folder import RunFolder
 from hpcvdj.storage.hdf5 import atomic_hdf5, write_attributes
-from hpcvdj.storage.opening import MISREAD, damage, damaged, open_hdf5, root_attributes
+from hpcvdj.storage.opening import damage, open_hdf5
 
 SUFFIXES = ("parts", "2.parts")
 """NAME.parts has the parts of NAME, or NAME.2.parts."""
@@ -41,11 +40,6 @@ _OPEN_BEFORE = 64
 """The most files that a process opens in addition to parts."""
 
 
-def part_path(folder: RunFolder, index: int) -> Path:
-    """The part of slice `index`."""
-    return folder.path / PART.replace("*", f"{index:06}")
-
-
 def require_readable(path: Path) -> None:
     """Raise InputError unless all values of a part can be read, with the right checksums."""
     with open_hdf5(path, WRITTEN_BY, FORMAT, VERSION) as file, damage(path):
@@ -56,36 +50,22 @@ def require_readable(path: Path) -> None:
                 dataset[chunk]
 
 
-def free_suffix(target: Path) -> str:
-    """The one of `SUFFIXES` for a run that writes `target`: not that of the parts which `target` shows now."""
-    free = [suffix for suffix in SUFFIXES if _folder(target, suffix) != _shown(target)]
+def free_folder(target: Path) -> Path:
+    """The folder for the parts of a run that writes `target`: not that of the parts which `target` shows now."""
+    free = [folder for folder in _folders(target) if folder != _shown(target)]
     # A run that was stopped continues in its own.
-    return next((suffix for suffix in free if _folder(target, suffix).exists()), free[0])
+    return next((folder for folder in free if folder.exists()), free[0])
 
 
 def discard_parts(target: Path) -> None:
     """Remove parts that `target` does not show, as those of a result that it replaced."""
-    for suffix in SUFFIXES:
-        folder = _folder(target, suffix)
+    for folder in _folders(target):
         if folder != _shown(target):
             RunFolder(folder, {}).remove()
 
 
-def discard_result(target: Path, identity: Identity) -> None:
-    """Remove a result of a run with this identity, as it was asked, and its parts; anything else stays."""
-    try:
-        attributes = root_attributes(target)
-        theirs, config = (json.loads(attributes[name]) for name in ("identity", "config"))
-        asked = {name: config.get(f"{name}_asked", value) for name, value in theirs.items()}
-    except MISREAD:
-        return
-    if asked == json.loads(json.dumps(identity)):
-        target.unlink()
-        discard_parts(target)
-
-
-def _folder(target: Path, suffix: str) -> Path:
-    return target.with_name(f"{target.name}.{suffix}")
+def _folders(target: Path) -> list[Path]:
+    return [target.with_name(f"{target.name}.{suffix}") for suffix in SUFFIXES]
 
 
 def _shown(target: Path) -> Path | None:
@@ -111,10 +91,6 @@ def join(
     # A killed run leaves this file in the folder, where --resume removes it.
     with atomic_hdf5(target, overwrite=overwrite, temporary=folder.path / _JOINED) as writer:
         file = writer.file
-        for part in parts:
-            # HDF5 converts widths, but not texts of other encodings.
-            if part.kinds != parts[0].kinds:
-                raise damaged(part.path, f"its datasets are not like those of {parts[0].path.name}")
         known = {"format": FORMAT, "format_version": VERSION, "parts": len(parts)}
         write_attributes(file, declared({**known, **attributes}))
         for name in parts[0].datasets:
@@ -138,10 +114,6 @@ class _Part:
             names = [f"{group}/{name}" for group in _VIEWS for name in file[group]]
             names += [name for name, item in file.items() if isinstance(item, h5py.Dataset)]
             self.datasets = {name: (file[name].shape, file[name].dtype) for name in names}
-            self.kinds = {
-                name: (dtype.kind, h5py.check_string_dtype(dtype) and h5py.check_string_dtype(dtype).encoding)
-                for name, (_, dtype) in self.datasets.items()
-            }
             self.groups = {name: read_group(file, name) for name in ("pairs", "timings", "repertoires")}
 
 

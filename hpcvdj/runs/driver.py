@@ -124,8 +124,8 @@ class Driver:
                     self.run.on_root(lambda: self._save(last))
                     share = 100 * self._progress.share
                     raise self.run.stopped(f"with {share:.1f} % done and saved; {option('resume', True)} continues")
-        slowest, own = self.run.world.maximum(self._seconds), self._seconds.sum(axis=1)
-        by_rank = np.array(self.run.gather(own) or [own])
+        slowest, seconds = self.run.world.maximum(self._seconds), self._seconds.sum(axis=1)
+        by_rank = np.array(self.run.gather(seconds) or [seconds])
         return Timings(list(units), slowest[0], slowest[1], slowest[2], by_rank[:, 0], by_rank[:, 1])
 
     def _pieces(self, units: Sequence[Unit], first: int) -> Iterator[_Piece]:

@@ -7,7 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from hpcvdj.errors import CompleteError, InputError, MachineError, few, option
+from hpcvdj.errors import CompleteError, HpcvdjError, InputError, MachineError, StoppedError, few, option
+from hpcvdj.runs.stopping import NOTHING_YET, stopped_by
 from hpcvdj.storage.files import atomic_path
 from hpcvdj.storage.opening import MISREAD, root_attributes
 
@@ -87,20 +88,32 @@ class RunFolder:
         """What run.json says; None unless hpcvdj wrote it."""
         try:
             record = json.loads((self.path / _RUN).read_text())
-            own = record["format"] == _FORMAT and all(isinstance(record[key], dict) for key in ("identity", "facts"))
+            known = record["format"] == _FORMAT and all(isinstance(record[key], dict) for key in ("identity", "facts"))
         except MISREAD:
             return None
-        return record if own else None
+        return record if known else None
 
     def is_same(self) -> bool:
         """Whether the folder is of this run."""
         record = self._record()
         return record is not None and record["identity"] == self.identity
 
+    def has(self, items: str) -> bool:
+        """Whether it is of this run and has items of it."""
+        return self.is_same() and any(self.path.glob(items))
+
     def leave(self, items: str) -> None:
         """The run ends without a result: keep the folder if it has items, else remove it."""
         if not any(self.path.glob(items)):
             self.remove()
+
+    def said_of(self, error: HpcvdjError, items: str) -> HpcvdjError:
+        """What root says of an error that ends the run: nothing is saved if a signal came before the first item."""
+        if not isinstance(error, StoppedError) or self.has(items):
+            return error
+        stopped = stopped_by(error.signal, NOTHING_YET)
+        stopped.on_every_rank = error.on_every_rank
+        return stopped
 
     def remove(self) -> None:
         """Remove the folder if it is hpcvdj's, its mark last, so that a half-removed folder is still known as such."""
@@ -129,7 +142,7 @@ def raise_if_complete(target: Path, folder: RunFolder, items: str) -> None:
         ) from None
     changes = differences(identity, folder.identity)
     if changes:
-        if folder.is_same() and any(folder.path.glob(items)):
+        if folder.has(items):
             return
         raise InputError(
             f"{target}: is the result of another run ({changes}); give another name, or {option('overwrite', True)}"
@@ -139,10 +152,10 @@ def raise_if_complete(target: Path, folder: RunFolder, items: str) -> None:
     raise CompleteError(f"{target}: is complete already; there is nothing to resume")
 
 
-def differences(theirs: Identity, own: Identity) -> str:
+def differences(theirs: Identity, ours: Identity) -> str:
     """How another run's identity differs from one's own, in words; empty if it does not."""
-    names = [name for name in {**theirs, **own} if theirs.get(name) != own.get(name)]
-    return "; ".join(_difference(name, theirs.get(name), own.get(name)) for name in names)
+    names = [name for name in {**theirs, **ours} if theirs.get(name) != ours.get(name)]
+    return "; ".join(_difference(name, theirs.get(name), ours.get(name)) for name in names)
 
 
 def _difference(name: str, was: Any, now: Any) -> str:

@@ -2,30 +2,42 @@
 
 import logging
 from collections.abc import Callable
+from functools import partial
 
 from hpcvdj.errors import InputError
 from hpcvdj.repertoires.inputs import Inputs, numbered, survey
 from hpcvdj.repertoires.tables import Table
+from hpcvdj.runs.partition import evenly
 from hpcvdj.runs.run import Run
 from hpcvdj.runs.stopping import NOTHING_YET
 
 log = logging.getLogger(__name__)
 
 
-def surveyed(inputs: Inputs, run: Run) -> Inputs:
+BESIDE_BYTES = 1 << 29
+"""Bytes of text that a rank surveys in about the time in which root compares a sample of rows with a model."""
+
+
+def surveyed(inputs: Inputs, run: Run, beside: Callable[[], None] | None = None) -> Inputs:
     """The inputs with rows, digests and repertoires of all tables; ranks share the reading, the largest files first.
+
+    beside  what root does first, while the other ranks read
 
     InputError, on every rank, that names the first table of the list that cannot be read to its end.
     """
-    if run.is_root and len(inputs.tables) > 1:
-        log.info("reading %s tables once for their rows and repertoires", f"{len(inputs.tables):,}")
-    order = sorted(range(len(inputs.tables)), key=lambda k: (-(inputs.tables[k].state or (0, 0))[1], k))
+    unknown = sum(not table.surveyed for table in inputs.tables)
+    if run.is_root and unknown > 1:
+        log.info("reading %s tables once for their rows and repertoires", f"{unknown:,}")
+    sizes = [0 if table.surveyed else (table.state or (0, 0))[1] for table in inputs.tables]
+    shares = evenly(sizes, run.ranks, of_root=BESIDE_BYTES if beside is not None else 0)
     own: dict[int, Table | InputError] = {}
 
     def survey_one(k: int) -> None:
         own[k] = _survey(inputs, inputs.tables[k], run.raise_if_stopping)
 
-    run.each(order[run.rank :: run.ranks], survey_one, NOTHING_YET)
+    steps: list[Callable[[], None]] = [beside] if beside is not None and run.is_root else []
+    steps += [partial(survey_one, k) for k in shares[run.rank]]
+    run.each(steps, lambda step: step(), NOTHING_YET)
     found = {k: table for part in run.gather_everywhere(own) for k, table in part.items()}
 
     def place() -> Inputs:
@@ -42,6 +54,8 @@ def surveyed(inputs: Inputs, run: Run) -> Inputs:
 
 def _survey(inputs: Inputs, table: Table, between: Callable[[], None]) -> Table | InputError:
     """The surveyed table, or why it cannot be read: the other ranks wait to hear of it."""
+    if table.surveyed:
+        return table
     try:
         return survey(inputs, table, between)
     except InputError as error:

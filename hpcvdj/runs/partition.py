@@ -4,6 +4,10 @@ The paper's section VI.  Two of its formulas are misprinted; these functions imp
 prove that every task is done exactly once.
 """
 
+from collections.abc import Sequence
+
+from hpcvdj.runs.launcher import ROOT
+
 
 def blocks_per_rank(tasks: int, threads_per_block: int, ranks: int) -> int:
     """Blocks of each rank: floor((tasks - 1) / (threads * ranks)) + 1 (equation 2).
@@ -27,3 +31,22 @@ def block_range(tasks: int, threads_per_block: int, rank: int, ranks: int) -> tu
         raise ValueError(f"rank {rank} of {ranks}")
     share = blocks_per_rank(tasks, threads_per_block, ranks) * threads_per_block
     return min(rank * share, tasks), min((rank + 1) * share, tasks)
+
+
+def evenly(sizes: Sequence[int], ranks: int, of_root: int = 0) -> list[list[int]]:
+    """The items of each rank: the largest first, each to the rank that has least.
+
+    sizes    of the items
+    of_root  what root has to do besides
+
+    >>> evenly([10, 900, 20, 500, 400, 30], 2)
+    [[1, 5], [3, 4, 2, 0]]
+    """
+    load, own = [0] * ranks, list[list[int]]([] for _ in range(ranks))
+    load[ROOT] = of_root
+    for item in sorted(range(len(sizes)), key=lambda item: (-sizes[item], item)):
+        rank = load.index(min(load))
+        # Items of no size, too, are for all ranks.
+        load[rank] += max(sizes[item], 1)
+        own[rank].append(item)
+    return own

@@ -146,10 +146,10 @@ class World:
         first, last = ranges[self.rank]
         # A row as one element: the number of single values would exceed 32 bits.
         row = MPI.BYTE.Create_contiguous(values.itemsize * values.shape[1]).Commit()
-        own = np.ascontiguousarray(values[first:last])
+        part = np.ascontiguousarray(values[first:last])
         gathered = np.empty_like(values, order="C") if self.is_root else None
         places = [b - a for a, b in ranges], [a for a, _ in ranges]
-        self.wait(self._comm.Igatherv([own, len(own), row], [gathered, *places, row] if self.is_root else None, ROOT))
+        self.wait(self._comm.Igatherv([part, len(part), row], [gathered, *places, row] if self.is_root else None, ROOT))
         row.Free()
         return gathered if gathered is not None else values
 
@@ -200,7 +200,21 @@ class World:
             self.wait(self._comm.Igatherv(data, parts if self.is_root else None, ROOT))
             if not self.is_root:
                 return None
-        return [pickle.loads(joined[end - size : end].tobytes()) for size, end in zip(sizes, ends, strict=True)]
+        return [pickle.loads(joined.data[end - size : end]) for size, end in zip(sizes, ends, strict=True)]
+
+    def exchange(self, values: Sequence[Any]) -> list[Any]:
+        """values[r] (any picklable object; all of a rank below 2 GiB) goes to rank r; what the ranks sent, in order."""
+        if self.size == 1:
+            return list(values)
+        from mpi4py import MPI
+
+        parts = [np.frombuffer(pickle.dumps(value), np.uint8) for value in values]
+        sizes, received = np.array([len(part) for part in parts], np.int64), np.empty(self.size, np.int64)
+        self.wait(self._comm.Ialltoall(sizes, received))
+        ends, data = np.cumsum(received), np.empty(received.sum(), np.uint8)
+        sent = [np.concatenate(parts), (sizes, np.cumsum(sizes) - sizes), MPI.BYTE]
+        self.wait(self._comm.Ialltoallv(sent, [data, (received, ends - received), MPI.BYTE]))
+        return [pickle.loads(data.data[end - size : end]) for size, end in zip(received, ends, strict=True)]
 
     def barrier(self) -> None:
         """Wait for every rank; LostRankError if `patience` runs out."""
@@ -213,8 +227,8 @@ class World:
 
     def cores(self) -> int:
         """Cores for this rank: its own if the launcher bound it to some, else its share of the host's."""
-        own = usable_cores()
-        return max(1, len(own) // self._on_this_host(own)[1].count(own))
+        cores = usable_cores()
+        return max(1, len(cores) // self._on_this_host(cores)[1].count(cores))
 
     def _on_this_host(self, value: T) -> tuple[int, list[T]]:
         """This rank's number among the ranks of its host, and the values of these."""
@@ -277,9 +291,18 @@ def set_threads(current: World, threads: int | None = None) -> int:
         numba.set_num_threads(count)
     elif threads or "NUMBA_NUM_THREADS" not in os.environ:
         os.environ["NUMBA_NUM_THREADS"] = str(count)
+    starting.threads = count
     # numba's OpenMP layer otherwise spins between parallel regions: 12 ms a call on two cores.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     return count
+
+
+def limit_arrow() -> None:
+    """Let Arrow, too, have the threads of this rank only; otherwise each rank has one for each of the host's cores."""
+    if starting.threads is not None:
+        import pyarrow as pa
+
+        pa.set_cpu_count(starting.threads)
 
 
 def log_if_serial(current: World) -> None:
@@ -289,12 +312,14 @@ def log_if_serial(current: World) -> None:
 
 
 class Starting:
-    """How MPI starts.
+    """How ranks start.
 
-    patience  seconds that the ranks wait for each other then
+    patience  seconds that they wait for each other while MPI starts
+    threads   of each, once a command has set them
     """
 
     patience = PATIENCE_SECONDS
+    threads: int | None = None
 
 
 starting = Starting()

@@ -3,7 +3,7 @@
 import logging
 import os
 import socket
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from copy import copy
 from pathlib import Path
@@ -17,7 +17,7 @@ from hpcvdj.kernels.backends import Backend, open_backend
 from hpcvdj.runs.folder import Identity, RunFolder, raise_if_complete
 from hpcvdj.runs.pacing import SAVE_SECONDS
 from hpcvdj.runs.provenance import run_facts
-from hpcvdj.runs.ranks import World
+from hpcvdj.runs.ranks import World, limit_arrow
 from hpcvdj.runs.stopping import Agreement, StopRequest, StopWorkError, stopped_by
 from hpcvdj.storage.files import behind_links, exclusive_lock, require_distinct, require_writable
 from hpcvdj.storage.folders import exclusive_folder
@@ -85,6 +85,14 @@ class Run:
         """Every rank's `value` in rank order, on every rank."""
         return self.world.gather_everywhere(value)
 
+    def exchange(self, values: Sequence[Any]) -> list[Any]:
+        """values[r] goes to rank r; what the ranks sent to this one, in rank order."""
+        return self.world.exchange(values)
+
+    def sum(self, values: NDArray[Any]) -> NDArray[Any]:
+        """The element-wise sum of the ranks' integers, on every rank."""
+        return self.world.sum(values)
+
     def slowest(self, *seconds: float) -> list[float]:
         """The element-wise maximum over ranks, on every rank: a step takes as long as its slowest rank."""
         maximum: list[float] = self.world.maximum(np.array(seconds)).tolist()
@@ -117,6 +125,7 @@ class Run:
         """
         target = self.target
         assert target is not None
+        limit_arrow()
         with ExitStack() as stack:
 
             def lock() -> None:

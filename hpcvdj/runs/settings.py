@@ -36,8 +36,7 @@ class Started(Settings):
         int | None,
         Option("take slices of this many rows, each read, computed and written by one rank, for tables larger than "
                "memory; 0: all rows at once. Not for bitwise and baseline", least=0, more=True, python=False,
-               unset="of a table at most 262,144; of a result all rows, 4,194,304 if Parquet, or tables together, "
-               "have over 16,777,216"),
+               unset="of a table at most 262,144; of a result all rows, 4,194,304 if there are over 16,777,216"),
     ] = None  # fmt: skip
     checkpoint_every: Annotated[
         float, Option("seconds after which finished work is saved", least=0, more=True, python=False)

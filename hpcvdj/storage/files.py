@@ -9,13 +9,15 @@ from pathlib import Path
 
 from hpcvdj.errors import InputError, MachineError, option
 
+COPIED_BYTES = 1 << 24
+"""So many bytes of a file are read and copied at a time."""
+
 
 @contextmanager
-def atomic_path(target: Path, *, overwrite: bool, temporary: Path | None = None, keep: bool = False) -> Iterator[Path]:
+def atomic_path(target: Path, *, overwrite: bool, temporary: Path | None = None) -> Iterator[Path]:
     """Yield a temporary path beside `target`; it becomes `target` if the block succeeds and is removed if not.
 
     temporary  the temporary path, if it should have a given name; it must be on the same file system
-    keep       leave the temporary file if the block fails: a checkpoint refers to it
 
     The temporary file exists, empty, when the block starts.  InputError before that if `target` exists (and
     `overwrite` is false) or cannot be written; MachineError if writing fails, as on a full disk.
@@ -31,12 +33,12 @@ def atomic_path(target: Path, *, overwrite: bool, temporary: Path | None = None,
             temporary.unlink(missing_ok=True)
             # This does not follow a symbolic link that somebody else put there.
             temporary.touch(exist_ok=False)
-        yield from _written(target, temporary, keep=keep)
+        yield from _written(target, temporary)
 
 
-def _written(target: Path, temporary: Path, *, keep: bool) -> Iterator[Path]:
+def _written(target: Path, temporary: Path) -> Iterator[Path]:
     """Yield `temporary`, which becomes `target`."""
-    left = not keep
+    left = True
     try:
         yield temporary
         sync(temporary)
@@ -122,6 +124,10 @@ def require_writable(target: Path, *, overwrite: bool) -> None:
     part, probe, _ = _beside(behind_links(target))
     if part.is_symlink() or (part.exists() and not part.is_file()):
         raise InputError(f"{part}: is where {target.name} is written until it is complete; move it away")
+    for own in (*_beside(target), *_beside(behind_links(target))):
+        # No run makes such a file: it is somebody's, and would be emptied or removed.
+        if own.is_file() and own.lstat().st_nlink > 1:
+            raise InputError(f"{own}: is a hard link to another file, and {target.name} needs this name; move it away")
     # A run that is killed here leaves this file, and the next one removes it.
     try:
         os.close(os.open(probe, os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW, 0o666))

@@ -6,9 +6,10 @@ The file `MARK` in a folder names the files that hpcvdj wrote there, by their SH
 import hashlib
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 
 from hpcvdj.errors import InputError, few, option
 from hpcvdj.storage.files import exclusive_lock, require_apart, require_text_name, sync, write_failure
@@ -56,7 +57,7 @@ def atomic_folder(target: Path, *, overwrite: bool) -> Iterator[Path]:
         try:
             _mark(temporary, None)
             yield temporary
-            _mark(temporary, {path.name: file_digest(path) for path in _files(temporary)})
+            mark_written(temporary)
             for path in (*temporary.iterdir(), temporary):
                 sync(path)
             # It may have changed since the run began.
@@ -91,9 +92,25 @@ def require_unchanged_folder(folder: Path) -> None:
         )
 
 
+def mark_written(folder: Path, known: Mapping[str, str] = MappingProxyType({})) -> str:
+    """Record the files of a folder that `atomic_folder` yields, once all are written; returns its `folder_digest`.
+
+    known  the SHA-256 of files whose bytes need not be read again
+    """
+    files = _recorded(folder)
+    if files is None:
+        files = {path.name: known.get(path.name) or file_digest(path) for path in _files(folder)}
+        _mark(folder, files)
+    return _digest_of(files)
+
+
 def folder_digest(folder: Path) -> str:
     """SHA-256 of the names of a folder's files and of what is in them."""
-    lines = [f"{file_digest(path)}  {path.name}\n" for path in _files(folder)]
+    return _digest_of({path.name: file_digest(path) for path in _files(folder)})
+
+
+def _digest_of(files: Mapping[str, str]) -> str:
+    lines = [f"{digest}  {name}\n" for name, digest in files.items()]
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 

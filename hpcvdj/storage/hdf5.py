@@ -83,14 +83,12 @@ class Hdf5Writer:
 
 
 @contextmanager
-def atomic_hdf5(
-    target: Path, *, overwrite: bool, temporary: Path | None = None, keep: bool = False
-) -> Iterator[Hdf5Writer]:
+def atomic_hdf5(target: Path, *, overwrite: bool, temporary: Path | None = None) -> Iterator[Hdf5Writer]:
     """Yield a writer of a new HDF5 file that becomes `target` if the block succeeds; arguments as of `atomic_path`.
 
     InputError and MachineError as `atomic_path` raises them.
     """
-    with atomic_path(target, overwrite=overwrite, temporary=temporary, keep=keep) as path:
+    with atomic_path(target, overwrite=overwrite, temporary=temporary) as path:
         # As of HDF5 1.10, attributes may have more than 64 KiB, and all that describes datasets has checksums.
         with _SafeFile(path) as raw, h5py.File(raw, "w", libver=("v110", "latest")) as file:
             yield Hdf5Writer(file, raw)

@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ import numpy as np
 def json_text(facts: Any) -> str:
     """Facts as indented JSON that ends with a newline; a list of numbers or of texts is one line.
 
-    JSON has no NaN and no infinity, which other programs refuse: they become null.  NumPy's arrays become lists.
+    JSON has no NaN and no infinity, which other programs refuse: they become null.  NumPy's arrays become lists,
+    paths texts.
     """
     return _text(facts, "\n") + "\n"
 
@@ -22,10 +24,10 @@ def _text(value: Any, line: str) -> str:
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if isinstance(value, Mapping) and value:
-        items = (f"{_dumped(str(key))}: {_text(own, inner)}" for key, own in value.items())
+        items = (f"{_dumped(str(key))}: {_text(item, inner)}" for key, item in value.items())
         return f"{{{inner}{f',{inner}'.join(items)}{line}}}"
     if isinstance(value, list | tuple) and value and isinstance(value[0], Mapping | list | tuple | np.ndarray):
-        return f"[{inner}{f',{inner}'.join(_text(own, inner) for own in value)}{line}]"
+        return f"[{inner}{f',{inner}'.join(_text(item, inner) for item in value)}{line}]"
     try:
         return _dumped(value)
     except ValueError:
@@ -42,6 +44,8 @@ def _plain(value: Any) -> Any:
         return value.tolist()
     if isinstance(value, Mapping):
         return dict(value)
+    if isinstance(value, Path):
+        return str(value)
     raise TypeError(f"{type(value).__name__} has no form in JSON")
 
 
@@ -49,7 +53,7 @@ def _finite(value: Any) -> Any:
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, Mapping):
-        return {key: _finite(own) for key, own in value.items()}
+        return {key: _finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(own) for own in value]
+        return [_finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -31,7 +31,8 @@ def open_hdf5(path: Path, command: str, form: str, version: int) -> h5py.File:
         results = sorted(path.glob("*.h5"))
         inside = f"; it has {len(results):,} results, such as {results[0]}" if results else ""
         raise InputError(f"{path}: is a folder; name a result file{inside}")
-    if not path.exists() and path.with_name(path.name + ".checkpoint").is_dir():
+    unfinished = (path.with_name(f"{path.name}.{kind}") for kind in ("parts", "checkpoint"))
+    if not path.exists() and any(folder.is_dir() for folder in unfinished):
         raise InputError(f"{path}: is not complete; `{command}` with --resume continues it")
     if not path.is_file():
         raise InputError(f"{path}: no such result file; `{command}` writes one")
@@ -39,7 +40,7 @@ def open_hdf5(path: Path, command: str, form: str, version: int) -> h5py.File:
         file = _File(path, "r")
     except OSError as error:
         raise InputError(
-            f"{path}: not a result file, or a damaged one ({error}); give a file that `{command}` wrote"
+            f"{path}: not a result file, or a damaged one ({error}); give a file that `{command} -o NAME.h5` wrote"
         ) from None
     try:
         with damage(path):

@@ -6,9 +6,10 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from hpcvdj.repertoires.inputs import Inputs, columns_of_all, with_repertoire
+from hpcvdj.repertoires.batches import ahead
+from hpcvdj.repertoires.inputs import Inputs, columns_of_all, in_text, with_repertoire
 from hpcvdj.repertoires.tables import Table
-from hpcvdj.storage.inputs import packing, unpacked
+from hpcvdj.storage.inputs import DAMAGE, packing, unpacked
 
 _SAMPLED_BYTES = 1 << 20
 
@@ -43,11 +44,12 @@ class SlicedInput:
 
     Tables that are taken together must be surveyed; one table may be a text whose rows nobody has counted.
 
-    rows  of the input; None of such a text until `slices` has read it to its end
+    rows   of the input; None of such a text until `slices` has read it to its end
+    whole  slices have all columns, not only those that junctions need
     """
 
-    def __init__(self, inputs: Inputs, size: int) -> None:
-        self.size = size
+    def __init__(self, inputs: Inputs, size: int, *, whole: bool = True) -> None:
+        self.size, self._whole = size, whole
         self.rows = inputs.rows if inputs.together else inputs.tables[0].open().known_rows
         if not inputs.together and self.rows is not None:
             inputs = replace(inputs, tables=(replace(inputs.tables[0], rows=self.rows),))
@@ -62,33 +64,41 @@ class SlicedInput:
     def slices(self, wanted: Callable[[int], bool], between: Callable[[], None]) -> Iterator[InputSlice]:
         """The slices whose index is `wanted`, in their order; `between` is called after each batch.
 
-        A file that can only be read from its beginning is read once.
+        Each is asked for when the one before it is done.  A file that can only be read from its beginning is read once.
         """
         held: list[tuple[Table, pa.RecordBatch]] = []
         first = 0
         read = self._count(wanted, between) if self.rows is None else self._read(self.rows, wanted)
         for row, table, batch in read:
-            if held and row // self.size != first // self.size:
-                yield InputSlice(first // self.size, first, held)
-                held = []
             first = first if held else row
             held.append((table, batch))
             between()
+            if row + batch.num_rows == first + self.size:
+                yield InputSlice(first // self.size, first, held)
+                held = []
         if held:
             yield InputSlice(first // self.size, first, held)
 
     def _read(self, rows: int, wanted: Callable[[int], bool]) -> Batches:
         """The batches of wanted slices; none belongs to two slices."""
-        slices = [range(first, min(rows, first + self.size)) for first in range(0, rows, self.size)]
-        slices = [part for index, part in enumerate(slices) if wanted(index)]
+        starts = (first for index, first in enumerate(range(0, rows, self.size)) if wanted(index))
+        slices = (range(first, min(rows, first + self.size)) for first in starts)
+        part = next(slices, None)
         for table in self.inputs.tables:
             first, last = table.first_row, table.first_row + table.rows
-            parts = [range(max(part.start, first), min(part.stop, last)) for part in slices]
-            within = [range(part.start - first, part.stop - first) for part in parts if part]
-            if within:
-                ranges = table.open().ranges(self._columns_read(table), within)
-                for part, batches in zip(within, ranges, strict=True):
-                    row = first + part.start
+
+            def within(first: int = first, last: int = last) -> Iterator[range]:
+                nonlocal part
+                while part is not None and part.start < last:
+                    yield range(max(part.start, first) - first, min(part.stop, last) - first)
+                    if part.stop > last:
+                        # It goes on in the next table.
+                        return
+                    part = next(slices, None)
+
+            if part is not None and max(part.start, first) < last:
+                for rows_of, batches in table.open().ranges(self.columns_read(table), within()):
+                    row = first + rows_of.start
                     for batch in batches:
                         yield row, table, batch
                         row += batch.num_rows
@@ -96,7 +106,7 @@ class SlicedInput:
     def _count(self, wanted: Callable[[int], bool], between: Callable[[], None]) -> Batches:
         """The same of a text that is read to its end."""
         (table,), row = self.inputs.tables, 0
-        for batch in table.open().batches(self._columns_read(table)):
+        for batch in table.open().batches(self.columns_read(table)):
             between()
             left = batch
             while left.num_rows:
@@ -106,10 +116,10 @@ class SlicedInput:
                 row, left = row + taken, left.slice(taken)
         self.rows, self.inputs = row, replace(self.inputs, tables=(replace(table, rows=row),))
 
-    def _columns_read(self, table: Table) -> list[str]:
-        """All columns of a table, and what junctions need besides."""
-        reader = table.open()
-        return list(dict.fromkeys([*reader.columns, *self.inputs.columns_of(table)]))
+    def columns_read(self, table: Table) -> list[str]:
+        """The columns of a table that slices have: all of them, and what junctions need besides."""
+        every = table.open().columns if self._whole else []
+        return list(dict.fromkeys([*every, *self.inputs.columns_of(table)]))
 
     def packed(self, part: InputSlice) -> Iterator[pa.RecordBatch]:
         """The columns of a slice that junctions need."""
@@ -119,15 +129,23 @@ class SlicedInput:
     def written(self, part: InputSlice) -> Iterator[pa.RecordBatch]:
         """The columns of a slice that are written."""
         for table, batch in part.batches:
-            if not self.inputs.together:
-                yield batch.select(self.columns)
-                continue
-            named = with_repertoire(batch, table.repertoire_id)
-            empty = pa.repeat(pa.scalar("", pa.large_string()), batch.num_rows)
-            has = named.schema.names
-            # One type, whatever the kind of table: a Parquet file has one schema.
-            columns = [named.column(name).cast(pa.large_string()) if name in has else empty for name in self.columns]
-            yield pa.RecordBatch.from_arrays(columns, names=self.columns)
+            yield self._written(batch, table)
+
+    def all_rows(self, between: Callable[[], None]) -> Iterator[pa.RecordBatch]:
+        """The columns that are written, of all rows, which are read again; `between` is called after each batch.
+
+        InputError if a table is not what it was when the run began.
+        """
+        for table in self.inputs.tables:
+            for batch in ahead(table.open().batches()):
+                yield self._written(batch, table)
+                between()
+        self.inputs.require_unchanged()
+
+    def _written(self, batch: pa.RecordBatch, table: Table) -> pa.RecordBatch:
+        if not self.inputs.together:
+            return batch.select(self.columns)
+        return in_text(with_repertoire(batch, table.repertoire_id), self.columns)
 
 
 def estimated_rows(table: Table) -> int:
@@ -135,7 +153,11 @@ def estimated_rows(table: Table) -> int:
     known = table.open().known_rows
     if known is not None:
         return max(1, known)
-    with unpacked(table.path) as stream:
-        head = stream.read(_SAMPLED_BYTES)
+    try:
+        with unpacked(table.path) as stream:
+            head = stream.read(_SAMPLED_BYTES)
+    except DAMAGE:
+        # What reads the rows says what is wrong, and where.
+        return 1
     size = table.path.stat().st_size * (_EXPANSION if packing(table.path) else 1)
     return max(1, int(head.count(b"\n") * size / max(1, len(head))))

@@ -1,175 +1,183 @@
-"""Input larger than memory: each slice is read, counted and written into a part of the result by one rank."""
+"""Slices of the input: each is read once, computed, and written with its values by one rank.
 
-import json
+A rank that is done with a slice takes the next, so a rank that does other work as well takes fewer.  Finished slices
+are the checkpoint.  At the end root joins them.
+"""
+
 import logging
 import time
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from hpcvdj.errors import HpcvdjError, InputError, option
-from hpcvdj.kernels.backends import Backend
-from hpcvdj.repertoires.inputs import Inputs, Slice, cut, dealt, read_slices
-from hpcvdj.repertoires.junctions import Reference
-from hpcvdj.results import parts
-from hpcvdj.results.reader import Result
+from hpcvdj.errors import InputError
+from hpcvdj.kernels.kernel import Unit
+from hpcvdj.kernels.method import Method
+from hpcvdj.kernels.quantities import Quantity
+from hpcvdj.results.computed_rows import ComputedRows
 from hpcvdj.results.slice_facts import SliceFacts
-from hpcvdj.results.writer import result_writer
-from hpcvdj.runs.folder import RunFolder, differences
-from hpcvdj.runs.inputs import surveyed
+from hpcvdj.results.slice_files import SliceFiles
 from hpcvdj.runs.progress import Progress
-from hpcvdj.runs.run import Run
-from hpcvdj.storage.opening import damage
-from hpcvdj.values.compute import compute
-from hpcvdj.values.plan import Plan
-from hpcvdj.values.summary import STAGES, Summary, attributes_of, summary_of
+from hpcvdj.values.compute import ArrayStore, compute
+from hpcvdj.values.input_slices import InputSlice, estimated_rows
+from hpcvdj.values.repeated_ids import FirstRows, first_rows, id_hashes, without_repeated
+from hpcvdj.values.task import Done, Task, while_written
 
 log = logging.getLogger(__name__)
 
 
-def count_in_slices(
-    inputs: Inputs,
-    reference: Reference,
-    config: Plan,
-    run: Run,
-    rows: int,
-    started: float,
-    further: Mapping[str, Any],
-) -> Summary:
-    """Slice by slice into the parts of a result; finished parts are the checkpoint."""
-    run.from_root(config.require_sliceable)
-    if not inputs.together:
-        inputs = surveyed(inputs, run)
-    target = run.target
-    assert target is not None
-    attributes = run.from_root(lambda: {**attributes_of(inputs, reference, config, config, run), **further})
-    folder, facts = run.open_folder(
-        run.from_root(lambda: parts.free_suffix(target)),
-        attributes["identity"],
-        parts.PART,
-        {"slice_rows": rows},
-    )
-    rows = int(facts["slice_rows"])
-    slices = cut(inputs.tables, rows)
-    # Root alone looks, before any rank writes: all ranks must see the same parts.
-    left = run.from_root(lambda: [part for part in slices if not parts.part_path(folder, part.index).exists()])
-    # Nothing of a part that an earlier run left is read again when parts are joined.
-    saved = [part for part in slices if part not in left]
-    run.each(
-        dealt(saved, run.rank, run.ranks),
-        lambda part: parts.require_readable(parts.part_path(folder, part.index)),
-        f"with the part files in {folder.path} saved; {option('resume', True)} continues",
-    )
-    # Slices are mostly read and written, so ranks may share a GPU.
-    backend = run.bind(config.backend, strict=config.strict_binding, sharing_pays=True)
-    run.request.begin()
-    work = _SliceWork(inputs, reference, config, backend, folder, attributes)
-    dealt_slices = dealt(left, run.rank, run.ranks)
-    with Progress(sum(part.rows for part in dealt_slices), "rows", shown=run.shown) as progress:
+def compute_slices(task: Task, *, across: bool) -> Done:
+    """Compute and write the input slice by slice, and join the slices.
 
-        def count_slice(item: tuple[Slice, Iterable[pa.RecordBatch]]) -> None:
-            work.count(run, *item)
-            progress.advance(item[0].rows)
-
-        read = read_slices(inputs, dealt_slices, run.raise_if_stopping)
-        try:
-            run.each(
-                read, count_slice, f"with the part files in {folder.path} saved; {option('resume', True)} continues"
-            )
-        except HpcvdjError:
-            if run.is_root:
-                folder.leave(parts.PART)
-            raise
+    across  ids must be different in all slices
+    """
+    run, output, files = task.run, task.output, task.files
+    work = _SliceWork(task, across=across)
+    work.compute_all()
     slowest = run.slowest(*work.seconds)
-    ranks = run.rank_facts(backend)
-    begun_joining = time.perf_counter()
+    ranks = run.rank_facts(work.backend)
+    begun = time.perf_counter()
 
-    def join() -> Summary:
+    def join() -> SliceFacts:
+        inputs = work.sliced.inputs
         inputs.require_unchanged()
-        total = _facts_of_parts(folder)
-        missing = sum(part.rows for part in slices) - total.rows_read
-        if missing:
-            raise InputError(
-                f"{folder.path}: its parts lack {missing:,} rows of the run; {option('overwrite', True)} starts again"
-            )
-        quantity = config.method_class().quantity()
-        joint = {**attributes, **total.attributes(), "slice_rows": rows, **quantity.attributes()}
-        parts.join(target, folder, joint, ranks, inputs, overwrite=run.overwrite)
-        if run.overwrite:
-            parts.discard_parts(target)
-        return summary_of(total, quantity, config, inputs, backend, run)
+        total = _total(files, output.quantity, work.sliced.rows or 0)
+        facts = task.facts | work.checked | total.attributes()
+        output.join(files, inputs, facts, ranks, work.sliced.size, overwrite=task.overwrite)
+        return total
 
-    summary = run.from_root(join)
-    ended = time.perf_counter()
-    read_seconds, kernel, write = slowest
-    seconds = (read_seconds, 0.0, kernel, 0.0, 0.0, write + ended - begun_joining, ended - started)
-    return replace(summary, seconds=dict(zip(STAGES, seconds, strict=True)))
+    total = run.root_works(join, while_written(output.target))
+    read, kernel, write = slowest
+    seconds = read, 0.0, kernel, 0.0, 0.0, write + time.perf_counter() - begun
+    return Done(total, task.config, work.backend, seconds)
 
 
-def _facts_of_parts(folder: RunFolder) -> SliceFacts:
-    """What the parts in a folder have together; InputError if one is damaged or they do not fit."""
-    slices: list[SliceFacts] = []
-    rows = 0
-    for path in sorted(folder.path.glob(parts.PART)):
-        with Result(path) as part, damage(path):
-            facts = part.provenance
-            changes = differences(json.loads(facts["identity"]), folder.identity)
-            if changes:
-                raise InputError(f"{path}: is of another run ({changes}); start again with {option('overwrite', True)}")
-            if int(facts.get("first_row", 0)) != rows:
-                raise InputError(
-                    f"{path}: is of another run, or a part before it is missing; start again with "
-                    f"{option('overwrite', True)}"
-                )
-            recorded = {name: json.loads(facts[name]) for name in ("sums", "substituted_calls")}
-            slices.append(
-                SliceFacts(
-                    first_row=rows,
-                    rows_read=int(facts["rows_read"]),
-                    counted=len(part),
-                    sums=list(map(part.quantity.number, recorded["sums"])),
-                    nonzero=int(facts["nonzero"]),
-                    excluded=part.excluded_counts,
-                    substituted=[(call, allele, replaced) for call, allele, replaced in recorded["substituted_calls"]],
-                    pairs=[(v, j) for v, j, _ in part.pairs],
-                )
-            )
-            rows += slices[-1].rows_read
+def _total(files: SliceFiles, quantity: Quantity, rows: int) -> SliceFacts:
+    """The facts of all slices; InputError unless they have each of the `rows` of the input once."""
+    slices, first = list[SliceFacts](), 0
+    for index in files.finished:
+        slices.append(files.read(index, partial(SliceFacts.from_recorded, quantity=quantity)))
+        if slices[-1].first_row != first:
+            raise files.foreign(files.facts(index), "the part before it is missing")
+        first += slices[-1].rows_read
+    if first != rows:
+        raise files.foreign(files.folder.path, f"its parts lack {rows - first:,} rows")
     return SliceFacts.total(slices)
 
 
-@dataclass
+class _ShownStore(ArrayStore):
+    """Values in memory, whose progress is shown."""
+
+    def __init__(self, problem: Any, method: Method, progress: Progress) -> None:
+        super().__init__(problem, method)
+        self._progress = progress
+
+    def put(self, unit: Unit, values: Any) -> None:
+        super().put(unit, values)
+        self._progress.advance(len(unit.rows) * len(unit.n_lengths) / self.values.shape[1])
+
+
 class _SliceWork:
-    """Reads, counts and writes slices; `seconds` are those of the three."""
+    """Reads, computes and writes slices; `seconds` are those of the three, `backend` is this rank's.
 
-    inputs: Inputs
-    reference: Reference
-    config: Plan
-    backend: Backend
-    folder: RunFolder
-    attributes: dict[str, Any]
-    seconds: NDArray[np.float64] = field(default_factory=lambda: np.zeros(3))
+    checked  what root recorded of its check
+    """
 
-    def count(self, run: Run, part: Slice, batches: Iterable[pa.RecordBatch]) -> None:
-        """Count one slice into its part."""
-        begun = time.perf_counter()
-        config, method = self.config, self.config.method_class()
-        last = part.first_row + part.rows
-        tables = tuple(t for t in self.inputs.tables if t.first_row < last and t.first_row + t.rows > part.first_row)
-        inputs = replace(self.inputs, tables=tables)
-        junctions = inputs.read(self.reference, batches, part.first_row)
-        problem = config.problem(junctions.repertoire, self.reference)
+    def __init__(self, task: Task, *, across: bool) -> None:
+        self.task, self.files, self.run, self.sliced = task, task.files, task.run, task.sliced
+        self._across, self._first = across, FirstRows()
+        self.seconds, self.checked = np.zeros(3), dict[str, Any]()
+
+    def compute_all(self) -> None:
+        """Compute the slices that are not finished, and again those that have ids of earlier ones."""
+        run, files, config = self.run, self.files, self.task.config
+        files.require_all_intact(run)
+        # Slices are mostly read and written, so ranks may share a GPU.
+        self.backend = run.bind(config.backend, strict=config.strict_binding, sharing_pays=True)
+        run.request.begin()
+        self._compute_missing(self.task.check)
+        while self._across and run.from_root(lambda: len(files.finished)) > 1:
+            self._first = self._forget_repeated()
+            if not self._first:
+                return
+            self._compute_missing()
+
+    def _compute_missing(self, check: Callable[[], dict[str, Any]] = dict) -> None:
+        """Compute the slices that are not finished; root begins with the check, while others compute."""
+        run = self.run
+        finished = run.from_root(lambda: self.files.finished)
+        rows = self.sliced.rows if self.sliced.rows is not None else estimated_rows(self.sliced.inputs.tables[0])
+        progress = Progress(rows, "rows", shown=run.shown)
+
+        def work() -> Iterator[InputSlice]:
+            if run.is_root:
+                self.checked |= check()
+            shown.enter_context(progress)
+            progress.skip(min(rows, len(finished) * self.sliced.size))
+            yield from self._timed(self.sliced.slices(self.files.taken(finished), run.raise_if_stopping))
+
+        with ExitStack() as shown:
+            run.each(work(), lambda part: self._compute(part, progress), self.files.saved)
+        run.on_root(self._require_rows)
+
+    def _require_rows(self) -> None:
+        if not self.sliced.rows:
+            raise InputError(f"{self.sliced.inputs.path}: no data rows; the table has a header line only")
+
+    def _timed(self, slices: Iterator[InputSlice]) -> Iterator[InputSlice]:
+        """The slices; notes how long it takes to read them."""
+        while True:
+            begun = time.perf_counter()
+            part = next(slices, None)
+            self.seconds[0] += time.perf_counter() - begun
+            if part is None:
+                return
+            yield part
+
+    def _compute(self, part: InputSlice, progress: Progress) -> None:
+        task, begun = self.task, time.perf_counter()
+        # Other ranks have what is before it.
+        progress.advance(max(0, part.first_row - progress.done))
+        inputs = replace(self.sliced.inputs, tables=part.tables)
+        batches = self.sliced.packed(part)
+        junctions = inputs.read(task.reference, batches, part.first_row, self.run.raise_if_stopping)
+        if self._first:
+            junctions = without_repeated(junctions, self._first, self.sliced.inputs)
+        problem = task.config.problem(junctions.repertoire, task.reference)
+        store = _ShownStore(problem, task.config.method_class(), progress)
+        task.output.require_columns(part.tables, store.values.shape[1])
         read = time.perf_counter()
-        path = parts.part_path(self.folder, part.index)
-        with result_writer(path, junctions, method, method.quantity().width(problem)) as writer:
-            computed = compute(problem, config, self.backend, run.alone(), writer)
-            attributes = {**self.attributes, "first_row": part.first_row}
-            facts = run.alone().rank_facts(self.backend)
-            writer.finish(attributes, facts, computed.timings, inputs)
-        kernel = float(computed.timings.kernel.sum())
+        alone = self.run.alone()
+        timings = compute(problem, task.config, self.backend, alone, store).timings
+        batches, quantity = self.sliced.written(part), task.output.quantity
+        rows = ComputedRows(inputs, junctions, quantity, store.values, timings, batches, part.first_row)
+        task.output.write_slice(self.files, part.index, rows, task.facts, alone.rank_facts(self.backend))
+        only = part.index == 0 and part.rows < self.sliced.size
+        ids = id_hashes(junctions) if self._across and not only else None
+        self.files.finish(part.index, rows.facts.recorded(), ids)
+        kernel = float(timings.kernel.sum())
         self.seconds += read - begun, kernel, time.perf_counter() - read - kernel
-        log.info("rows %s to %s are counted", f"{part.first_row:,}", f"{last:,}")
+        log.debug("rows %s to %s are written", f"{part.first_row:,}", f"{part.first_row + part.rows:,}")
+
+    def _forget_repeated(self) -> FirstRows:
+        """The first row with each id that repeats in a later slice; these slices are to be computed again."""
+        run, files = self.run, self.files
+        own = list[NDArray[np.int64]]()
+        run.each([run.rank], lambda rank: own.append(files.rows_with_repeated_hashes(rank, run.ranks)), files.saved)
+        rows = run.gather(own)
+
+        def forget() -> FirstRows:
+            repeated = np.concatenate([part for parts in rows or [] for part in parts])
+            if not len(repeated):
+                return {}
+            first, later = first_rows(self.sliced.inputs, repeated, run.raise_if_stopping)
+            for index in {row // self.sliced.size for row in later}:
+                files.forget(index)
+            return first
+
+        return run.root_works(forget, files.saved)

@@ -94,12 +94,12 @@ def total_of(summaries: Sequence[Summary]) -> Summary:
     )
 
 
-def attributes_of(inputs: Inputs, reference: Reference, config: Plan, asked: Plan, run: Run) -> dict[str, Any]:
-    """What a result records of its run; `config` is what `asked` was settled to."""
+def attributes_of(inputs: Inputs, reference: Reference, config: Plan, run: Run) -> dict[str, Any]:
+    """What is recorded of a run before it reads a row."""
     recorded = {
         "config": {
             **config.recorded(),
-            **{f"{name}_asked": value for name, value in asked.recorded().items() if name == "max_n"},
+            **{f"{name}_asked": value for name, value in config.recorded().items() if name == "max_n"},
             "calls": asdict(inputs.reading.calls),
             "strict": inputs.reading.strict,
             "opening": inputs.reading.opening.recorded(),

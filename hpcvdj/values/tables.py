@@ -1,156 +1,116 @@
-"""A run: tables in, a result out; as a whole, or slice by slice if the input is larger than memory."""
+"""From tables to a table with values, or to a result: in slices, or all rows at once.
+
+In slices, each is read once, computed, and written with its values by one rank.  At once, root reads and writes, and
+all ranks compute: so it is with methods that enumerate, and where the longest sequence decides what is computed.
+"""
 
 import time
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
-from hpcvdj.errors import CompleteError, InputError, option
-from hpcvdj.kernels.method import Method, Missing
 from hpcvdj.recombination.germline import Germline
 from hpcvdj.repertoires.inputs import Inputs
-from hpcvdj.repertoires.junctions import Junctions, Reference
-from hpcvdj.results import parts
-from hpcvdj.results.reader import Result
-from hpcvdj.results.writer import STATE, ResultWriter, result_writer
-from hpcvdj.runs.driver import Partial
+from hpcvdj.repertoires.junctions import Reference
+from hpcvdj.results.outputs import Output, output_of
+from hpcvdj.results.slice_files import SAVED, SliceFiles
 from hpcvdj.runs.folder import RunFolder
 from hpcvdj.runs.inputs import surveyed
-from hpcvdj.runs.progress import told_if_slow
 from hpcvdj.runs.run import Run
-from hpcvdj.runs.stopping import NOTHING_YET
-from hpcvdj.values.compute import compute, shared_repertoire
+from hpcvdj.values.at_once import compute_at_once
+from hpcvdj.values.input_slices import SlicedInput, estimated_rows
 from hpcvdj.values.plan import Plan
-from hpcvdj.values.slices import count_in_slices
-from hpcvdj.values.summary import STAGES, Summary, attributes_of, summary_of
+from hpcvdj.values.slices import compute_slices
+from hpcvdj.values.summary import STAGES, Summary, attributes_of, summary_of, with_digests
+from hpcvdj.values.task import Task
 
-AUTO_ROWS = 1 << 24
-"""Rows above which tables that say how many they have are counted in slices by default."""
+TABLE_ROWS = 1 << 18
+"""Rows of a slice of a table, at most: about 1 GB of memory for a rank if a row has 3 KB."""
 
-SLICE_ROWS = 1 << 22
-"""Rows of a slice then: about 1.5 GB of memory for a rank."""
+FEWEST_ROWS = 1 << 12
+"""Rows of a slice of a table, at least."""
+
+SLICES = 16
+"""So many slices a table has, if they can have so few or many rows: whatever the number of ranks, for equal bytes."""
+
+RESULT_ROWS = 1 << 22
+"""Rows of a slice of a result: about 1.5 GB of memory for a rank."""
+
+AT_ONCE_ROWS = 1 << 24
+"""Rows of a result that is one file, at most."""
+
+ALL_ROWS = 1 << 62
+"""Rows of a slice that has all rows: they are computed at once."""
+
+ACROSS_SLICES, WITHIN_SLICES = "across slices", "within slices"
+"""Where ids must be different, as the run's folder records it."""
 
 
-def count_tables(
+def compute_tables(
     inputs: Inputs,
     reference: Reference,
     config: Plan,
     run: Run,
     batch_rows: int | None = None,
-    facts: Mapping[str, Any] = MappingProxyType({}),
+    check: Callable[[], dict[str, Any]] = dict,
 ) -> Summary:
-    """Compute what `config` says of tables into the result file of `run`: what `hpcvdj count` and `hpcvdj pgen` do.
+    """Compute what `config` says of tables into the target of `run`: what `hpcvdj count` and `hpcvdj pgen` do.
 
     reference   a germline table to count with, or a recombination model
-    batch_rows  rows of a slice; 0 counts all rows at once; None does so unless there are more than `AUTO_ROWS`
-    facts       what the result records besides
+    batch_rows  rows of a slice, in which ids must be different; 0 takes all rows at once; None chooses, and ids must be
+                different in all rows
+    check       raises InputError unless the reference fits the tables; returns what is recorded of that, on root
 
-    As a whole, root reads and writes, and every rank counts its share.  In slices, each slice is read, counted and
-    written by one rank; a `sequence_id` that repeats in another slice is not noticed.
-
-    A signal that the run has seen ends it at a boundary: StoppedError, with what is done saved for `resume`.
-    HpcvdjError for bad input and failures; the target is then what it was before.  CompleteError if `resume` finds
-    the result complete.
+    What is written is the same for any number of ranks.  A signal that the run has seen ends it at a boundary:
+    StoppedError, with what is done saved for `resume`.  HpcvdjError for bad input and failures; the target is then what
+    it was before.  CompleteError if `resume` finds the target complete.
     """
-    method = config.method_class()
     started = time.perf_counter()
     inputs = replace(inputs, reading=config.reads(inputs.reading))
-    tables = reference.paths if isinstance(reference, Germline) else ()
-    with run.exclusive(*inputs.files, *tables):
+    if batch_rows:
+        run.from_root(config.require_sliceable)
+    output = output_of(run, config.method_class().quantity())
+    germline_files = reference.paths if isinstance(reference, Germline) else ()
+    with run.exclusive(*inputs.files, *germline_files, folder=output.is_folder):
         if inputs.together:
             inputs = surveyed(inputs, run)
-        rows = run.from_root(lambda: _slice_rows(inputs, method, batch_rows))
-        try:
-            if rows:
-                return count_in_slices(inputs, reference, config, run, rows, started, facts)
-            return _whole(inputs, reference, config, run, started, facts)
-        except CompleteError:
-            run.on_root(lambda: _require_undamaged(run.target))
-            raise
 
+        def begin() -> tuple[Inputs, dict[str, Any], RunFolder, bool]:
+            known = with_digests(inputs)
+            facts = attributes_of(known, reference, config, run)
+            folder = output.folder(facts["identity"])
+            return known, facts, folder, output.begin(folder, inputs.files)
 
-def _require_undamaged(target: Path | None) -> None:
-    """Raise InputError unless a complete result, and each of its parts, can be read."""
-    assert target is not None
-    try:
-        with Result(target) as result:
-            files = [target, *result.parts]
-        for path in files:
-            parts.require_readable(path)
-    except InputError as error:
-        raise InputError(f"{error}; {option('overwrite', True)} starts again") from None
-
-
-def _slice_rows(inputs: Inputs, method: Method, asked: int | None) -> int:
-    """Rows of a slice, or 0 to count all rows at once."""
-    if asked is not None:
-        return asked
-    rows = inputs.rows if inputs.together else inputs.tables[0].open().known_rows
-    return SLICE_ROWS if rows and rows > AUTO_ROWS and method.disjoint else 0
-
-
-def _whole(
-    inputs: Inputs, reference: Reference, config: Plan, run: Run, started: float, further: Mapping[str, Any]
-) -> Summary:
-    """All rows at once, with a checkpoint."""
-    with told_if_slow(f"reading {inputs.path.name}", shown=run.is_root):
-        junctions = run.root_steps(lambda: inputs.read(reference, between=run.raise_if_stopping), NOTHING_YET)
-    repertoire = shared_repertoire(junctions.repertoire if junctions is not None else None, run)
-    asked, config = config, run.from_root(lambda: config.settled(repertoire.longest))
-    problem = config.problem(repertoire, reference)
-    method, target = config.method_class(), run.target
-    assert target is not None
-    attributes: dict[str, Any] = {}
-    if junctions is not None:
-        attributes = {**attributes_of(inputs, reference, config, asked, run), **further}
-    read = time.perf_counter()
-    folder, _ = run.open_folder("checkpoint", attributes.get("identity", {}), STATE)
-    with ExitStack() as stack:
-        stack.callback(lambda: folder.leave(STATE) if run.is_root else None)
-        writer, begun, missing = _writer(stack, run, junctions, method, method.quantity().width(problem), folder)
-        opened = time.perf_counter()
-        run.request.begin()
-        backend = run.bind(config.backend, strict=config.strict_binding)
-        computed = compute(problem, config, backend, run, writer, begun, missing)
-        counted = time.perf_counter()
-        ranks = run.rank_facts(backend)
-
-        def finish() -> Summary:
-            assert writer is not None
-            writer.finish({**attributes, "checkpoint_seconds": computed.save}, ranks, computed.timings, inputs)
-            # The result gets its name when the stack unwinds; only then may the checkpoint go.
-            stack.pop_all().close()
-            folder.remove()
-            if run.overwrite:
-                parts.discard_parts(target)
-            return summary_of(writer.facts(), writer.quantity, config, inputs, backend, run)
-
-        summary = run.from_root(finish)
-    ended = time.perf_counter()
-    timings = computed.timings
-    seconds = (
-        read - started, computed.prepare, float(timings.kernel.sum()), float(timings.reduce.sum()), computed.save,
-        opened - read + computed.store + ended - counted, ended - started,
-    )  # fmt: skip
+        inputs, facts, folder, overwrite = run.from_root(begin)
+        rows = run.from_root(lambda: slice_rows(inputs, batch_rows, config, output))
+        asked = {"slice_rows": rows, "ids": ACROSS_SLICES if batch_rows is None else WITHIN_SLICES}
+        cut = run.from_root(lambda: folder.open(SAVED, asked, resume=run.resume, overwrite=run.overwrite))
+        sliced = SlicedInput(inputs, int(cut["slice_rows"]), whole=output.has_rows)
+        files = SliceFiles(folder, output.ending)
+        task = Task(sliced, reference, config, output, files, facts, check, run, overwrite=overwrite)
+        with files.kept(run):
+            if sliced.size == ALL_ROWS or not output.has_rows:
+                # Each part of a result records what all have.
+                checked = run.from_root(check)
+                task = replace(task, facts=facts | checked, check=dict)
+            if sliced.size == ALL_ROWS:
+                done = compute_at_once(task)
+            else:
+                done = compute_slices(task, across=cut["ids"] == ACROSS_SLICES)
+    summary = summary_of(done.facts, output.quantity, done.config, sliced.inputs, done.backend, run)
+    seconds = *done.seconds, time.perf_counter() - started
     return replace(summary, seconds=dict(zip(STAGES, seconds, strict=True)))
 
 
-def _writer(
-    stack: ExitStack, run: Run, junctions: Junctions | None, method: Method, columns: int, folder: RunFolder
-) -> tuple[ResultWriter | None, Partial | None, Missing]:
-    """Root's writer, with what an earlier run saved; on every rank the unit that was under way, and what is missing."""
+def slice_rows(inputs: Inputs, asked: int | None, config: Plan | None = None, output: Output | None = None) -> int:
+    """Rows of a slice, or `ALL_ROWS`.
 
-    def open_it() -> tuple[ResultWriter, Partial | None]:
-        assert junctions is not None
-        assert run.target is not None
-        overwrite = run.overwrite or run.resume
-        writer = result_writer(run.target, junctions, method, columns, overwrite=overwrite, folder=folder)
-        opened = stack.enter_context(writer)
-        return opened, opened.restore()
-
-    writer, cut = run.on_root(open_it) or (None, None)
-    begun, missing = run.from_root(lambda: (replace(cut, values=None) if cut else None, writer.missing(cut)))  # type: ignore[union-attr]
-    return writer, cut or begun, missing
+    asked   what the user asks for; 0 for all rows
+    config  what is computed, if something is
+    """
+    if asked is not None or not (config is None or config.sliceable):
+        return asked or ALL_ROWS
+    rows = inputs.rows if inputs.together else estimated_rows(inputs.tables[0])
+    if output is not None and not output.has_rows:
+        return RESULT_ROWS if rows > AT_ONCE_ROWS else ALL_ROWS
+    return min(TABLE_ROWS, max(FEWEST_ROWS, -(-rows // SLICES)))

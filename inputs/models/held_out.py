@@ -29,7 +29,7 @@ def out_of_frame(row: Row) -> bool:
 
 def functional_genes() -> set[str]:
     """V genes of OLGA's model with a functional allele."""
-    return {own.allele.partition("*")[0] for own in hpcvdj.load_model(OLGA).v if own.segment}
+    return {template.allele.partition("*")[0] for template in hpcvdj.load_model(OLGA).v if template.segment}
 
 
 def log_likelihoods(model: str | Path, rows: Sequence[Row], genes: set[str]) -> Values:
@@ -51,8 +51,8 @@ def main() -> None:
     values: dict[str, list[Values]] = {}
     tested: list[Row] = []
     for number in range(PARTS):
-        kept = [row for row, own in zip(rows, part, strict=True) if own != number or not out_of_frame(row)]
-        held = [row for row, own in zip(rows, part, strict=True) if own == number and out_of_frame(row)]
+        kept = [row for row, logs in zip(rows, part, strict=True) if logs != number or not out_of_frame(row)]
+        held = [row for row, logs in zip(rows, part, strict=True) if logs == number and out_of_frame(row)]
         held = [row for row in held if row["v_call"] in genes]
         tested += held
         with tempfile.TemporaryDirectory() as folder:
@@ -60,16 +60,16 @@ def main() -> None:
             infer(Path(folder) / "rows.tsv", models["usage"], "-m", OLGA)
             for name, model in models.items():
                 values.setdefault(name, []).append(log_likelihoods(model, held, genes))
-    joined = {name: np.concatenate(own) for name, own in values.items()}
-    possible = np.all([np.isfinite(own) for own in joined.values()], axis=0)
+    joined = {name: np.concatenate(logs) for name, logs in values.items()}
+    possible = np.all([np.isfinite(logs) for logs in joined.values()], axis=0)
     other = np.array([row["j_call"] != "TRBJ2-7" for row in tested])
     for title, chosen in (("all", possible), ("without TRBJ2-7", possible & other)):
         print(f"{title}: {chosen.sum():,} rows")
-        for name, own in joined.items():
-            gain = own[chosen] - joined["olga"][chosen]
+        for name, logs in joined.items():
+            gain = logs[chosen] - joined["olga"][chosen]
             error = 1.96 * gain.std(ddof=1) / np.sqrt(len(gain))
-            impossible = int(np.isinf(own).sum() if title == "all" else np.isinf(own[other]).sum())
-            print(f"  {name:14} {own[chosen].mean():8.3f} {gain.mean():+7.3f} ± {error:.3f}, impossible {impossible}")
+            impossible = int(np.isinf(logs).sum() if title == "all" else np.isinf(logs[other]).sum())
+            print(f"  {name:14} {logs[chosen].mean():8.3f} {gain.mean():+7.3f} ± {error:.3f}, impossible {impossible}")
 
 
 if __name__ == "__main__":

@@ -42,9 +42,9 @@ def rows_to_infer_from(table: Path) -> list[Row]:
     """The rows of a table without those out of frame whose J does not end as in the germline."""
     ends: dict[str, set[str]] = {}
     with open(GERMLINE) as stream:
-        for own in csv.DictReader(stream, delimiter="\t"):
-            if own["segment_type"] == "J":
-                ends.setdefault(own["allele"].partition("*")[0], set()).add(own["sequence"][-KEPT_BASES:])
+        for allele in csv.DictReader(stream, delimiter="\t"):
+            if allele["segment_type"] == "J":
+                ends.setdefault(allele["allele"].partition("*")[0], set()).add(allele["sequence"][-KEPT_BASES:])
     with gzip.open(table, "rt") as stream:
         rows = list(csv.DictReader(stream, delimiter="\t"))
     return [
@@ -139,11 +139,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("table", type=Path, help="the table of README.md, as .tsv.gz")
     parser.add_argument("-o", "--output", type=Path, default=FOLDER / NAME, help="folder to write")
-    own = parser.parse_args()
+    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        made = make(rows_to_infer_from(own.table), Path(folder))
-        copy_model(made, own.output)
-        write_facts(made, own.table, own.output)
+        made = make(rows_to_infer_from(arguments.table), Path(folder))
+        copy_model(made, arguments.output)
+        write_facts(made, arguments.table, arguments.output)
 
 
 if __name__ == "__main__":

@@ -67,6 +67,7 @@ def test_junctions_less_probable_than_the_grid():
     np.testing.assert_allclose(slope, 1, rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["human_igk", "mouse_igl", "mouse_tra", "human_trb"])
 def test_of_a_model(name):
     """Junctions that a model makes: as many recombinations as were drawn, within five standard errors."""

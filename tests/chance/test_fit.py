@@ -23,6 +23,7 @@ from hpcvdj.repertoires.reading import Reading, reading_of
 from hpcvdj.repertoires.writers import write_table
 from tests.asked import enrich_table, sample_of_table, warnings_said
 from tests.chance.test_calls import with_allele
+from tests.loci import exhaustive_but
 
 COLUMNS = ["v_call", "j_call", "junction"]
 
@@ -59,8 +60,9 @@ def test_truncated_genes(name):
     assert truncated_genes(model, "V") | truncated_genes(model, "J") == TRUNCATED[name]
 
 
+@pytest.mark.slow
 @pytest.mark.olga
-@pytest.mark.parametrize("name", TRUNCATED)
+@pytest.mark.parametrize("name", exhaustive_but(TRUNCATED, "human_trb", "human_igk"))
 def test_what_a_model_makes_fits_it(name):
     model = load_model(name)
     for productive in (False, True):
@@ -91,6 +93,7 @@ def with_segment(model, gene, change):
     return replace(model, v=tuple(map(changed, model.v)), digest="changed")
 
 
+@pytest.mark.slow
 def test_a_gene_that_is_reversed(model):
     """As OLGA's mouse TRBV31: a junction that begins with TGT becomes 10^5 times too improbable or worse."""
     reversed_gene = with_segment(model, "TRBV5-1", lambda segment: segment[:1] + reverse_complement(segment[1:]))
@@ -104,6 +107,7 @@ def test_a_gene_that_is_reversed(model):
     assert replace(fit, keep_misfits=True).broken == frozenset()
 
 
+@pytest.mark.slow
 @pytest.mark.olga
 def test_deletions_that_the_model_lacks():
     """Many of the junctions of a gene are improbable: it fails, and takes part."""
@@ -118,6 +122,7 @@ def test_deletions_that_the_model_lacks():
     assert own.log10_shift < -2
 
 
+@pytest.mark.slow
 def test_usage_and_lengths(model):
     table = rows_of(model, 30_000)
     texts = table["junction"].to_pylist()
@@ -132,6 +137,7 @@ def test_usage_and_lengths(model):
     assert {own.frame for own in fit.genes} == {"productive"}
 
 
+@pytest.mark.exhaustive
 @pytest.mark.olga
 def test_genes_called_by_habit():
     model = load_model("human_trb")
@@ -182,6 +188,7 @@ def test_another_species():
     assert 1 <= len(said) <= 2
 
 
+@pytest.mark.slow
 @pytest.mark.olga
 def test_one_table_of_another_species(tmp_path):
     """It is named, though most rows of the cohort fit."""
@@ -230,6 +237,7 @@ def test_few_rows_are_not_judged(model):
     assert fit_of(wrong.slice(0, 19), model) == checking.UNCHECKED
 
 
+@pytest.mark.slow
 def test_amino_acids(model):
     table = hpcvdj.generate(model, 3_000, seed=5, productive=True, backend="cpu").select(
         ["v_call", "j_call", "junction_aa"]
@@ -304,6 +312,7 @@ def test_the_lower_end_of_a_share(successes, trials):
     assert low <= share + 1e-15
 
 
+@pytest.mark.slow
 def test_messages_have_an_end(model, monkeypatch):
     monkeypatch.setattr(checking, "MOST_LINES", 1)
     table = rows_of(model, 30_000)
@@ -321,6 +330,7 @@ def test_wrong_options():
         Checks(ties="all")
 
 
+@pytest.mark.slow
 def test_a_large_table_is_sampled(model, monkeypatch):
     monkeypatch.setattr(checking, "SAMPLE", 500)
     table = rows_of(model, 2_000, productive=True)
@@ -331,6 +341,7 @@ def test_a_large_table_is_sampled(model, monkeypatch):
     assert check_fit(whole, model).rows == 500
 
 
+@pytest.mark.slow
 @pytest.mark.olga
 def test_an_allele_that_the_model_hardly_chooses(model):
     """A donor with TRBJ2-7*02, whose junctions end with Val: the model chooses it for 0.03 % of the gene."""
@@ -343,7 +354,7 @@ def test_an_allele_that_the_model_hardly_chooses(model):
     assert number > 0.8 * of > 500
     assert fit.facts()["fit"]["alleles"] == [(name, number, of)]
     (line,) = (line for line in fit.lines() if line.startswith("TRBJ2-7*02: only this allele makes "))
-    assert "the probabilities of these rows are too low; tests of" in line
+    assert "the probabilities of these rows are too low; tests that" in line
     normal = fit_of(rows_of(olga, 6_000, productive=True), olga)
     assert normal.rare_alleles == []
     found = enrich_table(rows, olga, EnrichSettings(max_q=0.05, backend="cpu"))

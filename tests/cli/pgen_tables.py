@@ -7,15 +7,15 @@ import pytest
 
 from hpcvdj.errors import MachineError
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
-from hpcvdj.results.part_tables import PartTables
+from hpcvdj.results.outputs import TableOutput
 from tests.cli.test_mpiexec import launch
 from tests.commands import hpcvdj_command
 
 ROWS = 60
 """Of each table."""
 
-_SLOW = (1, 7), (3, None), (4, None), (4, 13), (7, None), (7, 5)
-DIVISIONS = [(2, None), (3, 11), *(pytest.param(division, marks=pytest.mark.slow) for division in _SLOW)]
+_EXHAUSTIVE = (1, 7), (3, None), (4, None), (4, 13), (7, None), (7, 5)
+DIVISIONS = [(2, None), (3, 11), *(pytest.param(division, marks=pytest.mark.exhaustive) for division in _EXHAUSTIVE)]
 """(ranks, rows of a slice): also ranks that do not divide the rows, and more ranks than a slice has V–J pairs."""
 
 
@@ -64,11 +64,11 @@ def require_same_after_a_stop(table, expected, folder, *options):
     """AssertionError unless a run goes on whose slices are complete, but which was killed before its table was."""
     target = folder / "o.tsv"
 
-    def full(*arguments):
+    def full(*arguments, **options):
         raise MachineError("the disk is full")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(PartTables, "join", full)
+        patch.setattr(TableOutput, "join", full)
         hpcvdj_command("pgen", table, *options, "-o", target, code=MachineError.exit_code)
     assert sorted(path.name for path in folder.iterdir()) == ["o.tsv.parts"]
     hpcvdj_command("pgen", table, *options, "-o", target, "--resume")

@@ -93,7 +93,7 @@ def test_every_row_has_its_value_or_its_reason(whole, nucleotides, ambiguous_row
 
 @pytest.mark.slow
 @pytest.mark.skipif(MPIEXEC is None, reason="no mpiexec")
-@pytest.mark.parametrize("division", [(2, None), (5, 11)])
+@pytest.mark.parametrize("division", [(2, None), pytest.param((5, 11), marks=pytest.mark.exhaustive)])
 def test_ranks_and_slices(tmp_path, model, table, whole, division):
     require_same_on_ranks(table, whole[0], tmp_path, division, "-m", model, "--mismatches", 1)
 

@@ -17,7 +17,7 @@ from tests.conftest import GERMLINE, ROOT, SMALL
 COMMANDS = (
     "count", "explain", "verify", "simulate", "export", "report", "info", "study",
     "germline", "motifs", "pgen", "models", "generate", "infer", "convert", "formats", "enrich", "sharing",
-    "contamination",
+    "contamination", "annotate", "associate", "analyze",
 )  # fmt: skip
 
 
@@ -75,6 +75,7 @@ print(numba.njit(lambda a: a + 2.0)(1.0), pyarrow.table({{"a": [1]}}).to_pandas(
 """
 
 
+@pytest.mark.slow
 def test_a_command_loads_what_it_uses(tmp_path):
     """Of compiled functions in the cache, where the first command leaves them."""
     hpcvdj_command("count", SMALL, "-g", GERMLINE, "-o", tmp_path / "first.h5")
@@ -114,6 +115,7 @@ def test_a_table_is_written_directly(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["exported.tsv", "o.h5", "o.tsv", "o.tsv.json"]
 
 
+@pytest.mark.slow
 def test_methods_agree(tmp_path):
     tables = []
     for method in ("direct", "bitwise", "baseline"):
@@ -163,11 +165,13 @@ def test_forms_is_table_3():
         assert text in out
 
 
+@pytest.mark.slow
 def test_verify(tmp_path):
     out, _ = hpcvdj_command("verify", SMALL, "-g", GERMLINE, "--sample", "6", "--max-n", "2")
     assert out.count(" 0 differences") == 4
 
 
+@pytest.mark.slow
 def test_verify_sees_a_wrong_kernel(monkeypatch):
     """Verification that cannot fail would verify nothing."""
     right = BitwiseKernel.start
@@ -286,6 +290,7 @@ def test_no_v_in_the_germline(tmp_path):
     assert "locus TRB has no V segment" in error_line(err)
 
 
+@pytest.mark.slow
 def test_a_write_that_fails_leaves_nothing(tmp_path):
     """A limit on file size is a disk that fills up in the midst of writing, for any user."""
     # The MPI library writes files of its own at start, so it stays out of this.
@@ -362,6 +367,7 @@ def test_results_may_go_to_the_folder_of_the_tables(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.h5", "a.tsv"]
 
 
+@pytest.mark.slow
 def test_the_studies_on_cpu_cores(tmp_path):
     """Measured, written, rendered: methods, blocks, pairs, throughput, scaling; memory needs a GPU."""
     pytest.importorskip("matplotlib")

@@ -21,6 +21,7 @@ def counted(tmp_path_factory):
     return path
 
 
+@pytest.mark.slow
 def test_a_row_is_explained_as_it_was_counted(counted):
     with Result(counted) as result:
         rows = result.to_table().select(["sequence_id", "v_call", "j_call"]).slice(0, 500).to_pylist()
@@ -104,6 +105,6 @@ def test_a_long_junction_is_drawn_in_blocks(counted):
 
 
 def test_an_unfinished_result_names_the_commands_that_write_it(tmp_path):
-    (tmp_path / "p.h5.checkpoint").mkdir()
+    (tmp_path / "p.h5.parts").mkdir()
     refusal = error_line(hpcvdj_command("export", tmp_path / "p.h5", "-o", tmp_path / "o.tsv", code=2)[1])
     assert "is not complete; `hpcvdj count` or `hpcvdj pgen` with --resume continues it" in refusal

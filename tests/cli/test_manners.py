@@ -97,6 +97,7 @@ def test_a_table_on_standard_output(tmp_path, words):
     assert err == ""
 
 
+@pytest.mark.slow
 def test_a_table_from_standard_input(tmp_path):
     hpcvdj_command(*COUNT, SMALL, "-o", tmp_path / "o.tsv")
     for data in (SMALL.read_bytes(), _as_parquet(tmp_path)):
@@ -147,6 +148,7 @@ def test_ranks_share_no_standard_stream(monkeypatch):
     assert "ranks cannot share" in error_line(hpcvdj_command(*COUNT, "-", "-o", "o.h5", code=2)[1])
 
 
+@pytest.mark.slow
 def test_a_reader_who_has_seen_enough_is_no_error(tmp_path):
     shown = f"{sys.executable} -m hpcvdj count {SMALL} -g {GERMLINE} -o - | head -2"
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -209,6 +211,7 @@ def test_each_option_is_in_the_help_once():
     assert {"--model", "--output", "--mismatches", "--alphabet", "--help", "--verbose"} <= {*options}
 
 
+@pytest.mark.slow
 def test_shell_completion():
     def completed(words):
         environment = {"_HPCVDJ_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}

@@ -35,6 +35,7 @@ def test_a_model_is_shown(models):
     assert f"insertion  DJ: mean {mean:.2f} nt, at most 8; first base A " in out
 
 
+@pytest.mark.slow
 def test_a_page_is_drawn(models, tmp_path):
     pytest.importorskip("matplotlib")
     png, svg = tmp_path / "m.png", tmp_path / "m.svg"

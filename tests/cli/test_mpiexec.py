@@ -19,8 +19,9 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 
+import hpcvdj
 from hpcvdj.results.reader import Result
-from hpcvdj.results.writer import STATE
+from hpcvdj.values.unit_store import BEGUN
 from tests.commands import hpcvdj_command
 from tests.conftest import GERMLINE, ROOT, SMALL
 from tests.robustness.kill_and_resume import ranks_of
@@ -41,6 +42,7 @@ def launch(ranks, *arguments, timeout=240):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ranks", [3, *(pytest.param(ranks, marks=pytest.mark.slow) for ranks in (1, 2, 4))])
 def test_rank_tests(ranks):
     """The tests of test_ranks.py, on every rank, under both guards against a stuck collective."""
@@ -113,7 +115,8 @@ def expected(repertoires, tmp_path_factory):
     return digests
 
 
-@pytest.mark.parametrize("ranks", [2, *(pytest.param(ranks, marks=pytest.mark.slow) for ranks in (3, 4, 7))])
+@pytest.mark.slow
+@pytest.mark.parametrize("ranks", [2, *(pytest.param(ranks, marks=pytest.mark.exhaustive) for ranks in (3, 4, 7))])
 def test_results_do_not_depend_on_ranks(tmp_path, repertoires, expected, ranks):
     """More ranks than tables, slices or pairs among them."""
     commands = [count_words(mode, repertoires, tmp_path / f"{mode}.h5") for mode in MODES]
@@ -144,7 +147,8 @@ def test_together_is_what_each_table_gives_alone(repertoires, tmp_path):
         assert list(both) == alone
 
 
-@pytest.mark.parametrize("name", ["a", pytest.param("d", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["a", pytest.param("d", marks=pytest.mark.exhaustive)])
 def test_a_bad_table_of_many_is_one_line_whoever_reads_it(tmp_path, repertoires, name):
     head, *rows = (repertoires / f"{name}.tsv").read_text().splitlines(keepends=True)
     bad = tmp_path / "bad.tsv"
@@ -158,13 +162,15 @@ def test_a_bad_table_of_many_is_one_line_whoever_reads_it(tmp_path, repertoires,
     assert not list(tmp_path.glob("*o.h5*"))
 
 
+@pytest.mark.slow
 def test_bad_input_is_one_line_from_one_rank(tmp_path):
-    done = launch(3, "-m", "hpcvdj", "count", tmp_path / "none.tsv", "-g", GERMLINE, "-o", tmp_path / "o.h5")
+    done = launch(2, "-m", "hpcvdj", "count", tmp_path / "none.tsv", "-g", GERMLINE, "-o", tmp_path / "o.h5")
     assert done.returncode == 2
     assert done.stderr.count("error:") == 1
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [
@@ -177,17 +183,19 @@ def test_bad_input_is_one_line_from_one_rank(tmp_path):
 )
 def test_settings_that_are_wrong_are_printed_once(words, tmp_path):
     output = [] if words[0] == "verify" else ["-o", tmp_path / "out"]
-    done = launch(3, "-m", "hpcvdj", *words, *output)
+    done = launch(2, "-m", "hpcvdj", *words, *output)
     assert (done.returncode, done.stderr.count("error:")) == (2, 1), done.stderr
 
 
+@pytest.mark.slow
 def test_a_usage_error_is_printed_once():
-    done = launch(3, "-m", "hpcvdj", "count", "--nothing")
+    done = launch(2, "-m", "hpcvdj", "count", "--nothing")
     assert done.returncode == 2
     assert (done.stdout + done.stderr).count("No such option") == 1
 
 
-@pytest.mark.parametrize("rank", [0, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("rank", [0, pytest.param(1, marks=pytest.mark.exhaustive)])
 def test_a_rank_that_raises_ends_all(tmp_path, rank):
     """One rank fails while the others wait for it in a collective."""
     program = tmp_path / "program.py"
@@ -229,8 +237,8 @@ def test_a_rank_that_leaves_ends_all(tmp_path):
 def test_a_rank_that_hangs_is_given_up(tmp_path):
     """Stopped by SIGSTOP in the midst of counting; what was saved before is there to resume from."""
     table, output = tmp_path / "t.tsv", tmp_path / "o.h5"
-    table.write_text("".join(SMALL.read_text().splitlines(keepends=True)[:151]))
-    options = ["--method", "bitwise", "--max-n", "4", "--backend", "cpu"]
+    table.write_text("".join(SMALL.read_text().splitlines(keepends=True)[:81]))
+    options = ["--method", "bitwise", "--max-n", "5", "--backend", "cpu"]
     impatient = ["--patience", "3", "--checkpoint-every", "0.1"]
     words = [MPIEXEC, "-n", "3", sys.executable, "-m", "hpcvdj", "-q", "count", table, "-g", GERMLINE, "-o", output]
     running = subprocess.Popen(
@@ -240,7 +248,7 @@ def test_a_rank_that_hangs_is_given_up(tmp_path):
         env={**os.environ, "NUMBA_NUM_THREADS": "1"},
     )
     deadline = time.monotonic() + 60
-    while not (tmp_path / "o.h5.checkpoint" / STATE).exists():
+    while not (tmp_path / "o.h5.parts" / BEGUN).exists():
         assert time.monotonic() < deadline
         time.sleep(0.05)
     victim = ranks_of(running.pid)[1]
@@ -254,7 +262,7 @@ def test_a_rank_that_hangs_is_given_up(tmp_path):
     assert not output.exists()
     done = launch(2, "-m", "hpcvdj", "count", table, "-g", GERMLINE, "-o", output, *options, "--resume")
     assert done.returncode == 0, done.stderr
-    hpcvdj_command("count", table, "-g", GERMLINE, "-o", tmp_path / "direct.h5", "--max-n", 4)
+    hpcvdj_command("count", table, "-g", GERMLINE, "-o", tmp_path / "direct.h5", "--max-n", 5)
     with Result(output) as result, Result(tmp_path / "direct.h5") as direct:
         assert (result.counters[:] == direct.counters[:]).all()
 
@@ -270,12 +278,14 @@ def test_an_uncaught_exception_in_a_script_ends_all(tmp_path):
     assert "ValueError: planted" in done.stderr
 
 
+@pytest.mark.slow
 def test_info_names_every_rank():
     done = launch(3, "-m", "hpcvdj", "info")
     assert done.returncode == 0
     assert [line.split()[1] for line in done.stdout.splitlines() if line.startswith("rank")] == ["0", "1", "2"]
 
 
+@pytest.mark.slow
 def test_ranks_with_other_options_are_named(tmp_path):
     words = [sys.executable, "-m", "hpcvdj", "-q", "count", SMALL, "-g", GERMLINE, "-o", tmp_path / "o.h5", "--max-n"]
     both = [MPIEXEC, "-n", "1", *words, "2", ":", "-n", "1", *words, "3"]
@@ -287,6 +297,7 @@ def test_ranks_with_other_options_are_named(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_ranks_with_other_software_are_named(tmp_path):
     """Versions and settings on which digits may depend; here a setting of numba."""
     words = [sys.executable, "-m", "hpcvdj", "-q", "count", SMALL, "-g", GERMLINE, "-o", tmp_path / "o.h5"]
@@ -298,6 +309,7 @@ def test_ranks_with_other_software_are_named(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.exhaustive
 def test_a_slice_may_take_longer_than_the_patience(tmp_path):
     """One slice for two ranks: the other rank waits, and hears of each step that this one is at work."""
     pq.write_table(pacsv.read_csv(SMALL, parse_options=pacsv.ParseOptions(delimiter="\t")), tmp_path / "t.parquet")
@@ -316,7 +328,7 @@ def test_a_slice_may_take_longer_than_the_patience(tmp_path):
     assert time.monotonic() - started > 7
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("victim", [0, 1])
 def test_a_rank_that_hangs_while_root_reads_is_given_up(tmp_path, victim):
     table = tmp_path / "t.tsv"
@@ -341,3 +353,28 @@ def test_a_rank_that_hangs_while_root_reads_is_given_up(tmp_path, victim):
     assert re.search(rf"rank {1 - victim} waited \d s for the other ranks", err), err
     assert "Traceback" not in err
     assert not output.exists()
+
+
+@pytest.mark.slow
+def test_an_analysis_is_the_same_for_any_number_of_ranks(tmp_path):
+    """Of ranks that read, compute and write; one of the two tables is refused by a step, on every rank."""
+    tables = tmp_path / "tables"
+    tables.mkdir()
+    drawn = hpcvdj.generate("human_trb_m15", 2_400, seed=3, productive=True, backend="cpu")
+    for k, rows in enumerate((1_500, 100, 800)):
+        part = drawn.slice(1_600 * (k > 0) + 100 * (k > 1), rows).select(
+            ["sequence_id", "v_call", "j_call", "junction"]
+        )
+        pacsv.write_csv(part, tables / f"d{k}.tsv", pacsv.WriteOptions(delimiter="\t"))
+    written = {}
+    for ranks in (1, 2):
+        output = tmp_path / f"ranks{ranks}"
+        done = launch(
+            ranks, "-m", "hpcvdj", "analyze", tables, "-m", "human_trb_m15", "--backend", "cpu", "--without", "report",
+            "-o", output,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        paths = [path for path in output.rglob("*") if path.name.endswith((".tsv", ".tsv.gz"))]
+        written[ranks] = {path.relative_to(output): path.read_bytes() for path in paths}
+    assert len(written[1]) > 6
+    assert written[1] == written[2]

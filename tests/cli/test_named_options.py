@@ -3,6 +3,7 @@
 import ast
 import re
 
+import pytest
 import typer.main
 
 from hpcvdj.cli import program
@@ -33,6 +34,7 @@ def named_in(path):
             yield from (name.replace("_", "-") for name in re.findall(r"\{(\w+)=\w", node.value))
 
 
+@pytest.mark.slow
 def test_options_in_messages_exist():
     known = {name.lstrip("-") for name in options(typer.main.get_command(program()))} | OTHERS
     named = {(name, path.name) for path in sorted((ROOT / "hpcvdj").rglob("*.py")) for name in named_in(path)}

@@ -14,6 +14,7 @@ from hpcvdj.errors import InputError
 from hpcvdj.recombination.alphabet import translate
 from hpcvdj.recombination.productive import productive_probability
 from hpcvdj.recombination.scenarios import pgen as defined
+from hpcvdj.results.outputs import TableOutput
 from hpcvdj.results.reader import Result
 from hpcvdj.runs.folder import RunFolder
 from tests.cli.pgen_tables import (
@@ -135,6 +136,7 @@ def whole(table, model, tmp_path_factory):
     return target
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(MPIEXEC is None, reason="no mpiexec")
 @pytest.mark.parametrize("division", DIVISIONS)
 def test_ranks_and_slices(tmp_path, model, table, whole, division):
@@ -152,6 +154,7 @@ def test_a_stopped_run_goes_on(tmp_path, model, table, whole):
     require_same_after_a_stop(table, whole, tmp_path, "-m", model, *MISMATCHES)
 
 
+@pytest.mark.slow
 def test_a_complete_table_is_not_made_again(tmp_path, model, table):
     target, facts = tmp_path / "o.tsv", tmp_path / "o.tsv.json"
     words = ["pgen", table, "-m", model, "-o", target]
@@ -199,16 +202,6 @@ def test_columns_that_a_result_cannot_have(tmp_path, model, table, names):
     assert "o.h5: is damaged" in error_line(err)
 
 
-def test_a_result_of_the_user_is_not_replaced(tmp_path, model, table):
-    """Values that cannot be computed in slices are in OUT.tsv.h5 until the table OUT.tsv is written."""
-    (tmp_path / "o.tsv.h5").write_text("mine")
-    words = ["count", SMALL, "-g", GERMLINE, "--method", "bitwise", "--max-n", 1, "-o", tmp_path / "o.tsv"]
-    for options in ([], ["--overwrite"]):
-        _, err = hpcvdj_command(*words, *options, code=2)
-        assert "o.tsv.h5: exists" in error_line(err)
-    assert (tmp_path / "o.tsv.h5").read_text() == "mine"
-
-
 @pytest.mark.parametrize("name", ["o.tsv", "o.h5"])
 def test_an_output_that_exists_is_refused_before_the_model_is_compared(tmp_path, model, name):
     rows = [(v, j, f"TGT{'A' * k}TTT") for k, (v, j, _) in enumerate(mouse_junctions(hpcvdj.load_model(model), 120))]
@@ -222,15 +215,27 @@ def test_an_output_that_exists_is_refused_before_the_model_is_compared(tmp_path,
 
 
 @pytest.mark.parametrize("how", [["--method", "bitwise", "--max-n", 1], ["--max-n", "all"]])
-def test_a_table_that_is_not_computed_in_slices(tmp_path, how):
-    """A run that was killed before, or after, the table was made of the result."""
+def test_a_table_that_is_computed_at_once(tmp_path, how, monkeypatch):
+    """It is what a result has; and a run that is stopped before its table is written goes on."""
+    (tmp_path / "result").mkdir()
     words = ["count", SMALL, "-g", GERMLINE, *how, "-o"]
-    hpcvdj_command(*words, tmp_path / "o.tsv.h5")
+    hpcvdj_command(*words, tmp_path / "result" / "o.h5")
+    hpcvdj_command("export", tmp_path / "result" / "o.h5", "-o", tmp_path / "result" / "o.tsv")
+    content = (tmp_path / "result" / "o.tsv").read_bytes()
+
+    def stopped(self, *arguments, **options):
+        self.run.request.name = "SIGTERM"
+        self.run.raise_if_stopping()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TableOutput, "write", stopped)
+        _, err = hpcvdj_command(*words, tmp_path / "o.tsv", code=75)
+    assert "SIGTERM: stopped while" in err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["o.tsv.parts", "result"]
+    assert "has the work of an unfinished run" in hpcvdj_command(*words, tmp_path / "o.tsv", code=2)[1]
     hpcvdj_command(*words, tmp_path / "o.tsv", "--resume")
-    content = (tmp_path / "o.tsv").read_bytes()
-    hpcvdj_command(*words, tmp_path / "o.tsv.h5")
-    hpcvdj_command(*words, tmp_path / "o.tsv", "--resume")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["o.tsv", "o.tsv.json"]
+    assert (tmp_path / "o.tsv").read_bytes() == content
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["o.tsv", "o.tsv.json", "result"]
     hpcvdj_command(*words, tmp_path / "o.tsv", "--overwrite")
     assert (tmp_path / "o.tsv").read_bytes() == content
 

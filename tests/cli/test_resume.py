@@ -30,7 +30,7 @@ def start(output, *options, ranks=1):
     """A run of some seconds."""
     launcher = [MPIEXEC, "-n", str(ranks)] if ranks > 1 else []
     return subprocess.Popen(
-        [*launcher, sys.executable, "-m", "hpcvdj", *command(output, *options)],
+        [*launcher, sys.executable, "-m", "hpcvdj", *command(output, "--checkpoint-every", "0.1", *options)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "NUMBA_NUM_THREADS": "1"},
     )  # fmt: skip
 
@@ -58,22 +58,23 @@ def counters(path):
 
 
 def stop_while_counting(process, output, number=signal.SIGTERM):
-    """Send the signal once the result file is begun and something is counted."""
-    folder = output.with_name(output.name + ".checkpoint")
+    """Send the signal once something is counted and saved."""
+    folder = output.with_name(output.name + ".parts")
     for _ in range(600):
-        if list(folder.glob("result-*.part")):
+        if list(folder.glob("part-*")):
             break
         time.sleep(0.05)
     time.sleep(0.3)
     os.kill(process.pid, number)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "number",
     [
         signal.SIGTERM,
-        pytest.param(signal.SIGINT, marks=pytest.mark.slow),
-        pytest.param(signal.SIGUSR1, marks=pytest.mark.slow),
+        pytest.param(signal.SIGINT, marks=pytest.mark.exhaustive),
+        pytest.param(signal.SIGUSR1, marks=pytest.mark.exhaustive),
     ],
 )
 def test_a_signal_leaves_a_checkpoint_and_resume_completes_it(tmp_path, expected, number):
@@ -93,6 +94,7 @@ def test_a_signal_leaves_a_checkpoint_and_resume_completes_it(tmp_path, expected
     assert "is complete already" in here(output, "--resume")
 
 
+@pytest.mark.exhaustive
 def test_a_killed_run_continues_where_it_saved(tmp_path, expected):
     output = tmp_path / "o.h5"
     process = start(output)
@@ -107,6 +109,7 @@ def test_a_killed_run_continues_where_it_saved(tmp_path, expected):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["o.h5", "t.tsv"]
 
 
+@pytest.mark.slow
 def test_other_parameters_are_refused(tmp_path):
     output = tmp_path / "o.h5"
     process = start(output)
@@ -117,7 +120,7 @@ def test_other_parameters_are_refused(tmp_path):
     assert "is the result of another run (max_n was 1, is 4)" in here(output, "--resume", code=2)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_ranks_agree_to_stop_and_others_continue(tmp_path, expected):
     pytest.importorskip("mpi4py")
     output = tmp_path / "o.h5"

@@ -67,6 +67,7 @@ def test_a_rank_that_is_interrupted(tmp_path, moment):
         assert said[0].startswith("hpcvdj: SIGINT: stopped")
 
 
+@pytest.mark.slow
 def test_a_rank_that_is_stopped(tmp_path):
     """mpiexec alone would say "Alarm clock"."""
     _, said = start(tmp_path, "os.kill(os.getpid(), signal.SIGSTOP)", "--patience", "2", victims=(0,), ranks=3)

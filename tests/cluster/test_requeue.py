@@ -49,7 +49,7 @@ def test_a_job_goes_on_after_its_time_limit(submit, serial, table_for, tmp_path)
     job.wait(lambda facts: facts["JobState"] == "PENDING" and facts["Restarts"] == "1")
     assert "back to the queue" in job.log()
     assert not target.exists(), "a result is there when it is complete, not before"
-    assert target.with_name("counts.h5.checkpoint").is_dir()
+    assert target.with_name("counts.h5.parts").is_dir()
     # Slurm has it wait for two minutes.  A few seconds it must: what is left of a step of the first start would take
     # the socket of its namesake in the second away.
     job.command("scontrol", "update", f"JobId={job.name}", "StartTime=now+8", "TimeLimit=10")
@@ -63,7 +63,7 @@ def test_a_killed_job_goes_on_under_the_same_number(submit, serial, table_for, t
     """What the killed ranks left in shared memory must not meet the ranks of the second start."""
     target, table = tmp_path / "counts.h5", table_for(6)
     job = submit("count.sbatch", table, GERMLINE, target, *LONG, options=["--ntasks-per-node=2"])
-    job.wait(lambda facts: target.with_name("counts.h5.checkpoint").is_dir())
+    job.wait(lambda facts: target.with_name("counts.h5.parts").is_dir())
     job.kill(0, 1)
     assert job.ended()["JobState"] == "FAILED"
     job.command("scontrol", "requeue", job.name)
@@ -77,7 +77,7 @@ def test_a_killed_job_goes_on_under_the_same_number(submit, serial, table_for, t
 def test_a_cancelled_job_stays_away_until_it_is_submitted_again(submit, serial, table_for, tmp_path):
     target, table = tmp_path / "counts.h5", table_for(12)
     job = submit("count.sbatch", table, GERMLINE, target, *LONG, options=["--ntasks-per-node=2"])
-    job.wait(lambda facts: target.with_name("counts.h5.checkpoint").is_dir())
+    job.wait(lambda facts: target.with_name("counts.h5.parts").is_dir())
     job.command("scancel", job.name)
     assert job.ended()["JobState"] == "CANCELLED"
     assert not target.exists()

@@ -17,7 +17,7 @@ BITWISE = ("--method", "bitwise", "--max-n", "2")
 
 
 @pytest.mark.parametrize(
-    "ranks", [1, pytest.param(2, marks=pytest.mark.slow), 4, pytest.param(8, marks=pytest.mark.slow)]
+    "ranks", [1, pytest.param(2, marks=pytest.mark.exhaustive), 4, pytest.param(8, marks=pytest.mark.slow)]
 )
 def test_counters_are_those_of_a_serial_run(submit, serial, tmp_path, ranks):
     target = tmp_path / "counts.h5"

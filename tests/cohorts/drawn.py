@@ -5,6 +5,7 @@ import pyarrow as pa
 
 import hpcvdj
 from hpcvdj.cohorts.cohort import People, cohort_of
+from hpcvdj.cohorts.dealing import dealt_of
 from hpcvdj.repertoires.inputs import read_table
 from hpcvdj.repertoires.reading import productive_reading
 
@@ -29,4 +30,4 @@ def cohort_in(table, model, groups=None):
     """The cohort of a table in memory."""
     junctions = read_table(table, model, productive_reading(reads=True), together=True)
     people = None if groups is None else People({name: name for name in groups}, groups)
-    return cohort_of(junctions, model, people)
+    return cohort_of(dealt_of(junctions, model), model, people)

@@ -19,7 +19,7 @@ from hpcvdj.repertoires.writers import write_table
 from tests.cohorts.drawn import drawn, with_individuals
 from tests.cohorts.test_sharing import DRAWS, HOSTILE, gene, planted, randomised
 from tests.commands import error_line, hpcvdj_command
-from tests.loci import LOCI, slow_but
+from tests.loci import LOCI, exhaustive_but
 
 NULL = ("nt_variants", "same_nt", "p_same_nt", "likely_copy")
 
@@ -39,6 +39,7 @@ def without_nucleotides(table):
     return table.drop_columns("junction")
 
 
+@pytest.mark.exhaustive
 def test_where_each_has_one_spelling_all_is_as_with_nucleotides(rows, model):
     """Who has what, and the tests; so many distinct amino acids are of a few recombinations more, by 0.2 % here."""
     part = rows.slice(0, 20_000)
@@ -62,7 +63,8 @@ def test_where_each_has_one_spelling_all_is_as_with_nucleotides(rows, model):
         np.testing.assert_allclose(other["p_value"], own["p_value"], rtol=1e-2)
 
 
-@pytest.mark.parametrize("name", slow_but(LOCI, "human_igk"))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", exhaustive_but(LOCI, "human_igk"))
 @pytest.mark.olga
 def test_calibrated_on_what_recombination_makes(name):
     """Sizes are the recombinations, p-values uniform, the spectrum that of the draws, and there is no hit."""
@@ -87,6 +89,7 @@ def test_calibrated_on_what_recombination_makes(name):
         assert found.hits <= 1
 
 
+@pytest.mark.exhaustive
 @pytest.mark.olga
 def test_distinct_sequences_taken_for_recombinations_would_expect_too_little():
     """The test above can fail: kappa has so little diversity that distinct sequences are a third fewer."""
@@ -97,6 +100,7 @@ def test_distinct_sequences_taken_for_recombinations_would_expect_too_little():
     assert stats.kstest(randomised(found, found.cohort.has.sizes.astype(float)), "uniform").pvalue < 1e-4
 
 
+@pytest.mark.slow
 def test_what_is_planted_is_found(model, rows, table):
     with_them, texts = planted(rows, table)
     for options in ({}, {"unit": "aa"}):
@@ -106,7 +110,8 @@ def test_what_is_planted_is_found(model, rows, table):
         assert len(hits) <= len(texts) + 2
 
 
-@pytest.mark.parametrize("name", slow_but(LOCI, "mouse_tra"))
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", exhaustive_but(LOCI, "mouse_tra"))
 @pytest.mark.olga
 def test_planted_of_every_locus_without_calls(name):
     """Rare sequences that four people have, as a list of CDR3s for each person."""
@@ -122,6 +127,7 @@ def test_planted_of_every_locus_without_calls(name):
     assert len(hits) <= len(rare) + 1
 
 
+@pytest.mark.exhaustive
 def test_what_is_not_known_is_said(model, table, tmp_path):
     part = without_nucleotides(table.slice(0, 12_000))
     path, target = tmp_path / "t.tsv", tmp_path / "o.tsv"
@@ -183,6 +189,7 @@ def test_hostile_rows(model):
     assert found.cohort.has.reads.max() == 9
 
 
+@pytest.mark.exhaustive
 def test_refused(model, table, tmp_path):
     part = table.slice(0, 9_000)
     aa = without_nucleotides(part)
@@ -206,6 +213,7 @@ def test_refused(model, table, tmp_path):
     assert "amino acids are read, from junction_aa" in err
 
 
+@pytest.mark.exhaustive
 def test_individuals_in_memory(model, table):
     part = table.slice(0, 9_000)
     own = {

@@ -82,6 +82,7 @@ def by_hand(table, probabilities, keep=lambda p: p < 1e-11):
     return out
 
 
+@pytest.mark.slow
 def test_planted_copies(found, table, probabilities):
     rows = found.table.to_pylist()
     assert len(rows) == 10
@@ -180,6 +181,7 @@ def test_of_equal_copies_the_first_stays(table, model):
     assert {copy.individual for copy in copies} == {1}
 
 
+@pytest.mark.slow
 def test_refused(table, model):
     with pytest.raises(InputError, match=r"min_low=10000: a has 2,\d+, b has .* a probability below 1e-11; leave"):
         compared(table, model, min_low=10_000)
@@ -219,6 +221,7 @@ def folder(tmp_path_factory, table):
 WORDS = ["-m", "human_trb_m15", "--backend", "cpu", "--draws", 2_000]
 
 
+@pytest.mark.slow
 def test_the_command(folder, tmp_path, found, model):
     words = ["contamination", folder / "in", *WORDS, "--metadata", folder / "meta.tsv", "--group", "batch"]
     outputs = ["-o", tmp_path / "o.tsv", "--plot", tmp_path / "f.svg", "--write-clean", tmp_path / "clean"]
@@ -259,6 +262,7 @@ def test_the_command(folder, tmp_path, found, model):
     }
 
 
+@pytest.mark.exhaustive
 def test_from_python(table, model, found):
     frame = pa.table({"id": list(GROUPS), "batch": list(GROUPS.values())})
     options = {"draws": 2_000, "backend": "cpu", "metadata": frame, "group": "batch"}
@@ -286,7 +290,7 @@ def test_clean_tables_need_read_counts(folder, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.skipif(MPIEXEC is None, reason="no mpiexec")
-@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.exhaustive)])
 def test_ranks(folder, tmp_path, ranks):
     words = ["contamination", folder / "in", *WORDS]
     hpcvdj_command(*words, "-o", tmp_path / "one.tsv")

@@ -47,6 +47,7 @@ def rows_of(table, name):
     return table.filter(pc.equal(table["repertoire_id"], name)).to_pylist()
 
 
+@pytest.mark.slow
 def test_a_common_source(model, clean):
     """Thirty improbable junctions in four to seven people, and copies of 1 % of one in another."""
     rng = np.random.default_rng(5)
@@ -61,7 +62,7 @@ def test_a_common_source(model, clean):
     for row in rows_of(clean, "g")[: SIZE // 50]:
         rows.append({**row, "repertoire_id": "h", "duplicate_count": 1})
     found = found_in(with_rows(clean, rows), model)
-    assert len(found.improbable.common) == 30
+    assert found.improbable.common == 30
     assert found.pairs.standing_out == [(6, 7)]
     assert found.pairs.of_one_person == []
     table = found.table.to_pylist()[0]
@@ -109,6 +110,7 @@ def people(model):
     return pa.Table.from_pylist([{**row, "sequence_id": f"q{k}"} for k, row in enumerate(given)])
 
 
+@pytest.mark.slow
 def test_samples_of_one_person(model, people):
     found = found_in(people, model)
     names = found.cohort.names
@@ -126,6 +128,7 @@ def test_samples_of_one_person(model, people):
     assert kept <= {"r", "s"}, "what two samples of one person share is no copy"
 
 
+@pytest.mark.exhaustive
 def test_sharing_names_them_or_takes_them_together(model, people):
     with pytest.raises(InputError, match=r"p1 and p2 \(same \w+\), q1 and q2 .*: samples of one person .* subject="):
         hpcvdj.sharing(people, model, backend="cpu", draws=2_000)
@@ -154,6 +157,7 @@ def test_subjects_and_groups(model, people):
         hpcvdj.sharing(people, model, metadata=wrong.slice(0, 5), subject="who")
 
 
+@pytest.mark.exhaustive
 def test_power(model, clean):
     found = found_in(clean, model)
     assert (found.pairs.verdicts[np.triu_indices(8, 1)] == "").all()
@@ -173,6 +177,7 @@ def test_power(model, clean):
     assert found_in(few, model, min_low=1).table.num_rows == 1
 
 
+@pytest.mark.slow
 @pytest.mark.olga
 def test_the_threshold_is_raised_where_it_leaves_too_few():
     """Hardly a junction of kappa is as improbable as most of TRB are."""

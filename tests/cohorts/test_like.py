@@ -28,6 +28,7 @@ def cohort(model):
     return rows.append_column("duplicate_count", pa.array(np.random.default_rng(1).integers(2, 50, len(rows))))
 
 
+@pytest.mark.exhaustive
 def test_sizes_and_reads(model, cohort):
     made = hpcvdj.generate(model, like=cohort, seed=5, backend="cpu")
     assert set(made["repertoire_id"].to_pylist()) == {"a", "b"}
@@ -42,6 +43,7 @@ def test_sizes_and_reads(model, cohort):
     assert found.pairs.standing_out == []
 
 
+@pytest.mark.slow
 @pytest.mark.olga
 def test_recombinations_that_are_made_again():
     """Of kappa, more recombinations are drawn than distinct junctions, so that there are as many of these."""
@@ -54,6 +56,7 @@ def test_recombinations_that_are_made_again():
     assert "duplicate_count" not in made.column_names
 
 
+@pytest.mark.slow
 def test_the_command(cohort, tmp_path):
     for name in "ab":
         own = cohort.filter(pc.equal(cohort["repertoire_id"], name)).drop_columns("repertoire_id").combine_chunks()

@@ -1,14 +1,17 @@
 """hpcvdj.cohorts.question: the same cohort from files and from a table in memory, and what is said of it."""
 
 import logging
+from collections import Counter
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from hpcvdj.chance.question import read_rows
 from hpcvdj.chance.settings import CHECKS, Checks
-from hpcvdj.cohorts.question import CohortQuestion
-from hpcvdj.cohorts.settings import Naming
+from hpcvdj.cohorts.cohort import REPEATED, names_of_holders, sequences_of
+from hpcvdj.cohorts.question import CohortQuestion, left_out_text, rows_text
+from hpcvdj.cohorts.settings import Naming, SharingSettings
 from hpcvdj.errors import InputError, StoppedError
 from hpcvdj.repertoires.formats import BY_HEADER, Opening
 from hpcvdj.repertoires.inputs import Inputs, tables_in
@@ -43,17 +46,25 @@ def contents(cohort):
     """All that a cohort has, as lists."""
     has = cohort.has
     reads = None if has.reads is None else has.reads.tolist()
-    return cohort.individuals, has.sequence.tolist(), has.individual.tolist(), reads, cohort.row.tolist()
+    rows = None if cohort.origins is None else sorted(cohort.origins.row.tolist())
+    return cohort.individuals, has.sequence.tolist(), has.individual.tolist(), reads, rows
+
+
+class Shared(CohortQuestion):
+    """Its ranks share the rows."""
+
+    shares_rows = True
+    names_rows = True
 
 
 def read(paths, model, naming=None, checks=CHECKS, opening=BY_HEADER):
-    question = CohortQuestion(naming or Naming())
+    question = Shared(naming or Naming())
     rows = read_rows(question, tables_in(paths, question.opening(opening)), model, checks, Run())
     return rows.inputs, question.cohort(rows, model, Run()), rows.fit
 
 
 def in_memory(table, model, naming=None, checks=CHECKS):
-    question = CohortQuestion(naming or Naming())
+    question = Shared(naming or Naming())
     with warnings_said() as said:
         rows = read_rows(question, [table_of(table, question.opening())], model, checks, Run())
         return question.cohort(rows, model, Run()), rows.fit, said
@@ -84,6 +95,22 @@ def test_how_the_model_is_checked(few, model, tmp_path):
     assert fit == own
     assert fit.keep_misfits
     assert fit.force
+
+
+def test_tables_that_cannot_be_read_are_named_before_the_model(few, model, tmp_path, monkeypatch):
+    """Though root compares rows with the model first."""
+
+    def refuse(*_):
+        raise InputError("the model does not fit")
+
+    monkeypatch.setattr("hpcvdj.chance.question.check_tables", refuse)
+    paths = files_of(few, tmp_path / "in")
+    with pytest.raises(InputError, match="the model does not fit"):
+        read(paths, model)
+    with paths[1].open("a") as stream:
+        stream.write("cut\tshort\n")
+    with pytest.raises(InputError, match=rf"{paths[1].name}: line .*: 2 values for"):
+        read(paths, model)
 
 
 @pytest.mark.parametrize("during", [False, True])
@@ -214,3 +241,71 @@ def test_rows_that_are_left_out_and_another_species(few, model, tmp_path, caplog
     logged = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
     assert f"a.tsv, b.tsv, c.tsv: {excluded}" in logged
     assert [line.startswith(f"a.tsv, b.tsv, c.tsv: {species}") for line in logged].count(True) == 1
+
+
+def test_what_is_said_of_rows_and_individuals(few, model):
+    """Who has how many, and why rows are left out."""
+    calls = few["v_call"].to_pylist()
+    calls[0] = calls[13] = "TRBV13-2"
+    table = few.set_column(few.column_names.index("v_call"), "v_call", pa.array(calls))
+    repeated = pa.concat_tables([table, table.slice(1, 1)]).combine_chunks()
+    cohort, _, _ = in_memory(repeated, model)
+    first, *_ = cohort.individuals
+    assert first.left_out[REPEATED] == 1
+    assert sum(first.left_out.values()) == 2
+    assert first.facts() == {"name": "a", "group": None, "rows": 11, "rows_read": 13, "left_out": first.left_out}
+    listed = ", ".join(f"{reason}: {number}" for reason, number in left_out_of(cohort).most_common())
+    assert left_out_text(cohort) == f"3 left out ({listed})"
+    assert rows_text(cohort) == f"41 read, 3 left out ({listed})"
+    assert rows_text(in_memory(few, model)[0]) == "40 read, 0 left out"
+
+
+def left_out_of(cohort):
+    """The rows of all individuals that are left out, by the reason."""
+    return sum((Counter(person.left_out) for person in cohort.individuals), Counter())
+
+
+def test_two_individuals_must_have_junctions(few, model):
+    one = few.filter(pa.compute.equal(few["repertoire_id"], "a"))
+    remedy = (
+        "has productive junctions of the model's genes, and two individuals or more are compared: give tables of "
+        r"others, whose repertoire_id differs, or name individuals with individual='COLUMN'"
+    )
+    with pytest.raises(InputError, match=f"^only a {remedy}$"):
+        in_memory(one, model)
+    stops = renamed(few, "junction", lambda text: text[:3] + "TAA" + text[6:])
+    with pytest.raises(InputError, match=f"^only nobody {remedy}$"):
+        in_memory(stops, model, checks=Checks(force=True))
+
+
+@pytest.mark.parametrize("unit", ["nt", "vj-aa"])
+def test_genes_any_is_for_amino_acids(unit):
+    message = rf"^genes='any': the unit {unit} has V and J genes; give unit='aa'$"
+    with pytest.raises(InputError, match=message):
+        SharingSettings(unit=unit, genes="any")
+    assert SharingSettings(unit="aa", genes="any").genes == "any"
+
+
+def test_holders_are_named_with_their_reads(few, model):
+    """As columns of texts; of some sequences in another order, too."""
+    cohort, _, _ = in_memory(few, model)
+    has, rows = cohort.has, few.to_pylist()
+    reads = {}
+    for row in rows:
+        reads.setdefault(row["repertoire_id"], set()).add(str(row["duplicate_count"]))
+    names, numbers = names_of_holders(cohort, has).to_pylist(), names_of_holders(cohort, has, reads=True).to_pylist()
+    assert Counter(names) == dict(zip(NAMES, SIZES, strict=True))
+    assert all(number in reads[name] for name, number in zip(names, numbers, strict=True))
+    assert sorted(map(int, numbers)) == list(range(1, 41))
+    backwards = has.only(np.arange(len(names))[::-1])
+    assert names_of_holders(cohort, backwards).to_pylist() == names[::-1]
+    assert backwards.overlap().tolist() == np.diag(SIZES).tolist()
+    assert backwards.overlap().dtype == np.int64
+
+
+def test_sequences_that_are_left_out_spell_nothing(few, model):
+    cohort, _, _ = in_memory(few, model)
+    every = sequences_of(cohort, "nt", model)
+    some = every.only(np.array([3, 5, 39]))
+    assert some.spelled.tolist() == [{3: 0, 5: 1, 39: 2}.get(number, -1) for number in range(40)]
+    assert some.only(np.array([1])).spelled.tolist() == [0 if number == 5 else -1 for number in range(40)]

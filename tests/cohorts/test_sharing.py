@@ -107,6 +107,7 @@ def in_table(found, unit):
     }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", ["nt", "vj-aa", "aa"])
 def test_counts_by_hand(model, rows, unit):
     rng = np.random.default_rng(5)
@@ -143,6 +144,7 @@ def test_every_row_is_accounted_for(model):
     assert found.several_genes == 1
 
 
+@pytest.mark.slow
 def test_rows_and_individuals_in_any_order(model, table):
     part = table.slice(0, 12_000)
     named = dict(zip("abcde", "edcba", strict=True))
@@ -160,6 +162,7 @@ def tested(table, model):
     return shared_in(table, model, q=1.0)
 
 
+@pytest.mark.slow
 def test_numbers_of_rows(model, everything, tested):
     """Probabilities are those of `hpcvdj pgen`, and tests those of naive sums."""
     assert tested.pairs.standing_out == []
@@ -221,6 +224,7 @@ def test_the_spectrum_is_that_of_the_draws(everything, table, model):
     assert everything.aucs["pgen"].area > everything.aucs["length"].area > 0.6
 
 
+@pytest.mark.slow
 def test_survivors(rows, model):
     """A third of all amino-acid sequences survive, in everybody."""
     texts = rows["junction_aa"].to_pylist()
@@ -265,6 +269,7 @@ def selected(rows):
     return rows.filter(pa.array(kept)), factor
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", ["nt", "vj-aa"])
 def test_the_spectrum_with_a_factor_of_selection(selected, model, unit):
     kept, factor = selected
@@ -275,6 +280,7 @@ def test_the_spectrum_with_a_factor_of_selection(selected, model, unit):
     assert found.observed[2] > 15
 
 
+@pytest.mark.slow
 def test_the_factor_of_a_model():
     own = with_factor(few_genes(), {f"J_length:TRBJ2-7:{length}": 1.5 for length in (13, 14, 15)} | {"left:3:S": 1.0})
     kept = hpcvdj.generate(own, 60_000, seed=5, selection=True, backend="cpu")
@@ -296,6 +302,7 @@ def test_the_factor_of_a_model():
     np.testing.assert_allclose(logs, slow, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_factor_of_selection(selected, model):
     kept, factor = selected
     assert len(kept) > 20_000
@@ -320,6 +327,7 @@ def planted(rows, table):
     return pa.concat_tables([table, pa.Table.from_pylist(own, table.schema)]), found
 
 
+@pytest.mark.slow
 def test_what_is_planted_is_found(model, rows, table):
     with_them, texts = planted(rows, table)
     found = shared_in(with_them, model)
@@ -330,6 +338,7 @@ def test_what_is_planted_is_found(model, rows, table):
     assert set(hits["individuals"].to_pylist()) >= {"a,b,c,d"}
 
 
+@pytest.mark.slow
 def test_a_sequence_that_the_model_cannot_make(model, table, tested):
     """TRBV9 does not begin with TGC: the probability is 0, and nothing is tested."""
     rows = [
@@ -347,6 +356,7 @@ def test_a_sequence_that_the_model_cannot_make(model, table, tested):
     assert found.observed[3] == tested.observed[3]
 
 
+@pytest.mark.slow
 def test_one_sample_twice(model, table):
     copy = table.filter(pc.equal(table["repertoire_id"], "c"))
     copy = copy.set_column(5, "repertoire_id", pa.array(["z"] * len(copy)))
@@ -381,16 +391,31 @@ def test_nothing_to_write(model, table, tmp_path):
 
 def test_sequences_of_units(model, table):
     cohort = cohort_in(table.slice(0, 8_000), model)
-    sizes = {unit: len(sequences_of(cohort, unit, model).variants) for unit in ("nt", "vj-aa", "aa")}
+    groupings = {unit: sequences_of(cohort, unit, model) for unit in ("nt", "vj-aa", "aa")}
+    sizes = {unit: len(grouping.first) for unit, grouping in groupings.items()}
     assert sizes["nt"] > sizes["vj-aa"] > sizes["aa"]
     for unit in sizes:
-        own = sequences_of(cohort, unit, model)
+        own = groupings[unit].only(np.arange(sizes[unit]))
         assert own.variants.sum() == sizes["nt"]
         bases = [row.tobytes() for row in own.repertoire.words] if unit == "nt" else [b""] * sizes[unit]
         texts = as_text(own.letters, own.lengths).to_pylist()
         assert len(set(zip(kinds_of(own.repertoire).tolist(), texts, bases, strict=True))) == sizes[unit]
 
 
+@pytest.mark.parametrize("unit", ["vj-aa", "v-aa", "aa"])
+def test_sequences_are_the_same_however_many_are_grouped_together(model, table, monkeypatch, unit):
+    together = sequences_of(cohort_in(table.slice(0, 6_000), model), unit, model)
+    monkeypatch.setattr("hpcvdj.cohorts.dealing.ROWS_TOGETHER", 100)
+    in_parts = sequences_of(cohort_in(table.slice(0, 6_000), model), unit, model)
+    for own, other in ((in_parts, together), (in_parts.has, together.has)):
+        for name in ("first", "spelled") if own is in_parts else ("begins", "individual"):
+            assert np.array_equal(getattr(own, name), getattr(other, name))
+    assert in_parts.cohort.repertoire.pairs == together.cohort.repertoire.pairs
+    for name in ("words", "lengths", "offsets"):
+        assert np.array_equal(getattr(in_parts.cohort.repertoire, name), getattr(together.cohort.repertoire, name))
+
+
+@pytest.mark.exhaustive
 def test_a_share_that_the_sharing_refutes(table, model):
     """With a smaller share than the true one, more is expected; copies are more than any share explains."""
     assert not shared_in(table, model).refuted

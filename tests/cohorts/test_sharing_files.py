@@ -30,6 +30,7 @@ def folder(tmp_path, table):
 WORDS = ["-m", "human_trb_m15", "--backend", "cpu", "--draws", 1_000]
 
 
+@pytest.mark.slow
 def test_the_command(folder, tmp_path, model):
     words = ["sharing", folder, *WORDS, "--unit", "aa", "--metadata", tmp_path / "meta.tsv", "--group", "batch"]
     outputs = ["-o", tmp_path / "o.tsv", "--overlap", tmp_path / "p.tsv", "--plot", tmp_path / "f.png"]
@@ -59,6 +60,7 @@ def test_the_command(folder, tmp_path, model):
     assert "exists already" in error_line(err)
 
 
+@pytest.mark.exhaustive
 def test_from_python(folder, tmp_path, model):
     options = {"draws": 1_000, "backend": "cpu", "unit": "nt"}
     with pytest.warns(hpcvdj.HpcvdjWarning, match="q is 1, its largest"):
@@ -124,7 +126,7 @@ def test_wrong_usage(folder, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.skipif(MPIEXEC is None, reason="no mpiexec")
-@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.exhaustive)])
 def test_ranks(folder, tmp_path, ranks):
     words = ["sharing", folder, *WORDS, "--seed", 3]
     hpcvdj_command(*words, "-o", tmp_path / "one.tsv")
@@ -136,6 +138,7 @@ def test_ranks(folder, tmp_path, ranks):
         assert one[name] == many[name]
 
 
+@pytest.mark.exhaustive
 def test_standard_output_and_another_species(folder, tmp_path):
     given = ("sharing", folder, "--draws", "2000", "--backend", "cpu", "-o", "-")
     out, err = hpcvdj_command(*given, "-m", "human_trb_m15")

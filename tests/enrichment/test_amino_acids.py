@@ -11,8 +11,8 @@ import pytest
 from scipy import stats
 
 import hpcvdj
+from hpcvdj.chance.clonotypes import distinct_junctions
 from hpcvdj.enrichment import enrich as module
-from hpcvdj.enrichment.clonotypes import distinct_junctions
 from hpcvdj.enrichment.enrich import COLUMNS, WITHOUT_NUCLEOTIDES, Settings
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.backends import open_backend
@@ -26,7 +26,7 @@ from hpcvdj.runs.run import Run
 from hpcvdj.values.compute import count_in_memory
 from tests.commands import error_line, hpcvdj_command
 from tests.enrichment.test_enrich import planted
-from tests.loci import LOCI, slow_but
+from tests.loci import LOCI, exhaustive_but
 
 RECOMBINATIONS = {"human_tra": 20_000, "human_trb": 40_000, "human_igk": 5_000, "human_igh": 40_000,
                   "mouse_tra": 20_000, "mouse_trb": 20_000}  # fmt: skip
@@ -73,6 +73,7 @@ def enriched(table, model="human_trb", **options):
     return hpcvdj.enrich(table, model, backend="cpu", **options)
 
 
+@pytest.mark.exhaustive
 def test_the_same_as_with_nucleotides_where_each_clonotype_has_one(with_planted):
     """To the last digit, except for what is not known: against the model, and against a control."""
     table, centres = with_planted
@@ -89,8 +90,9 @@ def test_the_same_as_with_nucleotides_where_each_clonotype_has_one(with_planted)
         assert "control" in options or {*centres} <= {*hits["junction_aa"].to_pylist()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("genes", ["call", "any"])
-@pytest.mark.parametrize("name", slow_but(LOCI, "mouse_tra"))
+@pytest.mark.parametrize("name", exhaustive_but(LOCI, "mouse_tra"))
 def test_calibrated_on_what_recombination_makes(name, genes):
     """P-values are uniform, or, where one recombination in many is repeated, too large."""
     model = load_model(name)
@@ -106,10 +108,11 @@ def test_calibrated_on_what_recombination_makes(name, genes):
     above, at = stats.poisson.sf(neighbours[some], expected), stats.poisson.pmf(neighbours[some], expected)
     p = above + np.random.default_rng(1).random(len(at)) * at
     assert stats.kstest(p, "uniform", alternative="greater").pvalue > 1e-3, "p-values that are too small"
-    assert module.statistics.benjamini_hochberg(p, len(p)).min() > 1e-3
+    assert module.benjamini_hochberg(p, len(p)).min() > 1e-3
 
 
-@pytest.mark.parametrize("name", slow_but(LOCI, "human_trb"))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", exhaustive_but(LOCI, "human_trb"))
 def test_what_is_planted_is_found(name):
     """Eight sequences around a rare one; with genes, and in a list of CDR3s."""
     model = load_model(name)
@@ -130,6 +133,7 @@ def test_what_is_planted_is_found(name):
     assert {*hits["v_call"].to_pylist()} == {"any"}
 
 
+@pytest.mark.slow
 def test_misread_junctions_cannot_be_told_and_that_is_said(rows, tmp_path):
     """A copy with one base exchanged and few reads takes part; its reads are those of the clonotype."""
     part = rows.slice(0, 2_000)
@@ -164,6 +168,7 @@ def test_misread_junctions_cannot_be_told_and_that_is_said(rows, tmp_path):
     assert "fewer than 2 reads" in out
 
 
+@pytest.mark.slow
 def test_without_calls_all_junctions_are_one_class(rows):
     part = rows.slice(0, 3_000)
     found = enriched(part.select(["junction_aa"]), kappa=1.0, genes="any", min_neighbours=1)

@@ -14,9 +14,10 @@ from scipy import stats
 
 import hpcvdj
 from hpcvdj.chance.check import IMPOSSIBLE
-from hpcvdj.enrichment.clonotypes import distinct_junctions
+from hpcvdj.chance.clonotypes import distinct_junctions
+from hpcvdj.chance.settings import ClonotypeChoice
 from hpcvdj.enrichment.enrich import COLUMNS, enrich
-from hpcvdj.enrichment.settings import ClonotypeChoice, Settings
+from hpcvdj.enrichment.settings import Settings
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.backends import open_backend
 from hpcvdj.recombination.alphabet import translate
@@ -92,6 +93,7 @@ def test_the_forms_that_are_not_calibrated_fail_this_test(everything):
         assert stats.kstest(p, "uniform").pvalue < 1e-6
 
 
+@pytest.mark.exhaustive
 def test_no_hit_without_selection(own, model):
     found = enrich(own, model, Settings(max_q=0.05), Run(), open_backend("cpu"))
     assert found.hits <= 2
@@ -133,6 +135,7 @@ def with_planted(model, drawn):
     return planted(model, drawn)
 
 
+@pytest.mark.slow
 def test_what_is_planted_is_found(model, with_planted):
     table, centres = with_planted
     found = enrich_table(table, model, Settings(backend="cpu"), ClonotypeChoice())
@@ -144,6 +147,7 @@ def test_what_is_planted_is_found(model, with_planted):
     assert set(rest) == {None}, "only hits form clusters"
 
 
+@pytest.mark.exhaustive
 def test_a_control_in_place_of_the_model(model, drawn, with_planted):
     table, centres = with_planted
     control = drawn.slice(24_000)
@@ -167,6 +171,7 @@ def test_a_control_in_place_of_the_model(model, drawn, with_planted):
         enrich_table(table, model, Settings(), ClonotypeChoice(), pa.concat_tables([control, table]))
 
 
+@pytest.mark.slow
 def test_numbers_by_hand(model, drawn):
     """One class, with counts by comparison of all pairs."""
     table = drawn.filter(pc.equal(drawn["v_call"], drawn["v_call"][0])).slice(0, 3000)
@@ -198,6 +203,7 @@ def test_productive_probabilities_of_classes_add_up(model):
     assert productive_choice(model).sum() == pytest.approx(productive_probability(model), rel=1e-14)
 
 
+@pytest.mark.slow
 def test_what_the_model_cannot_make_is_not_tested(model, with_planted):
     """Probability 0, of genes or of a neighbourhood, is a fault of the model and no evidence."""
     table, centres = with_planted
@@ -217,6 +223,7 @@ def test_what_the_model_cannot_make_is_not_tested(model, with_planted):
     assert set(centres) & set(found.table["junction_aa"].to_pylist()), "the others are"
 
 
+@pytest.mark.exhaustive
 def test_repeated_rows_order_and_ranks_change_nothing(model, drawn):
     table = drawn.slice(0, 5_000)
     shuffled = pa.concat_tables([table, table.slice(0, 50)]).take(np.random.default_rng(4).permutation(5_050))
@@ -234,6 +241,7 @@ def table_file(tmp_path, with_planted):
     return tmp_path / "t.parquet"
 
 
+@pytest.mark.slow
 def test_the_command(table_file, tmp_path, model, with_planted):
     words = ["enrich", table_file, "-m", model.name, "--backend", "cpu"]
     pytest.importorskip("altair")
@@ -255,7 +263,7 @@ def test_the_command(table_file, tmp_path, model, with_planted):
     assert "exists already" in error_line(err)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_several_tables(table_file, tmp_path, model):
     folder = tmp_path / "samples"
     folder.mkdir()
@@ -294,7 +302,7 @@ def test_several_tables(table_file, tmp_path, model):
 
 @pytest.mark.slow
 @pytest.mark.skipif(MPIEXEC is None, reason="no mpiexec")
-@pytest.mark.parametrize("ranks", [2, 3, 4, 7])
+@pytest.mark.parametrize("ranks", [2, *(pytest.param(ranks, marks=pytest.mark.exhaustive) for ranks in (3, 4, 7))])
 def test_ranks(table_file, tmp_path, model, ranks):
     words = ["enrich", table_file, "-m", model.name, "--backend", "cpu", "--seed", "1"]
     hpcvdj_command(*words, "-o", tmp_path / "one.tsv")
@@ -305,6 +313,7 @@ def test_ranks(table_file, tmp_path, model, ranks):
     assert [one[name] for name in SAID] == [many[name] for name in SAID]
 
 
+@pytest.mark.exhaustive
 def test_from_python(table_file, model, with_planted):
     expected = enrich_table(with_planted[0], model, Settings(backend="cpu"), ClonotypeChoice()).table
     with pytest.warns(hpcvdj.HpcvdjWarning, match="no column duplicate_count"):
@@ -361,6 +370,7 @@ def test_every_row_is_accounted_for(tmp_path, model, drawn):
     assert facts == json.loads((tmp_path / "o.tsv.json").read_text()), "what was there stays"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("output", ["o.tsv", "o.parquet", "-"])
 def test_without_neighbours_the_answer_is_none(tmp_path, drawn, model, output):
     alone = drawn.slice(0, 300)
@@ -392,6 +402,7 @@ def _as_rows(table):
     return [(r["sequence_id"], r["v_call"], r["j_call"], r["junction"]) for r in table.to_pylist()]
 
 
+@pytest.mark.slow
 def test_wrong_usage(table_file, tmp_path, model):
     two = tmp_path / "two.tsv"
     two.write_text("sequence_id\tv_call\tj_call\tjunction\trepertoire_id\na\tTRBV6-5\tTRBJ2-7\tTGT\tx\nb\ta\tb\tc\ty\n")

@@ -11,9 +11,10 @@ import pytest
 
 import hpcvdj
 from hpcvdj.api.tables import model_of
-from hpcvdj.enrichment.clonotypes import distinct_junctions
+from hpcvdj.chance.clonotypes import distinct_junctions
+from hpcvdj.chance.settings import ClonotypeChoice
 from hpcvdj.enrichment.enrich import ReadOnce
-from hpcvdj.enrichment.settings import ClonotypeChoice, Settings
+from hpcvdj.enrichment.settings import Settings
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.alphabet import translate
 from hpcvdj.recombination.igor import load_model
@@ -66,6 +67,7 @@ def left_out(model, rows, **options):
     return distinct_junctions(read, model, **options).clonotypes().left_out.get("likely sequencing errors")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("genes", [("TRBV6-5", "TRBJ2-7"), ("TRBV6-5", "TRBJ2-1"), ("TRBV9", "TRBJ2-7")])
 def test_likely_errors_take_no_part(model, genes):
     one = LARGE.replace("TACGAGC", "TACGACC")
@@ -106,6 +108,7 @@ def with_copies(model, drawn):
     return pa.concat_tables([drawn, copied]), len(rows) - 1
 
 
+@pytest.mark.exhaustive
 def test_misread_copies_with_other_genes_are_no_hits(model, drawn, with_copies, tmp_path):
     table, copies = with_copies
     found = enrich_table(table, model, SETTINGS, ClonotypeChoice())
@@ -158,6 +161,7 @@ def hits_of(found):
     return set(found.table["v_call"].to_pylist()[: found.hits])
 
 
+@pytest.mark.exhaustive
 def test_most_junctions_have_one_read(model, read_once, tmp_path):
     found = enrich_table(read_once, model, SETTINGS, ClonotypeChoice())
     assert hits_of(found) == {"TRBV6-5", "TRBV9"}
@@ -191,6 +195,7 @@ def test_most_junctions_have_one_read(model, read_once, tmp_path):
     assert all("most junctions (" in line for line in lines)
 
 
+@pytest.mark.exhaustive
 def test_nothing_is_said_if_half_of_the_junctions_have_more_reads(model, drawn):
     settings = Settings(backend="cpu", kappa=1.0)
     for once, expected in ((1000, None), (1001, ReadOnce(1001, 0))):
@@ -206,7 +211,8 @@ def test_no_row_at_all(model, drawn):
         enrich_table(drawn.slice(0, 0), model, SETTINGS, ClonotypeChoice())
 
 
-@pytest.mark.parametrize("twice", [0, 100])
+@pytest.mark.slow
+@pytest.mark.parametrize("twice", [pytest.param(0, marks=pytest.mark.exhaustive), 100])
 def test_too_few_junctions_with_two_reads(model, drawn, twice):
     """None is left, or too few to estimate kappa."""
     table = with_reads(drawn.slice(0, 2000), np.where(np.arange(2000) < twice, 2, 1))
@@ -220,6 +226,7 @@ def test_too_few_junctions_with_two_reads(model, drawn, twice):
         hpcvdj.enrich(table, model, backend="cpu", min_reads=2)
 
 
+@pytest.mark.slow
 def test_with_a_control_both_are_tested_again(model, drawn, read_once):
     control = with_reads(drawn.slice(10_000), np.where(np.arange(10_000) % 2, 1, 2))
     own = read_once.take(np.r_[np.arange(10_000), np.arange(20_000, len(read_once))])
@@ -231,7 +238,7 @@ def test_with_a_control_both_are_tested_again(model, drawn, read_once):
     assert without.read_once is None, "a control without reads cannot be cut"
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.skipif(MPIEXEC is None, reason="no mpiexec")
 @pytest.mark.parametrize("twice", [100, 5_000])
 def test_ranks_agree_on_the_second_test(model, read_once, tmp_path, twice):

@@ -41,6 +41,7 @@ def enriched(table, model, **checks):
     return found, "\n".join(said)
 
 
+@pytest.mark.slow
 def test_a_gene_that_the_model_makes_wrongly(table, model, reversed_gene):
     kept, _ = enriched(table, reversed_gene, keep_misfits=True)
     assert kept.hits > 10, "the fault that looks like a discovery"
@@ -51,6 +52,7 @@ def test_a_gene_that_the_model_makes_wrongly(table, model, reversed_gene):
     assert "leave it out" in said
 
 
+@pytest.mark.slow
 def test_calls_that_contradict_the_bases(table, model):
     calls = table["j_call"].to_pylist()
     wrong = ["TRBJ1-1" if k % 4 == 0 and calls[k].startswith("TRBJ2-7") else calls[k] for k in range(len(calls))]
@@ -63,6 +65,7 @@ def test_calls_that_contradict_the_bases(table, model):
     assert "rows have a call that contradicts the bases" in said
 
 
+@pytest.mark.exhaustive
 def test_selection_is_inferred_without_wrong_genes(table, reversed_gene):
     with pytest.warns(hpcvdj.HpcvdjWarning, match="TRBV5-1"):
         fit = hpcvdj.infer_selection(table, reversed_gene, backend="cpu")

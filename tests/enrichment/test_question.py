@@ -12,10 +12,11 @@ import pytest
 import hpcvdj
 from hpcvdj.chance.check import check_fit
 from hpcvdj.chance.question import TableOutput, ask
-from hpcvdj.chance.settings import CHECKS, Checks
-from hpcvdj.enrichment.enrich import ReadOnce
-from hpcvdj.enrichment.question import EnrichmentQuestion, read_once_lines
-from hpcvdj.enrichment.settings import ClonotypeChoice, Settings
+from hpcvdj.chance.settings import CHECKS, Checks, ClonotypeChoice
+from hpcvdj.enrichment.enrich import Enrichment, ReadOnce
+from hpcvdj.enrichment.question import FAR_ABOVE, EnrichmentQuestion, read_once_lines
+from hpcvdj.enrichment.settings import Settings
+from hpcvdj.enrichment.statistics import Kappa
 from hpcvdj.errors import CompleteError, InputError, StoppedError
 from hpcvdj.repertoires.formats import BY_HEADER, Opening
 from hpcvdj.repertoires.inputs import Inputs
@@ -307,6 +308,7 @@ def test_what_the_check_says(table, model, tmp_path, caplog):
     assert set(lines) <= set(warnings_of(caplog))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("with_control", [False, True])
 def test_most_junctions_have_one_read(table, control, model, tmp_path, with_control):
     """Both tables are tested again, with two reads or more; without them if the control has no read counts."""
@@ -359,3 +361,52 @@ def test_repeated_junctions(table, model, tmp_path):
     assert own.left_out["junctions that another row has"] == 10
     assert own.junctions == 99
     assert np.isfinite(own.table["p_value"].to_numpy()).all()
+
+
+ANSWER = Enrichment(
+    pa.table({"v_call": ["TRBV9"] * 7}), 1234, 3, 2, 2.0, None, {}, {}, {"too rare": 0, "not of the model": 4},
+    rows_read=5678, excluded=9, left_out={"junctions that another row has": 11, "fewer than 1 reads": 0},
+    junctions=1300,
+)  # fmt: skip
+
+
+def lines_of(**changes):
+    return EnrichmentQuestion(SETTINGS, ClonotypeChoice()).summary(replace(ANSWER, **changes))
+
+
+def test_the_summary_of_a_table():
+    rows = ("rows", "5,678 read, 9 excluded, 11 junctions that another row has")
+    tested = ("clonotypes", "1,234, of which 7 have enough neighbours to be tested")
+    hits = ("hits", f"3 with q <= {SETTINGS.max_q:g}, in 2 cluster(s)")
+    left = ("", "4 more are not tested: not of the model")
+    assert lines_of() == [rows, tested, left, ("kappa", "2.00"), hits]
+    assert lines_of(kappa=None, not_tested={}) == [rows, tested, hits]
+    known = ("not known", "for want of nucleotides: one thing, another")
+    assert lines_of(not_available=("one thing", "another"))[3] == known
+    once = ReadOnce(1000, 5)
+    assert lines_of(read_once=once)[-2:] == [hits, ("", read_once_lines(replace(ANSWER, read_once=once))[0])]
+
+
+def test_what_is_said_of_kappa():
+    estimate = Kappa(2.0, 1.25, 3.5)
+    assert lines_of(estimate=estimate)[3] == ("kappa", "2.00 (95 % interval 1.25 to 3.50)")
+    least = "2.00 at most; too few clonotypes have neighbours to say more"
+    assert lines_of(estimate=replace(estimate, low=0.0))[3] == ("kappa", least)
+    lengths = {12: 2.0, 13: FAR_ABOVE * 2.0}
+    by_length = f"2.00; by residues of the junction 12: 2.00, 13: {FAR_ABOVE * 2.0:.2f}"
+    assert lines_of(by_length=lengths)[3:-1] == [("kappa", by_length)]
+    assert lines_of(by_length={**lengths, 14: FAR_ABOVE * 2.0 + 0.1, 15: FAR_ABOVE * 9.0})[4:-1] == [
+        (
+            "",
+            f"that of 14, 15 residues is more than {FAR_ABOVE} times as large, which selection hardly explains: it may "
+            "be of misread sequences (min_reads=2), or of true clusters, some of which it hides",
+        )
+    ]
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_a_table_without_read_counts_says_so(table, model, rows):
+    """Also of one row."""
+    few = table.drop_columns("duplicate_count").slice(0, rows)
+    message = "no column duplicate_count: likely sequencing errors cannot be told, and take part"
+    assert in_memory(few, model)[1][-1:] == [message]

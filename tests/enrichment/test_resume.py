@@ -17,6 +17,7 @@ def words(tmp_path_factory):
     return ["enrich", table, "-m", "human_trb_m15", "--backend", "cpu", "--kappa", "1"]
 
 
+@pytest.mark.slow
 def test_table_and_facts_belong_together(words, tmp_path):
     target, plot = tmp_path / "o.tsv", tmp_path / "f.svg"
     pytest.importorskip("altair")

@@ -5,7 +5,8 @@ import pyarrow as pa
 import pytest
 
 import hpcvdj
-from hpcvdj.enrichment.settings import ClonotypeChoice, Settings
+from hpcvdj.chance.settings import ClonotypeChoice
+from hpcvdj.enrichment.settings import Settings
 from hpcvdj.recombination.productive import productive_probability
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
 from hpcvdj.repertoires.writers import write_table
@@ -32,6 +33,7 @@ def enriched(table, model, **settings):
     return enrich_table(table, model, Settings(backend="cpu", **settings), ClonotypeChoice())
 
 
+@pytest.mark.slow
 def test_calibrated_on_selected_draws_and_not_without_the_factor(selected, model):
     own, without = (enriched(selected, model, max_q=0.05, selection=given) for given in (True, False))
     assert own.kappa == pytest.approx(1, abs=0.1)
@@ -44,6 +46,7 @@ def test_calibrated_on_selected_draws_and_not_without_the_factor(selected, model
     assert enriched(selected, model, max_q=0.05, selection=False, kappa=1.0).hits > 50
 
 
+@pytest.mark.slow
 def test_the_factor_of_each_clonotype(selected, model):
     own = enriched(selected, model, kappa=1.0)
     without = {tuple(row[:3]): row[3] for row in rows_of(enriched(selected, model, kappa=1.0, selection=False))}
@@ -62,6 +65,7 @@ def rows_of(found):
     return zip(*(found.table[name].to_pylist() for name in columns), strict=True)
 
 
+@pytest.mark.slow
 def test_the_command(selected, model, tmp_path):
     hpcvdj.write_model(model, tmp_path / "model")
     write_table(tmp_path / "t.tsv", selected.to_batches(), overwrite=False)
@@ -147,7 +151,7 @@ def test_what_has_no_factor_is_refused(selected, model, options, message):
         hpcvdj.pgen(selected.slice(0, 3), "human_trb_m15", selection=True)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.skipif(MPIEXEC is None, reason="no mpiexec")
 def test_ranks(selected, model, tmp_path):
     """No command that takes the factor into account writes other bytes on three ranks."""

@@ -4,16 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hpcvdj.enrichment.statistics import (
-    benjamini_hochberg,
-    clusters,
-    poisson_tail,
-    quantiles,
-    randomised,
-    selection_by_length,
-    selection_factor,
-    two_rates_tail,
-)
+from hpcvdj.chance.p_values import benjamini_hochberg, poisson_tail, quantiles, randomised
+from hpcvdj.enrichment.statistics import clusters, selection_by_length, selection_factor, two_rates_tail
 from hpcvdj.errors import InputError
 
 

@@ -67,6 +67,7 @@ def test_rows_are_distinct_within_pairs_and_have_pathways(paper_germline):
     assert (counters[np.arange(40), n[few.row]] > 0).all()
 
 
+@pytest.mark.exhaustive
 def test_every_pathway_is_equally_likely():
     """Counts of draws against counters, on a germline so small that each sequence is drawn often."""
     germline = from_sequences(["A"], ["G"], ["C"], max_p=0)
@@ -121,7 +122,7 @@ def test_impossible_plans(paper_germline):
 
 
 @pytest.mark.parametrize(
-    ("path", "count"), [pytest.param(EXAMPLE, PAPER_SEQUENCES, marks=pytest.mark.slow), (SMALL, 500)]
+    ("path", "count"), [pytest.param(EXAMPLE, PAPER_SEQUENCES, marks=pytest.mark.exhaustive), (SMALL, 500)]
 )
 def test_the_shipped_examples_are_what_their_readme_says(path, count):
     germline = read_germline(GERMLINE)

@@ -52,6 +52,7 @@ def table(rows, tmp_path_factory):
     return path
 
 
+@pytest.mark.slow
 def test_the_rate_is_found_again(rows, model):
     fit = hpcvdj.infer(rows, model, rows="all", errors=True, hold_out=0.0, iterations=12, only=("v_choice", "vd_ins"))
     # The standard deviation of a share of about 40,000 template bases is 0.0007.
@@ -72,6 +73,7 @@ def test_generation_probabilities_do_not_take_the_rate(rows, model):
     assert found[0].equals(found[1])
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(MPIEXEC is None, reason="no mpiexec")
 def test_ranks_write_the_same_bytes(table, model, tmp_path):
     digests = []

@@ -11,7 +11,6 @@ from hpcvdj.errors import CompleteError, InputError
 from hpcvdj.inference.folder import (
     ERRORS,
     ITERATIONS,
-    SELECTION_FACTS,
     UNEXPLAINED,
     fit_facts,
     named,
@@ -28,7 +27,7 @@ from hpcvdj.inference.search import Evaluated
 from hpcvdj.recombination.events import events
 from hpcvdj.recombination.igor import FILES, folder_texts, load_model
 from hpcvdj.recombination.igor_writer import model_texts
-from hpcvdj.recombination.origin import FACTS, read_facts
+from hpcvdj.recombination.origin import FACTS, SELECTION_FACTS, read_facts
 from hpcvdj.recombination.packaged import model_paths
 from hpcvdj.recombination.selection import FILE, Selection
 from hpcvdj.storage.folders import MARK

@@ -51,6 +51,7 @@ def drawn(model: Model, number: int, seed: int) -> list[Junction]:
     return rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_d", [True, False])
 def test_the_order_of_rows_does_not_matter(has_d):
     """Pairs in another order, and rows in another order within them."""
@@ -98,6 +99,7 @@ KNOWN_AND_UNKNOWN = 1e-9
 bases of these models tell their alleles apart."""
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("has_d", [True, False])
 def test_known_and_unknown_genes_lead_to_one_model(has_d):
     model = distinct_model(has_d)
@@ -174,6 +176,7 @@ def test_alleles_that_become_common_with_deletions_of_the_start_are_named():
     assert not [text for text in fit_of(rare, rows, iterations=2).warnings if "rare in" in text]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("has_d", [True, False])
 def test_a_state_that_was_saved_ends_the_same(has_d):
     """Also within the bootstrap."""
@@ -208,6 +211,7 @@ def test_standard_errors_are_those_of_a_share():
         assert not own.any()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("has_d", [True, False])
 def test_each_sample_is_searched_to_its_end(has_d):
     """From the result; deletions and insertions need many evaluations."""
@@ -227,7 +231,7 @@ def test_each_sample_is_searched_to_its_end(has_d):
         assert not spread.any() or np.abs(own - spread).max() < 0.005 * spread.max()
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.skipif(olga_folder() is None, reason="olga is not installed")
 def test_standard_errors_of_slow_parameters():
     """Those of D deletions and insertion lengths were 0.8 of those at the end when samples had eight evaluations."""

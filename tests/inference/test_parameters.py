@@ -125,7 +125,8 @@ def selections(model: Model) -> list[frozenset[str]]:
             *(free_parameters(model, (name,)) for name in names)]  # fmt: skip
 
 
-@settings(max_examples=12, deadline=None, derandomize=True)
+@pytest.mark.slow
+@settings(max_examples=5, deadline=None, derandomize=True)
 @given(seed=seeds, has_d=st.booleans(), prior=st.sampled_from([0.0, 0.5]))
 def test_the_m_step_gives_distributions_and_leaves_what_is_fixed(seed, has_d, prior):
     model = inferable(seed, has_d)
@@ -174,6 +175,7 @@ def steps_value(steps_found: np.ndarray, first: np.ndarray, steps: np.ndarray) -
     return float(counts[counts > 0] @ np.log(np.maximum(chances[counts > 0], 1e-300)))
 
 
+@pytest.mark.slow
 @settings(max_examples=50, deadline=None, derandomize=True)
 @given(seed=seeds, zeros=st.sampled_from([0.0, 0.3, 0.7]), scale=st.sampled_from([1e-3, 1.0, 1e5]))
 def test_most_likely_steps_are_never_worse(seed, zeros, scale):
@@ -197,6 +199,7 @@ GAP = 1e-8
 """Nats for each first base: how much a fine search finds above the steps' fixed point; 1e-10 was measured."""
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("seed", range(3))
 def test_most_likely_steps_end_at_the_best_of_a_fine_search(seed):
     """Counts of many insertions of a chain."""

@@ -10,7 +10,15 @@ import numpy as np
 import pytest
 
 from hpcvdj.errors import InputError
-from hpcvdj.inference.parameters import PARAMETERS, free_parameters, log_prior, parameter_names, parameters, uniform
+from hpcvdj.inference.parameters import (
+    PARAMETERS,
+    errors,
+    free_parameters,
+    log_prior,
+    parameter_names,
+    parameters,
+    uniform,
+)
 from hpcvdj.inference.search import WAIT, Search
 from hpcvdj.inference.settings import InferenceSettings
 from hpcvdj.kernels.inference.expectation_cpu import ExpectationKernel
@@ -66,6 +74,7 @@ ROUNDING = 1e-9
 """Nats by which an accepted objective may fall: counts are rounded to 2^-40 or less, a logarithm's sum to 1e-13."""
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize("prior", [0.0, 0.5])
 @pytest.mark.parametrize("has_d", [True, False])
@@ -82,6 +91,7 @@ def test_what_is_accepted_never_falls(has_d, prior, known):
     assert {("start", True), ("em", True), ("long", True)} <= kinds
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("has_d", [True, False])
 def test_a_long_step_that_falls_is_taken_back(has_d):
     """The next model is the one of plain EM."""
@@ -101,6 +111,7 @@ def test_a_long_step_that_falls_is_taken_back(has_d):
     assert taken_back
 
 
+@pytest.mark.exhaustive
 def test_long_steps_come_back():
     """A search whose limit fell to one step of EM tries longer ones again."""
     model = inferable(0, True)
@@ -114,6 +125,7 @@ def test_long_steps_come_back():
     assert any(found.kind == "long" for found in search.trace[fell:])
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("has_d", [True, False])
 def test_what_is_fixed_stays(has_d):
     """Through long steps, too."""
@@ -128,6 +140,7 @@ def test_what_is_fixed_stays(has_d):
                 require_kept(search.best, model, free, 7e-14)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("has_d", [True, False])
 def test_saved_and_restored_after_each_evaluation_ends_the_same(has_d):
     for seed in range(4):
@@ -191,7 +204,7 @@ def test_a_state_of_another_run_is_refused():
         replace(search_of(model, rows), identity={"prior": 0.0}).restored(state)
 
 
-@pytest.mark.parametrize("changed", ["numbers", "numbers and digest", "facts"])
+@pytest.mark.parametrize("changed", ["numbers", "numbers and digest", "error rate and digest", "facts"])
 def test_changed_numbers_in_a_valid_state_are_refused(changed):
     model = inferable(2, True)
     evaluate, rows = evaluation(model, 20, 2)
@@ -202,13 +215,16 @@ def test_changed_numbers_in_a_valid_state_are_refused(changed):
         arrays = dict(stored)
     if changed == "facts":
         arrays["meta"] = np.array(str(arrays["meta"]).replace('"waited": 0', '"waited": 1'))
+    elif changed == "error rate and digest":
+        assert arrays["model/06"].tolist() == errors(model).tolist()
+        arrays["model/06"] = np.array([-0.5, 1.5])
     else:
         arrays["model/00"] = 1.456 * arrays["model/00"]
     message = "its values are not those that this run saved"
-    if changed == "numbers and digest":
+    if changed.endswith("and digest"):
         del arrays["sha256"]
         arrays["sha256"] = np.array(digest_of(arrays))
-        message = r"P\(V\) adds up to 1.456, not 1"
+        message = "the error rate is -0.5" if changed.startswith("error") else r"P\(V\) adds up to 1.456, not 1"
     stream = io.BytesIO()
     np.savez(stream, **arrays)
     with pytest.raises(InputError, match=rf"damaged \(.*{message}"):

@@ -133,6 +133,7 @@ def test_distinct_junctions_of_single_genes_take_part(model):
         assert list(left_out.values()) == [1, 1, 3, 0]
 
 
+@pytest.mark.slow
 def test_planted_selection_is_recovered(fit, drawn, selected, model):
     """The error is what the theory of logistic regression allows: p weights from rows with the information Σ π(1 - π).
 
@@ -191,6 +192,7 @@ def test_what_was_never_seen_and_what_is_beyond_the_range():
     assert several[0] == pytest.approx(np.log((np.exp(2.5) + np.exp(0.5)) / 2), rel=1e-14)
 
 
+@pytest.mark.slow
 def test_order_and_repeated_rows_change_no_byte(fit, selected, model):
     rng = np.random.default_rng(8)
     shuffled = pa.concat_tables([selected, selected.slice(5, 70)]).take(rng.permutation(len(selected) + 70))
@@ -297,6 +299,7 @@ def tables(selected, model, tmp_path_factory):
     return place
 
 
+@pytest.mark.slow
 def test_the_command_and_the_function(tables, tmp_path, selected):
     words = ["infer-selection", tables / "a.tsv", tables / "b.tsv", "-m", tables / "plain", "--backend", "cpu"]
     out, _ = hpcvdj_command(*words, "-o", tmp_path / "own")
@@ -328,7 +331,7 @@ def test_the_command_and_the_function(tables, tmp_path, selected):
     assert "has files that hpcvdj did not write there (other.txt)" in error_line(err)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.skipif(MPIEXEC is None, reason="no mpiexec")
 def test_ranks_and_threads(tables, tmp_path):
     words = ["infer-selection", tables / "a.tsv", "-m", tables / "plain", "--backend", "cpu", "-o"]

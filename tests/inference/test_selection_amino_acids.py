@@ -22,7 +22,7 @@ from hpcvdj.runs.run import Run
 from tests.cohorts.drawn import drawn, with_individuals
 from tests.commands import error_line, hpcvdj_command
 from tests.inference.test_selection_drawn import SIZES, require_recovered
-from tests.loci import LOCI, slow_but
+from tests.loci import LOCI, exhaustive_but
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::hpcvdj.errors.HpcvdjWarning"),
@@ -40,7 +40,8 @@ def fitted(table, model):
     return infer_selection(junctions, model, SelectionSettings(), Run(), "cpu")
 
 
-@pytest.mark.parametrize("name", slow_but(LOCI, "human_igk"))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", exhaustive_but(LOCI, "human_igk"))
 def test_no_selection_is_invented(name):
     model = load_model(name)
     fit = fitted(with_individuals(drawn(model, sum(SIZES), 11), SIZES), model)
@@ -50,7 +51,8 @@ def test_no_selection_is_invented(name):
     assert np.exp(fit.selection.largest - fit.selection.smallest) < 2
 
 
-@pytest.mark.parametrize("name", slow_but(LOCI, "human_igk"))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", exhaustive_but(LOCI, "human_igk"))
 def test_a_planted_factor_is_recovered(name):
     """As well as from nucleotides (`test_selection_drawn`)."""
     require_recovered(name, fitted)
@@ -79,6 +81,7 @@ def test_lots_do_not_depend_on_what_else_there_is():
     assert own.items() <= every.items()
 
 
+@pytest.mark.exhaustive
 def test_the_command_and_the_function(tmp_path):
     model = load_model("human_igk")
     table = with_individuals(drawn(model, 8_000, 4), [4_000, 4_000]).drop_columns("junction")

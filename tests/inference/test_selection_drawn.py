@@ -15,7 +15,7 @@ from hpcvdj.repertoires.inputs import read_table
 from hpcvdj.repertoires.reading import productive_reading
 from hpcvdj.runs.run import Run
 from tests.cohorts.drawn import drawn, with_individuals
-from tests.loci import LOCI, slow_but
+from tests.loci import LOCI, exhaustive_but
 from tests.selected import distinct, with_factor
 
 pytestmark = pytest.mark.olga
@@ -39,7 +39,8 @@ def fitted(table, model, **options):
     return infer_selection(junctions, model, SelectionSettings(**options), Run(), "cpu")
 
 
-@pytest.mark.parametrize("name", slow_but(LOCI, "human_igk"))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", exhaustive_but(LOCI, "human_igk"))
 def test_no_selection_is_invented(name):
     """Individuals of different sizes, drawn from the model itself; also if some of their junctions take part."""
     model = load_model(name)
@@ -84,7 +85,8 @@ def require_recovered(name, fitted_to, seed=3):
     assert fit.gain > 5 * fit.error
 
 
-@pytest.mark.parametrize("name", slow_but(LOCI, "human_igk"))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", exhaustive_but(LOCI, "human_igk"))
 def test_a_planted_factor_is_recovered(name):
     """Of deep individuals as well, who have many common junctions with or without selection."""
     require_recovered(name, fitted)

@@ -27,6 +27,7 @@ def test_the_folder_is_a_model_and_has_nothing_else():
     assert {own.allele: own.segment[-3:] for own in model.j}["TRBJ2-7*02"] == "GTC"
 
 
+@pytest.mark.exhaustive
 @pytest.mark.timeout(240)
 def test_the_script_makes_the_model_again(shared_data, tmp_path):
     """Bases and names to the byte, probabilities to 1e-9: another processor may round their last bits differently."""

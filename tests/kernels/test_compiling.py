@@ -51,6 +51,7 @@ def misses(processes):
     return sorted(int(output.splitlines()[-1].split()[0]) for output in outputs)
 
 
+@pytest.mark.slow
 def test_processes_that_start_at_once_compile_once(tmp_path):
     (tmp_path / "sums.py").write_text(MODULE)
     assert misses([started(tmp_path, once=ONCE) for _ in range(3)]) == [0, 0, 1]
@@ -68,6 +69,7 @@ def test_a_process_waits_for_another_no_longer_than_its_patience(tmp_path, monke
         assert time.monotonic() - begun < 0.2
 
 
+@pytest.mark.slow
 def test_asked_for_twice(tmp_path):
     """As by a process that runs two commands."""
     (tmp_path / "sums.py").write_text(MODULE)
@@ -81,6 +83,7 @@ def test_a_folder_that_cannot_be_written_keeps_nobody_from_compiling():
         pass
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lines", ["f(1)", "f(1); f(1.0); f(1)"])
 def test_functions_that_are_not_cached_are_compiled(lines):
     program = f"from numba import njit\n{ONCE}\nf = njit(lambda x: x + 1)\n{lines}\nprint(f(2))"
@@ -88,6 +91,7 @@ def test_functions_that_are_not_cached_are_compiled(lines):
     assert done.stdout == "3\n"
 
 
+@pytest.mark.slow
 def test_functions_of_a_type_that_is_gone_are_compiled_again(tmp_path):
     """As after an upgrade: the index of the cache names a class that the module no longer has."""
     old = (

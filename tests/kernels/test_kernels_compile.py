@@ -49,7 +49,8 @@ KERNELS = {
 """Template instances to compile, by file."""
 
 
-ARCHITECTURES = ["sm_90", *(pytest.param(name, marks=pytest.mark.slow) for name in ("sm_75", "sm_80", "sm_100"))]
+ARCHITECTURES = ["sm_75", "sm_100", *(pytest.param(name, marks=pytest.mark.exhaustive) for name in ("sm_80", "sm_90"))]
+"""The oldest and the newest; what is between them differs only in the machine code."""
 
 HOSTS = {
     "kernels/pathways/bitwise.cu": "hpcvdj.kernels.pathways.enumerating_cuda.BitwiseKernel.constants",
@@ -84,6 +85,7 @@ def test_every_kernel_file_is_listed():
     assert files == set(KERNELS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 @pytest.mark.parametrize("name", KERNELS)
 def test_it_compiles_without_a_warning(name, architecture, constants):

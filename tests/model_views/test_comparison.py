@@ -223,6 +223,7 @@ def test_the_other_way_round(has_d):
     assert len(there.rows) == len(exchanged)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["vj", "vdj", "heavy", *OLGA_MODELS])
 def test_a_model_does_not_differ_from_itself(name, tmp_path):
     if name in OLGA_MODELS:

@@ -128,6 +128,7 @@ def test_joint_deletions_of_d(tmp_path, panels):
         assert axes.images[0].origin == "lower"
 
 
+@pytest.mark.slow
 def test_insertions(panels):
     model = small_model(6)
     shown = panels(model)
@@ -144,6 +145,7 @@ def test_insertions(panels):
         ]
 
 
+@pytest.mark.exhaustive
 def test_models_that_are_hard_to_draw(tmp_path):
     """No allele with a segment, one without deletions, formulas and long names: no error, no warning."""
     files = gene_files(["TRAV$1_{*01", "TRAV$2*01", "TRAV3*01"], {f"TRAV{k}*01": "P" for k in ("$1_{", "$2", "3")})

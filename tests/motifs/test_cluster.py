@@ -131,6 +131,7 @@ def test_a_graph_without_edges(method, n):
     assert np.isnan(found.modularity)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("method", METHODS)
 def test_the_same_seed_gives_the_same_file(results, run, tmp_path, method):
     written = results[True, 2]

@@ -20,7 +20,9 @@ from tests.motifs.comparing import TEXTS, D, K, StopWhen, compare, content, exac
 EDGES = ["--top", "3", "--score", "background", "--strands", "both"]
 
 
-@pytest.mark.parametrize("layout", [(512, 512), (7, 3), (5, 5), pytest.param((1, 1), marks=pytest.mark.slow), (100, 4)])
+@pytest.mark.parametrize(
+    "layout", [(512, 512), (7, 3), (5, 5), pytest.param((1, 1), marks=pytest.mark.exhaustive), (100, 4)]
+)
 def test_all_pairs_whatever_the_tiles(fasta, tmp_path, monkeypatch, layout):
     summary = compare(fasta, tmp_path / "o.h5", layout=layout, monkeypatch=monkeypatch, strands="both")
     assert np.array_equal(content(tmp_path / "o.h5"), exact())
@@ -130,13 +132,14 @@ def test_loads_of_one_tile_are_shared():
     assert max(work) / min(work) < 1.5
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(MPIEXEC is None, reason="no mpiexec")
 @pytest.mark.parametrize(
     ("ranks", "options"),
     [
         (2, []),
         (3, EDGES),
-        *(pytest.param(*case, marks=pytest.mark.slow) for case in ((2, EDGES), (3, []), (4, []), (4, EDGES))),
+        *(pytest.param(*case, marks=pytest.mark.exhaustive) for case in ((2, EDGES), (3, []), (4, []), (4, EDGES))),
     ],
 )
 def test_results_do_not_depend_on_ranks(fasta, tmp_path, ranks, options):
@@ -240,6 +243,7 @@ def test_more_edges_asked_for_than_there_can_be(fasta, tmp_path):
     assert sorted(edges[0]) == sorted(edges[1])
 
 
+@pytest.mark.slow
 def test_ranks_of_different_backends_share_the_tiles_alike(fasta, tmp_path):
     pytest.importorskip("mpi4py")
     program = tmp_path / "program.py"
@@ -277,6 +281,7 @@ with open(PAGE, "w") as page:
 """
 
 
+@pytest.mark.slow
 def test_a_score_is_one_class(fasta, tmp_path):
     """A toy score is in the help and the documentation, and works."""
     page = tmp_path / "page.md"

@@ -245,8 +245,9 @@ def test_python_takes_lists_and_dicts(tables):
             hpcvdj.motifs.compare(wrong, **options)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(MPIEXEC is None, reason="no mpiexec")
-@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.exhaustive)])
 def test_several_inputs_on_ranks(tables, tmp_path, ranks):
     pytest.importorskip("mpi4py")
     words = ["motifs", "compare", *tables, "-k", 5, "-d", 1, "--min-score", 0.2, "-o"]

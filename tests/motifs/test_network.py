@@ -77,6 +77,7 @@ def test_of_many_sequences_the_largest_clusters_are_drawn(monkeypatch):
     assert connected_components(matrix[own.nodes][:, own.nodes])[0] < 10
 
 
+@pytest.mark.exhaustive
 def test_the_same_figure_each_time(results, run, tmp_path):
     """In another process, with other hashes of texts."""
     path = results[False, 2].path

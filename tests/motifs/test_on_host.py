@@ -13,6 +13,7 @@ from tests.motifs.comparing import compare, content, exact
 pytestmark = pytest.mark.skipif(fake_cupy.COMPILER is None, reason="no g++")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["auto", *choices(KmerMethod)])
 def test_the_command_gives_all_pairs(host, fasta, tmp_path, run, method):
     out = tmp_path / "o.h5"
@@ -34,6 +35,7 @@ def test_the_command_gives_the_edges_of_the_cpu(host, fasta, tmp_path, run, scor
     assert len(found[0]) > 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", [(7, 3), (100, 4)])
 @pytest.mark.parametrize("edges", [None, EdgeFilter(0.2, None), EdgeFilter(None, 2)])
 def test_tiles_on_a_gpu_and_on_the_cpu(host, fasta, tmp_path, monkeypatch, edges, layout):

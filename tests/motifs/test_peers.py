@@ -159,6 +159,7 @@ def common_kmers(tmp_path_factory):
 
 
 # Not at k = 30, where it took more than 23 GB for 23 short sequences.
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [4, 8, 11, 12, 16, 20])
 @pytest.mark.parametrize("method", METHODS)
 def test_kmer_db_gives_d0_of_distinct_k_mers(common_kmers, method, k):

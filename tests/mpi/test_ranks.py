@@ -3,16 +3,20 @@
 One collective per test, and --timeout, so that a rank that fails cannot pair with a stuck one in the next test.
 """
 
+import json
 import time
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from hpcvdj.cohorts.cohort import cohort_of
-from hpcvdj.cohorts.contamination import contaminate
-from hpcvdj.cohorts.settings import ContaminationSettings, SharingSettings
-from hpcvdj.cohorts.sharing import share
+from hpcvdj.association.question import AssociationQuestion
+from hpcvdj.association.settings import AssociationSettings, Donors
+from hpcvdj.chance.question import read_rows
+from hpcvdj.chance.settings import Checks
+from hpcvdj.cohorts.contamination_question import ContaminationQuestion
+from hpcvdj.cohorts.settings import ContaminationSettings, Naming, SharingSettings
+from hpcvdj.cohorts.sharing_question import SharingQuestion
 from hpcvdj.counting.config import Config
 from hpcvdj.counting.verify import reference
 from hpcvdj.errors import InputError, LostRankError
@@ -22,8 +26,8 @@ from hpcvdj.kernels.backends import open_backend
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.recombination.packaged import model_paths
 from hpcvdj.recombination.repertoire import Problem
-from hpcvdj.repertoires.inputs import Inputs, read_table
-from hpcvdj.repertoires.reading import productive_reading
+from hpcvdj.repertoires.inputs import Inputs
+from hpcvdj.repertoires.tables import table_of
 from hpcvdj.runs.ranks import usable_cores, world
 from hpcvdj.runs.run import Run
 from hpcvdj.runs.stopping import Agreement
@@ -155,7 +159,7 @@ def test_a_rank_at_work_is_waited_for(run, victim):
     at_work = 0 if victim == "root" else run.ranks - 1
 
     def compute():
-        end = time.monotonic() + 2.5
+        end = time.monotonic() + 2
         while time.monotonic() < end:
             np.sort(np.random.default_rng(1).random(100_000))
 
@@ -192,25 +196,72 @@ def test_each_leaves_together_with_the_failure_of_one_rank(run):
     assert caught.value.on_every_rank
 
 
-@pytest.mark.parametrize(
-    ("compared", "settings"),
-    [
-        (share, SharingSettings(draws=1_000, min_individuals=1, q=0.5, backend="cpu")),
-        (contaminate, ContaminationSettings(draws=1_000, min_low=10, backend="cpu")),
-    ],
-    ids=["sharing", "contamination"],
-)
-def test_comparisons_of_individuals_do_not_depend_on_ranks(run, compared, settings):
-    """All ranks draw and compute probabilities; root has the cohort."""
+def test_what_is_sent_arrives(run):
+    """One rank may send nothing, another much."""
+    sent = [np.arange(1_000 * run.rank * to) for to in range(run.ranks)]
+    received = run.exchange(sent)
+    assert [own.tolist() for own in received] == [list(range(1_000 * k * run.rank)) for k in range(run.ranks)]
+
+
+def individuals():
+    """Tables of six individuals, of which two have copies of others' improbable junctions, and two share samples."""
     model = load_model(model_paths()["human_trb_m15"])
-    cohort = None
-    if run.is_root:
-        drawn = pa.Table.from_batches(
-            list(generate(model, GenerationSettings(900, 3, True), open_backend("cpu"), Run()))
-        )
-        table = drawn.append_column("repertoire_id", pa.array([f"i{k % 3}" for k in range(len(drawn))]))
-        cohort = cohort_of(read_table(table, model, productive_reading(), together=True), model)
-    found = compared(cohort, model, settings, run)
+    drawn = pa.Table.from_batches(list(generate(model, GenerationSettings(5_000, 3, True), open_backend("cpu"), Run())))
+    rng, size = np.random.default_rng(4), len(drawn) // 6
+    tables = {}
+    for k in range(6):
+        own = drawn.slice(k * size, size).select(["v_call", "j_call", "junction"])
+        own = own.append_column("duplicate_count", pa.array(2 + rng.geometric(0.02, len(own))))
+        copied = drawn.slice((k + 1) % 6 * size, 30 * (k in (1, 3))).select(["v_call", "j_call", "junction"])
+        copied = copied.append_column("duplicate_count", pa.array(np.ones(len(copied), dtype=np.int64)))
+        own = pa.concat_tables([own, copied])
+        tables[f"i{k}"] = own.append_column("sequence_id", pa.array([f"r{row}" for row in range(len(own))]))
+    return model, tables
+
+
+METADATA = pa.table({"name": [f"i{k}" for k in range(6)], "ill": list("nnnyyy"), "age": [3, 1, 4, 1, 5, 9]})
+
+QUESTIONS = {
+    "sharing": SharingQuestion(Naming(), SharingSettings(draws=1_000, q=0.5, backend="cpu")),
+    "sharing-nt": SharingQuestion(
+        Naming(), SharingSettings(unit="nt", min_individuals=1, draws=1_000, q=0.5, backend="cpu")
+    ),
+    "sharing-aa": SharingQuestion(Naming(), SharingSettings(unit="aa", draws=1_000, backend="cpu")),
+    "contamination": ContaminationQuestion(Naming(), ContaminationSettings(draws=1_000, min_low=10, backend="cpu")),
+    "associate-ball": AssociationQuestion(
+        Donors(metadata=METADATA, case={"ill": "y"}),
+        AssociationSettings(unit="ball", min_individuals=2, max_p=1.0, draws=1_000, backend="cpu"),
+    ),
+    "associate": AssociationQuestion(
+        Donors(metadata=METADATA, case={"ill": "y"}, trend="age"),
+        AssociationSettings(unit="v-aa", min_individuals=2, max_p=1.0, draws=1_000, backend="cpu"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_comparisons_of_individuals_do_not_depend_on_ranks(run, name, monkeypatch):
+    """Each rank reads some tables, and has the rows of some amino acids."""
+    monkeypatch.setattr("hpcvdj.cohorts.sharing.PRIVATE", 2_000)
+    model, tables = individuals()
+    question = QUESTIONS[name]
+
+    def asked(run):
+        given = [table_of(table, question.opening(), individual) for individual, table in tables.items()]
+        rows = read_rows(question, given, model, Checks(), run)
+        answer = question.answer(rows, model, run)
+        return None if answer is None else (answer, question.facts(answer, rows))
+
+    with monkeypatch.context() as few:
+        few.setattr("hpcvdj.cohorts.dealing.ROWS_AT_ONCE", 300)
+        few.setattr("hpcvdj.cohorts.dealing.ROWS_TOGETHER", 250)
+        found = asked(run)
     assert (found is not None) == run.is_root
     if found is not None:
-        assert found.table.equals(compared(cohort, model, settings, Run()).table)
+        alone = asked(Run())
+        assert found[0].table.num_rows > 10
+        assert found[0].table.equals(alone[0].table)
+        assert json.dumps(found[1], default=np.ndarray.tolist) == json.dumps(alone[1], default=np.ndarray.tolist)
+        for further in ("junctions", "donors", "copies"):
+            if hasattr(alone[0], further):
+                assert getattr(found[0], further) == getattr(alone[0], further)

@@ -26,6 +26,7 @@ def test_pack_and_unpack(text):
     assert alphabet.decode(alphabet.unpack(words, len(text))) == text
 
 
+@pytest.mark.slow
 @given(st.text("ACGT", max_size=60))
 def test_packing_is_the_papers_byte_for_byte(text):
     """Four bases to a byte, the first in the upper bits, zeros after the last (section V-A)."""

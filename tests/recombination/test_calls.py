@@ -259,6 +259,7 @@ def test_an_allele_that_is_not_listed_and_a_family(tmp_path):
     assert isinstance(model.resolve("V", "TRBV7"), Alleles)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", germline_names())
 def test_a_name_is_read_alike_with_a_germline_and_with_a_model(tmp_path, name):
     """Alleles, genes, families of one gene (TRBV20 is TRBV20-1) and the reverse (TRBV2-1 is TRBV2), in any spelling."""

@@ -341,6 +341,7 @@ def test_what_stays_wrong_in_olgas_models():
     assert not load_model("human_trb_m15").faults
 
 
+@pytest.mark.exhaustive
 @pytest.mark.olga
 def test_junctions_of_mouse_trbv31_are_plain_sums():
     model = load_model("mouse_trb")
@@ -348,6 +349,7 @@ def test_junctions_of_mouse_trbv31_are_plain_sums():
     require_reference(model, REVERSED, shortest)
 
 
+@pytest.mark.slow
 @pytest.mark.olga
 def test_other_rows_keep_every_bit(shared_data):
     """Mouse beta chains of Dash et al. 2017: TRBV31 was 10^7 times too improbable, all other rows are as they were."""

@@ -47,7 +47,8 @@ def mouse(paper_germline):
     return repertoire_of_file(ROOT / "inputs" / "mouse_trb" / "repertoire.tsv.gz", paper_germline)
 
 
-@pytest.mark.parametrize("count", [100, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("count", [100, pytest.param(1000, marks=pytest.mark.exhaustive)])
 def test_many_junctions(mouse, paper_germline, count):
     drawn = sample(mouse, count, seed=6)
     assert len(drawn) == count
@@ -58,11 +59,13 @@ def test_fifty_junctions_with_distinct_d_forms(mouse, paper_germline):
     check_against_counters(sample(mouse, 50, seed=7), paper_germline, 10, "distinct")
 
 
+@pytest.mark.slow
 def test_all_n_lengths(mouse, paper_germline):
     drawn = sample(mouse, 20, seed=8)
     check_against_counters(drawn, paper_germline, drawn.longest, "paper")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("forms", ["paper", "distinct"])
 @settings(max_examples=40, deadline=None)
 @given(case=cases())
@@ -108,6 +111,7 @@ def test_the_worked_example_of_the_docs():
     assert (empty["n"], empty["d_chew_backs"], empty["n1"], empty["d_trim_5"]) == ("G", 4, None, None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("forms", ["paper", "distinct"])
 def test_each_listed_pathway_makes_the_junction(mouse, paper_germline, forms):
     """Trims and P-nucleotides, applied to the germline, give the CDR3 back, and no pathway stands there twice."""
@@ -176,6 +180,7 @@ def test_the_command_prints_tables(tmp_path):
     assert "\x1b[" not in out
 
 
+@pytest.mark.slow
 def test_a_terminal_gets_colours():
     arguments = ("--v", "TRBV26", "--j", "TRBJ2-5", "-g", GERMLINE, "--list", 1)
     out, _ = new_process("explain", JUNCTION, *arguments, env={"FORCE_COLOR": "1", "TERM": "xterm-256color"})

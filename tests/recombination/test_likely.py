@@ -45,6 +45,7 @@ MODELS = {
 }
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", MODELS)
 def test_they_are_the_first_of_all(kind):
     most = 0
@@ -83,6 +84,7 @@ def test_a_real_junction(tmp_path):
     assert any_gene.pgen >= found.pgen
 
 
+@pytest.mark.slow
 def test_genes_that_are_chosen_together(tmp_path):
     """With `joint`, posterior probabilities by P(V, D, J); a model without it is refused."""
     folder = vdj_files(heavy=True).write(tmp_path / "heavy")

@@ -60,6 +60,7 @@ def commands(tables, out):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["pgen", "generate", "sharing", "contamination", "enrich", "infer-selection"])
 def test_commands_warn_once_of_the_example(tables, tmp_path, name):
     words, code = commands(tables, tmp_path)[name]
@@ -68,6 +69,7 @@ def test_commands_warn_once_of_the_example(tables, tmp_path, name):
     assert len(re.findall("human_trb_m15 is", err)) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "call",
     [
@@ -141,6 +143,7 @@ def test_results_record_the_purpose_and_the_rows(tables, tmp_path):
     assert f"human_trb_m15 is {facts['model_purpose']}" == EXAMPLE
 
 
+@pytest.mark.slow
 def test_an_inferred_model_knows_its_rows(tmp_path):
     model = load_model(folder_of(tmp_path / "start", rows_counted=FEW_ROWS))
     drawn = hpcvdj.generate(model, 300, seed=3, backend="cpu").select(["v_call", "j_call", "junction"])
@@ -190,3 +193,26 @@ def test_a_copy_of_a_folder_of_olga(tmp_path, monkeypatch):
     assert (own.digest, own.corrected) == (named.digest, named.corrected)
     monkeypatch.setattr("hpcvdj.recombination.igor.distributions", lambda name: iter(()))
     assert load_model("mouse_trb").origin.purpose == "published with OLGA: mouse TRB, for most purposes"
+
+
+@pytest.mark.parametrize(
+    ("facts", "selected", "species"),
+    [
+        ({}, {}, ""),
+        ({"start": {"name": "the germline table mouse_trb"}}, {}, "mouse"),
+        ({"start": {"name": "models/human_trb"}}, {}, "human"),
+        ({"start": {"name": "mine"}}, {"model": "human_trb"}, "human"),
+        ({}, {"species": "mouse", "model": "analysis/model"}, "mouse"),
+        # What the model itself says comes first; what is no species is none.
+        ({"species": "human"}, {"species": "mouse"}, "human"),
+        ({"species": "martian", "start": "human_trb"}, {"model": 3}, ""),
+    ],
+)
+def test_the_species_of_a_folder(facts, selected, species, tmp_path):
+    folder = folder_of(tmp_path / "model", **facts)
+    if selected:
+        (folder / "selection.json").write_text(json.dumps({"format": "hpcvdj-selection", **selected}))
+    assert read_model(folder).species == species
+    # The name of a folder tells what its files do not.
+    named = folder.rename(tmp_path / "human_mine")
+    assert read_model(named).species == (species or "human")

@@ -95,6 +95,7 @@ def is_productive(junction: str) -> bool:
     return len(residues) >= 2 and residues[0] == "C" and residues[-1] in "FVW" and "*" not in residues
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_d", [True, False], ids=["VDJ", "VJ"])
 def test_sum_over_every_junction(has_d):
     seen = []

@@ -229,6 +229,7 @@ def test_the_reference_has_the_ends_of_j():
     assert {name: end_of_j("human", ",".join(imgt_names("human", name))) for name in ENDS} == ENDS
 
 
+@pytest.mark.exhaustive
 @given(st.lists(hostile_rows(), min_size=1, max_size=30))
 @settings(max_examples=300, deadline=None)
 def test_junctions_are_those_of_the_reference(rows):
@@ -253,6 +254,7 @@ def test_junctions_are_those_of_the_reference(rows):
         assert reference(rows[row])[0].upper()[3:-3] == text
 
 
+@pytest.mark.exhaustive
 def test_the_rows_of_the_property_test_reach_every_reason():
     seen = set()
 

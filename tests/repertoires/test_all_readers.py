@@ -64,7 +64,7 @@ def require_accounted(reader, own):
             assert not (reason and junction)
             assert not reason or str(Exclusion.from_text(reason))
     ranges = [range(k, min(k + 4, len(own))) for k in range(0, len(own), 4)]
-    parts = [pa.Table.from_batches(list(part)) for part in reader.ranges(names, ranges)]
+    parts = [pa.Table.from_batches(list(part)) for _, part in reader.ranges(names, ranges)]
     assert pa.concat_tables(parts).to_pylist() == table.to_pylist()
 
 

@@ -8,13 +8,19 @@ import pytest
 import hpcvdj
 from hpcvdj.errors import InputError
 from hpcvdj.repertoires import tables as tables_module
-from hpcvdj.repertoires.convert import convert
-from hpcvdj.repertoires.formats import REASON, REQUIRED, Opening
+from hpcvdj.repertoires.formats import BY_HEADER, REASON, REQUIRED, Opening
 from hpcvdj.repertoires.inputs import tables_in, targets_of
 from hpcvdj.repertoires.readers import open_table
 from hpcvdj.repertoires.sequence_fields import first_fields
+from hpcvdj.runs.run import Run
+from hpcvdj.values import convert as conversion
 from tests.commands import hpcvdj_command
 from tests.repertoires.program_tables import NT, TABLES, written
+
+
+def convert(paths, target, opening=BY_HEADER, overwrite=False):
+    return conversion.convert(paths, opening, Run().to(target, overwrite=overwrite))
+
 
 FIELDS = set(airr.schema.RearrangementSchema.properties)
 
@@ -167,6 +173,7 @@ def test_nothing_is_written_for_what_is_no_table(tmp_path):
     assert path.read_text().startswith("v_call")
 
 
+@pytest.mark.slow
 @pytest.mark.olga
 def test_a_table_that_olga_writes(tmp_path):
     import subprocess

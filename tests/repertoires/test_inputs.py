@@ -1,16 +1,13 @@
-"""hpcvdj.repertoires.inputs: where results go, and which rank counts which slice."""
+"""hpcvdj.repertoires.inputs: which tables there are, their repertoires, and where results go."""
 
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from hpcvdj.errors import InputError
-from hpcvdj.repertoires.inputs import Inputs, cut, dealt, numbered, survey, tables_in, tables_of, targets_of
+from hpcvdj.repertoires.inputs import Inputs, numbered, survey, tables_in, tables_of, targets_of
 from hpcvdj.repertoires.readers.parquet import ParquetReader
 from hpcvdj.repertoires.reading import Reading
 from hpcvdj.repertoires.tables import Table, repertoire_name
@@ -84,34 +81,6 @@ def test_a_link_to_nowhere_is_not_left_out(tmp_path):
 def of_sizes(sizes):
     tables = [Table(Path(f"{k}.tsv"), str(k), str(k), 0, n, n, {str(k): n}) for k, n in enumerate(sizes)]
     return numbered(Inputs((), together=True), tables).tables
-
-
-def test_slices_are_whole_tables_or_even_pieces():
-    slices = cut(of_sizes([3, 4, 0, 4, 25, 1, 10]), 10)
-    assert [(part.first_row, part.rows, part.tables, part.piece) for part in slices] == [
-        (0, 7, (0, 1), None), (7, 4, (3,), None), (11, 9, (4,), 0), (20, 9, (4,), 1), (29, 7, (4,), 2),
-        (36, 1, (5,), None), (37, 10, (6,), None),
-    ]  # fmt: skip
-    assert [part.index for part in slices] == list(range(7))
-
-
-@given(st.lists(st.integers(0, 300), min_size=1, max_size=30).filter(any), st.integers(1, 120), st.integers(1, 9))
-def test_every_slice_is_dealt_once_and_ranks_end_together(sizes, rows, ranks):
-    slices = cut(of_sizes(sizes), rows)
-    assert all(0 < part.rows <= rows for part in slices)
-    ends = np.cumsum([part.rows for part in slices])
-    assert [part.first_row for part in slices] == [0, *ends[:-1]]
-    assert ends[-1] == sum(sizes)
-    hands = [dealt(slices, rank, ranks) for rank in range(ranks)]
-    assert sorted(part.index for hand in hands for part in hand) == list(range(len(slices)))
-    rounds = max(map(len, hands))
-    largest = [max(hand[k].rows for hand in hands if k < len(hand)) for k in range(rounds)]
-    assert sum(largest) <= largest[0] + sum(sizes) / ranks
-    for hand in hands:  # A table's pieces come in its order: it is read once.
-        pieces = {}
-        for part in hand:
-            assert pieces.get(part.tables, -1) < (part.piece or 0) or part.piece is None
-            pieces[part.tables] = part.piece or 0
 
 
 @pytest.mark.parametrize(

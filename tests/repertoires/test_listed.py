@@ -86,6 +86,7 @@ def test_a_column_with_a_name_is_no_list(tmp_path, header):
     assert open_table(path).given_columns == [header]
 
 
+@pytest.mark.slow
 def test_values_are_those_of_a_table(tmp_path):
     """Without the conserved residues, those of any residue at 118."""
     for name, lines in (("a.txt", JUNCTIONS), ("b.txt", CDR3S)):

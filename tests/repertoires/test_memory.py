@@ -43,5 +43,5 @@ def test_tables_of_which_a_rank_reads_a_slice_each(table, monkeypatch):
     second_slice = range(5 * GROUP_ROWS, 10 * GROUP_ROWS)
     streams = [readers.open_table(table).ranges(COLUMNS, [second_slice]) for _ in range(10)]
     for stream in streams:
-        assert sum(batch.num_rows for batch in next(stream)) == 5 * GROUP_ROWS
+        assert sum(batch.num_rows for batch in next(stream)[1]) == 5 * GROUP_ROWS
     assert pa.total_allocated_bytes() - before < 5 * GROUP_BYTES

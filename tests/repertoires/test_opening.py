@@ -29,13 +29,14 @@ def folder(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "words"),
     [
         ("sharing", ["--draws", 1_000]),
         ("contamination", ["--draws", 1_000, "--min-low", 1, "--max-pgen", 1e-6]),
         ("enrich", []),
-        ("infer-selection", []),
+        pytest.param("infer-selection", [], marks=pytest.mark.exhaustive),
         ("pgen", []),
         ("pgen", ["--together"]),
         ("convert", []),
@@ -57,6 +58,7 @@ def test_each_table_is_opened_once(folder, tmp_path, monkeypatch, command, words
     assert opened == {"a.tsv": 1, "b.parquet": 1, "c.txt": 1}
 
 
+@pytest.mark.slow
 def test_the_control_is_opened_once_for_all_tables(folder, tmp_path, monkeypatch):
     opened: Counter[str] = Counter()
     right = tables.open_table

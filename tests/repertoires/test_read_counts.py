@@ -116,6 +116,7 @@ def test_all_tables_must_have_counts(rows, tmp_path):
     assert reads(paths[:1], productive_reading()) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("large", ["100000", "1e+05", "1e+05 ", "100000.0"])
 def test_the_source_of_copies_keeps_its_rows(large, tmp_path):
     """R writes 100000 as 1e+05: taken for one read, the source loses its rows to the copies."""

@@ -198,3 +198,14 @@ def test_dictionaries_only_for_columns_that_repeat(tmp_path):
     columns = {group.column(k).path_in_schema: group.column(k).has_dictionary_page for k in range(3)}
     assert columns == {"id": False, "v_call": True, "value": False}
     assert pq.read_table(tmp_path / "t.parquet").to_batches()[0].slice(0, rows).equals(batch)
+
+
+@pytest.mark.parametrize("ending", [".tsv", ".tsv.gz", ".tsv.zst"])
+def test_many_rows_of_a_batch_are_written_in_pieces(tmp_path, monkeypatch, ending):
+    batch = pa.RecordBatch.from_pydict({"a": list(range(10)), "b": [True, None] * 5})
+    for name, rows in (("whole", 10), ("pieces", 3)):
+        monkeypatch.setattr("hpcvdj.repertoires.readers.reader.BATCH_ROWS", rows)
+        write_table(tmp_path / f"{name}{ending}", [batch], overwrite=False)
+    read = [pa.Table.from_batches(read_batches(tmp_path / f"{name}{ending}")) for name in ("whole", "pieces")]
+    assert read[0].num_rows == 10
+    assert read[0].equals(read[1])

@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from tests.conftest import ROOT
 
 READ = """
@@ -24,6 +26,7 @@ assert numba.threading_layer() == "workqueue"
 """
 
 
+@pytest.mark.slow
 def test_the_layer_that_takes_one_thread_at_a_time():
     """Without libgomp or TBB, as in slim containers, numba ends the process if two threads use its threads."""
     environment = {**os.environ, "NUMBA_THREADING_LAYER": "workqueue", "NUMBA_NUM_THREADS": "4"}

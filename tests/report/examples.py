@@ -1,4 +1,5 @@
-"""Small outputs of `sharing`, `contamination` and `enrich`, as their documentation describes them."""
+"""Small outputs as the documentation describes them: of `sharing`, `contamination`, `associate --time`, `enrich` and
+`annotate`."""
 
 import itertools
 import json
@@ -90,6 +91,38 @@ def contamination(path, names=NAMES, groups=GROUPS, **facts):
     return written(path, {**known, **facts}, rows)
 
 
+def expansion(path, hits=3, **facts):
+    """A table of `associate --time` of a subject with three times, of which the last pair has `hits`."""
+    subject, ends, depths = "anna", [[0.0, 1.5], [1.5, 12.0]], [[9000, 5000], [5000, 26_000]]
+    cells = [[[k, (k * 5) // 9, 4000 // (k + 1)] for k in range(1, 9)], [[k, 5 * k, 900 // k] for k in range(1, 9)]]
+    rows = [
+        {
+            "subject": subject, "v_call": "TRBV9", "j_call": "TRBJ2-7", "junction": f"TGT{'GCA' * (k + 3)}TTC",
+            "junction_aa": f"C{'A' * (k + 3)}F", "time_before": 1.5, "time_after": 12.0, "reads_before": k,
+            "reads_after": 400 + k, "depth_before": 5000, "depth_after": 26_000, "expected": 0.8 * (400 + 2 * k),
+            "log2_fold_change": 9.0 - k, "log2_fold_change_low": 4.0, "log2_fold_change_high": None if not k else 12.0,
+            "p_value": 1e-9 * (k + 1), "q_value": 1e-7 * (k + 1),
+        }
+        for k in range(hits + 1)
+    ]  # fmt: skip
+    other = {**rows.pop(), "time_before": 0.0, "time_after": 1.5}
+    rows += [{**other, "p_value": p, "q_value": q} for p, q in ((0.01, 0.06), (0.02, None))]
+    points = np.logspace(-4, 0, 30)
+    known = {
+        "command": "associate --time", "asked": {"subject": "who", "time": "month"}, "model": "human_trb_m15",
+        "settings": {"max_q": 0.05}, "noise": {"linear": 0.25, "quadratic": 0.31, "pairs_of_replicates": 2},
+        "individuals": [{"name": f"s{k}", "group": None, "rows": 3000, "left_out": {"no V call": k}} for k in range(3)],
+        "pairs": [
+            {"subject": subject, "times": times, "depths": own, "depth_ratio": 0.9 * own[1] / own[0],
+             "clonotypes": sum(cell[2] for cell in reads), "tested": 700 + k, "hits": hits * k, "reads": reads}
+            for k, (times, own, reads) in enumerate(zip(ends, depths, cells, strict=True))
+        ],
+        "clonotypes": 12_000, "tested": 1401, "hits": hits, "inflation": 1.02,
+        "qq": {name: points.tolist() for name in ("expected", "observed", "low", "high")},
+    }  # fmt: skip
+    return written(path, {**known, **facts}, rows)
+
+
 def enrichment(path, sample="donor1", clusters=3, size=6, **facts):
     """A table of `enrich`: stars of clonotypes around a centre, and two that are not hits."""
     rng = np.random.default_rng(len(sample))
@@ -119,6 +152,35 @@ def _clonotype(v, text, neighbours, p, cluster):
         "neighbours": neighbours, "class_size": 300, "pgen_aa": 1e-9, "pgen_ball": 1e-7, "p_productive_vj": 1e-3,
         "kappa": 3.0, "expected": 0.05, "p_value": p, "q_value": 10 * p, "cluster": cluster,
     }  # fmt: skip
+
+
+def annotation(path, sample="donor1", hits=9, **facts):
+    """The two tables of a sample of `annotate`; the path of that of epitopes, path.epitopes.tsv."""
+    rows = [
+        {"epitope": f"EPI{k}", "antigen": "M", "organism": "InfluenzaA" if k else "SARS-CoV-2", "mhc": "HLA-A*02:01",
+         "records": 20 - k, "decoy": not k, "found": 5 - k, "expected": 2.0, "ratio": (5 - k) / 2, "ratio_low": 0.4,
+         "ratio_high": 4.0, "p_value": 0.01 * (k + 1), "q_value": 0.05 * (k + 1), "precursor_frequency": 1e-5}
+        for k in range(4)
+    ]  # fmt: skip
+    of_hits = [
+        {"v_call": "TRBV19", "j_call": "TRBJ2-7", "junction_aa": f"CASS{'ACDEFGHIK'[k]}RSSYEQYF", "duplicate_count": 7,
+         "nt_variants": 1, "epitope": "EPI1;EPI2", "antigen": "M", "organism": "InfluenzaA", "mhc": "HLA-A*02:01",
+         "record": "CASSIRSSYEQYF", "reference": "PMID:1", "distance": 1, "pgen_aa": 1e-9, "p_post": 1e-8,
+         "expected": 0.01 * (k + 1), "fdr": 0.02 * (k + 1)}
+        for k in range(hits)
+    ]  # fmt: skip
+    points = np.logspace(-3, 0, 20)
+    known = {
+        "command": "annotate", "sample": sample, "tables": [[f"cohort/{sample}.tsv", "0", 3000]],
+        "model": "human_trb_m15", "model_sha256": "b712", "settings": {"kappa": None, "max_q": 0.05},
+        "rows_read": 3000, "rows_excluded": [], "clonotypes": 2960, "found": hits, "expected": 6.2,
+        "epitopes_called": 1, "hits_called": 2, "tested": len(rows), "dispersion": 1.25,
+        "kappa": {"value": 1.31, "low": 1.1, "high": 1.6, "source": "decoys"},
+        "decoys": {"epitopes": 1, "found": 5, "expected": 2.0, "p_below_0.05": 1, "called": 0}, "decoys_passed": True,
+        "qq": {name: points.tolist() for name in ("expected", "observed", "low", "high")},
+    }  # fmt: skip
+    write_table(path.with_name(f"{path.name}.hits.tsv"), pa.Table.from_pylist(of_hits).to_batches(), overwrite=True)
+    return written(path.with_name(f"{path.name}.epitopes.tsv"), {**known, **facts}, rows)
 
 
 def probabilities(path, rows=60, seed=5, samples=()):

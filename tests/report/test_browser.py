@@ -146,6 +146,7 @@ return faults.slice(0, 5);
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("width", "dark"), [(400, True), (1400, False)])
 def test_the_page_is_drawn(browser, opened, whole, width, dark):
     page, path, _ = whole
@@ -272,6 +273,7 @@ def test_printing(browser, opened, whole):
     )
 
 
+@pytest.mark.slow
 def test_hostile_names(browser, opened, tmp_path):
     names = [EVIL, "x" * 300, "a\nb", "<img src=x onerror=alert(1)>"]
     files = [

@@ -19,9 +19,17 @@ CHANGED = {
         {"auc": [1]},
     ],
     "contamination": [{"carry_over": [1]}, {"of_one_person": [[7, 8]]}, {"rate": [[1]]}],
+    "expansion": [
+        {"noise": {}}, {"noise": {"linear": "x", "quadratic": 1, "pairs_of_replicates": 1}}, {"pairs": [{}]},
+        {"qq": {"expected": [1]}}, {"settings": {"max_q": "x"}}, {"individuals": [{}]}, {"inflation": "x"},
+    ],
     "enrichment": [
         {"kappa": "x"}, {"qq": {"expected": [1]}}, {"settings": {"max_q": "x"}}, {"rows_left_out": 3},
         {"rows_excluded": [[]]}, {"tables": [7]}, {"fit": {"rows": 3}}, {"fit": {"rows": 3, "genes": [{}]}},
+    ],
+    "annotation": [
+        {"kappa": "x"}, {"kappa": {}}, {"found": "x"}, {"qq": {"expected": [1]}}, {"settings": {"max_q": "x"}},
+        {"tables": 7}, {"rows_excluded": [[]]}, {"decoys": [1]},
     ],
 }  # fmt: skip
 
@@ -29,8 +37,14 @@ CHANGED = {
 @pytest.mark.parametrize(("kind", "change"), [(kind, change) for kind, own in CHANGED.items() for change in own])
 def test_facts_that_were_changed_are_named(tmp_path, report, findings, kind, change):
     path = getattr(examples, kind)(tmp_path / "changed.tsv", **change)
-    with pytest.raises(InputError, match=r"changed\.tsv\.json: is damaged"):
+    with pytest.raises(InputError, match=rf"{re.escape(path.name)}\.json: is damaged"):
         report([findings[0], path])
+
+
+def test_facts_that_name_no_tables(tmp_path, report):
+    """Whatever was made of which table, the page is written."""
+    path = examples.enrichment(tmp_path / "changed.tsv", tables=[])
+    assert report([path]).text
 
 
 def test_nucleotides_beside_amino_acids(tmp_path, report):
@@ -60,6 +74,32 @@ def test_each_table_of_enrich_has_its_largest_q(tmp_path, report):
     text = report(files).text
     assert "hits with a q-value of at most 0.001 or 0.05 in 2 sample(s)" in text
     assert "κ was set to 1" in text
+
+
+def test_samples_of_annotate_by_any_of_their_tables(tmp_path, report):
+    """A folder, the table of epitopes, and that of hits are the same sample, which is on the page once."""
+    folder = tmp_path / "annotated"
+    folder.mkdir()
+    first = examples.annotation(folder / "donor1")
+    failed = examples.annotation(folder / "donor2", sample="donor2", epitopes_called=0, hits_called=0,
+                                 decoys_passed=False)  # fmt: skip
+    pages = [report([folder]), report([folder / "donor1.hits.tsv", failed, first])]
+    for page in pages:
+        assert "6.2 of 9 hits are expected by chance" in page.text
+        assert "donor2: 6.2 of 9 hits are expected by chance. κ = 1.31 (decoys), dispersion 1.25." in page.text
+        assert "The decoys come out more often than chance allows, so nothing is called." in page.text
+        assert "At a false discovery rate of at most 0.05: 2 hits, and 1 epitopes." in page.text
+        assert [row["sample"] for row in page.rows("annotate_samples")] == ["donor1", "donor2"]
+        assert len(page.rows("annotate_epitopes")) == 8
+        hits = page.rows("annotate_hits")
+        assert len(hits) == 18
+        assert [row["expected"] for row in hits] == sorted(row["expected"] for row in hits)
+        assert {(row["epitope"], row["record"], row["reference"]) for row in hits} == {
+            ("EPI1;EPI2", "CASSIRSSYEQYF", "PMID:1")
+        }
+    (folder / "donor1.epitopes.tsv").unlink()
+    with pytest.raises(InputError, match=r"donor1\.hits\.tsv: .*NAME\.epitopes\.tsv"):
+        report([folder / "donor1.hits.tsv"])
 
 
 def test_metadata_without_rows_with_comments_and_with_numbers(tmp_path, report):

@@ -14,6 +14,12 @@ from tests.report import examples
 KINDS = {
     "sharing": ("expected, q = 0.603", "observed / expected", "Sequences that pairs of individuals share"),
     "contamination": ("Rates at which pairs", "reads of the clone", "other group"),
+    "expansion": (
+        "anna, 1.5 to 12: shares",
+        "share of the reads at 12",
+        "Largest fold change, log2: 9",
+        "3 hits in colour",
+    ),
     "enrichment": ("expected p-value, −log10", "neighbours / expected", "TRBV3", "18 of 18 hits"),
 }
 

@@ -39,6 +39,7 @@ def outputs(tmp_path_factory):
     return folder, groups
 
 
+@pytest.mark.exhaustive
 def test_their_numbers_are_on_the_page(outputs):
     folder, groups = outputs
     names = ("pairs.tsv", "shared.tsv", "a_enriched.tsv")

@@ -77,6 +77,28 @@ def test_cells_counted_with_a_germline_table(adata, frame):
     check(adata, frame, "V gene TRBV999 is not in the germline table")
 
 
+def test_cells_of_a_modality(adata, frame):
+    """MuData has the cells of several modalities: those without chains have no values."""
+    mudata = pytest.importorskip("mudata")
+    anndata = pytest.importorskip("anndata")
+    others = [*adata.obs_names[::-1], "expressed only"]
+    gex = anndata.AnnData(np.zeros((len(others), 1)))
+    gex.obs_names = others
+    mdata = mudata.MuData({"gex": gex, "airr": adata})
+    names = set(mdata.obs)
+    hpcvdj.annotate_cells(mdata, GERMLINE, max_n=4, columns="all")
+    check(mdata["airr"], frame, "V gene TRBV999 is not in the germline table")
+    made = [name for name in mdata["airr"].obs if name.startswith("VDJ_1_")]
+    assert set(mdata.obs) - names == {f"airr:{name}" for name in made}
+    for name in made:
+        of_all = mdata.obs[f"airr:{name}"]
+        assert of_all.index.tolist() == mdata.obs_names.tolist()
+        assert of_all.loc[adata.obs_names].equals(mdata["airr"].obs[name].rename(f"airr:{name}"))
+    assert mdata.obs.loc["expressed only"].isna().all()
+    with pytest.raises(InputError, match=r"no modality 'tcr', but gex, airr; .*airr_mod"):
+        hpcvdj.annotate_cells(mdata, GERMLINE, airr_mod="tcr")
+
+
 def test_cells_joined_to_a_result(adata, frame, tmp_path, paper_germline):
     count_to(tmp_path / "o.h5", SMALL, paper_germline, Config(4))
     with hpcvdj.open(tmp_path / "o.h5") as result:
@@ -86,6 +108,7 @@ def test_cells_joined_to_a_result(adata, frame, tmp_path, paper_germline):
             hpcvdj.annotate_cells(adata, result, max_n=3)
 
 
+@pytest.mark.slow
 def test_cells_with_a_model(adata, frame, tmp_path):
     """Both, or the probabilities alone; the calls of cell0 and cell1 are of genes that only one model has."""
     model = hpcvdj.load_model(mouse_files().write(tmp_path / "model"))

@@ -151,6 +151,22 @@ def test_facts_without_their_table(targets):
         require_described(targets.table, read_facts(targets.table))
 
 
+def test_a_further_table_is_described_too(targets):
+    further = targets.table.with_name(f"further_{targets.table.name}")
+    written_together = Targets(targets.table, (further,))
+    tables = {targets.table: table_of(3), further: table_of(4)}
+    written_together.write({}, tables, overwrite=False)
+    said = read_facts(targets.table)
+    require_described(targets.table, said, [further])
+    further.write_bytes(targets.table.read_bytes())
+    require_described(targets.table, said)
+    with pytest.raises(InputError, match=r"further_o\..*: is not the table that o\..*\.json describes"):
+        require_described(targets.table, said, [further])
+    further.unlink()
+    with pytest.raises(InputError, match=r"further_o\..*: no such table"):
+        require_described(targets.table, said, [further])
+
+
 def test_facts_of_older_versions_do_not_name_their_table(tmp_path):
     (tmp_path / "o.tsv").write_text("a\n1\n")
     require_described(tmp_path / "o.tsv", json.loads('{"command": "enrich"}'))

@@ -10,6 +10,7 @@ import pytest
 
 from hpcvdj.errors import InputError, MachineError
 from hpcvdj.results import parts
+from hpcvdj.results.export import export
 from hpcvdj.results.reader import Result
 from tests.conftest import SMALL
 from tests.problems import count_to
@@ -38,6 +39,13 @@ def test_every_part_is_one_of_the_result(path):
         assert len(result.excluded.row) == ROWS
 
 
+@pytest.mark.parametrize("index", [0, 1, 2])
+def test_a_part_is_not_exported(path, tmp_path, index):
+    with pytest.raises(InputError, match=rf"part-00000{index}\.h5: is a part of a result, with some rows"):
+        export(part(path, index), tmp_path / "t.out.tsv")
+    assert not (tmp_path / "t.out.tsv").exists()
+
+
 @pytest.mark.parametrize("index", [0, 2, 8])
 def test_a_part_that_is_missing(path, index):
     part(path, index).unlink()
@@ -61,7 +69,8 @@ def test_a_part_that_cannot_be_read(path, content):
         Result(path)
 
 
-@pytest.mark.parametrize("index", [0, 2])
+@pytest.mark.slow
+@pytest.mark.parametrize("index", [pytest.param(0, marks=pytest.mark.exhaustive), 2])
 def test_a_part_of_another_run(path, paper_germline, tmp_path, index):
     other = tmp_path / "other.h5"
     count_to(other, SMALL, paper_germline, rows=ROWS + 1)
@@ -95,6 +104,7 @@ def test_more_parts_than_files_may_be_open(path, few_files, monkeypatch):
     assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] > limit
 
 
+@pytest.mark.slow
 def test_several_results_that_are_open_at_a_time(path, few_files, monkeypatch):
     """HDF5 opens the parts when a dataset is read, and closes them with the dataset."""
     monkeypatch.setattr(parts, "_OPEN_BEFORE", 8)

@@ -15,7 +15,6 @@ from hpcvdj.recombination.repertoire import Problem
 from hpcvdj.repertoires.readers import TextReader, read_batches
 from hpcvdj.results.export import export
 from hpcvdj.results.reader import Result
-from hpcvdj.results.writer import ResultWriter
 from tests.conftest import SMALL
 from tests.problems import count_to, junctions_of_rows
 
@@ -173,10 +172,10 @@ def test_unwritable_targets(tmp_path, table, paper_germline):
 def test_a_failing_write_leaves_the_old_result(result, table, paper_germline, monkeypatch):
     before = result.read_bytes()
 
-    def full(self, unit, counters):
+    def full(*arguments):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(ResultWriter, "put", full)
+    monkeypatch.setattr("hpcvdj.results.writer.write_packed", full)
     with pytest.raises(MachineError, match=r"out.h5: the disk is full"):
         count_to(result, table, paper_germline, overwrite=True)
     assert result.read_bytes() == before

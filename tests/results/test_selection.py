@@ -66,6 +66,7 @@ def expected(frame, paper_germline):
     return [counters(record) if k < 60 or k in EXCLUDED else ... for k, record in enumerate(frame.to_dict("records"))]
 
 
+@pytest.mark.slow
 def test_a_pair_is_whole(result, frame):
     counters = result.counters[:]
     for v, j in {(v, j) for v, j, _ in result.pairs}:

@@ -11,7 +11,6 @@ import csv
 import os
 import pickle
 import random
-import resource
 import shlex
 import shutil
 import tempfile
@@ -30,9 +29,6 @@ from hpcvdj.inference import selection
 
 DRAWN = 5000
 """Draws with which commands compare model and table; how many does not matter here."""
-
-SECONDS = 60
-"""The longest that a command may take; machines may have other work."""
 
 
 @dataclass
@@ -79,10 +75,8 @@ def campaign(
     prepare  called with the folder of the inputs
     run      called with a case, a copy of that folder, and what draws; notes what came of the case in it
     """
-    mutate.serial()
+    mutate.serial(patient=True)
     check.DRAWN = selection.FRESH = DRAWN
-    # Drawing figures reserves more than `mutate` lets commands have.
-    mutate.MEMORY, mutate.SECONDS = resource.RLIM_INFINITY, SECONDS
     os.environ["COLUMNS"] = "200"
     done: list[C] = []
     with tempfile.TemporaryDirectory() as folder:
@@ -132,7 +126,7 @@ def made(work: Path, *commands: Sequence[str]) -> None:
 
 def ended(case: Case, words: Sequence[str], work: Path) -> list[str]:
     """Run the command of a case in `work`; its lines on stderr, without warnings."""
-    case.command = shlex.join(words)
+    case.command = shlex.join(words).replace(f"{mutate.ROOT}/", "")
     case.exit_code, said, seconds, _ = mutate.ended(tuple(words), work, limited=True)
     case.seconds = round(case.seconds + seconds, 2)
     lines = [line for line in said.splitlines() if "warning" not in line]

@@ -28,7 +28,8 @@ from kill_outputs import OF_THE_RUN, content, with_copies
 from hpcvdj.inference import tables as inference
 from hpcvdj.motifs.tiles import TileFiles
 from hpcvdj.recombination.igor import FILES
-from hpcvdj.results.writer import ResultWriter
+from hpcvdj.results.slice_files import SliceFiles
+from hpcvdj.values.unit_store import UnitStore
 
 MODEL = mutate.MODEL
 SETTINGS, TABLE = "settings", "table"
@@ -67,17 +68,17 @@ RUNS = {
         readers=(REPORT,),
     ),
     "count, saved": Run(
-        mutate.ENUMERATED, ("--d-forms", "distinct"), "o.h5", "u.tsv", (ResultWriter, "save", mutate.SAVES),
+        mutate.ENUMERATED, ("--d-forms", "distinct"), "o.h5", "u.tsv", (UnitStore, "save", mutate.SAVES),
         (REPORT, ("export", "TARGET", "-o", "page.tsv")),
     ),
     "count, in slices": Run(
-        mutate.IN_SLICES, ("--d-forms", "distinct"), "o.h5", "t.tsv", (ResultWriter, "finish", 2),
+        mutate.IN_SLICES, ("--d-forms", "distinct"), "o.h5", "t.tsv", (SliceFiles, "finish", 2),
         (REPORT, ("export", "TARGET", "-o", "page.tsv")),
     ),
     "pgen": Run(("pgen", "y.tsv", *MODEL), ("--genes", "any"), "o.parquet", "y.tsv", readers=(REPORT,)),
     "pgen, in slices": Run(
         ("pgen", "y.tsv", *MODEL, "--batch-rows", "20"), ("--genes", "any"), "o.h5", "y.tsv",
-        (ResultWriter, "finish", 2),
+        (SliceFiles, "finish", 2),
         (
             ("explain", "TARGET", "--id", "ID", *MODEL[:2], "--output-format", "json"),
             ("export", "TARGET", "-o", "page.tsv"),
@@ -88,6 +89,10 @@ RUNS = {
     ),
     "enrich a folder": Run(
         ("enrich", "y.tsv", "c.tsv", *mutate.ENRICH, "--keep-misfits"), ("--kappa", "2"), "o", "y.tsv",
+        readers=(REPORT,),
+    ),
+    "annotate": Run(
+        ("annotate", "y.tsv", *MODEL, "--database", "b.tsv", "--keep-misfits"), ("--kappa", "2"), "o", "y.tsv",
         readers=(REPORT,),
     ),
     "infer": Run(
@@ -289,7 +294,9 @@ def change(work: Path, name: str, stage: str, chance: random.Random, *, read: bo
             source = folder / path.relative_to(work)
             table = source.with_name(source.name.removesuffix(".json"))
             # Facts of another run with an equal table are legitimate facts of this one.
-            if source.exists() and not (read and table.read_bytes() == (work / table.relative_to(folder)).read_bytes()):
+            like = work / table.relative_to(folder)
+            alike = read and table.is_file() and table.read_bytes() == like.read_bytes()
+            if source.exists() and not alike:
                 shutil.copyfile(source, path)
         shown = " ".join(str(path.relative_to(work)) for path in swapped)
         return f"{shown} of {folder.name}", False

@@ -3,6 +3,7 @@
 python tests/robustness/kill_and_resume.py --runs 50 --seed 1 -o results/kill_test/count.csv
 python tests/robustness/kill_and_resume.py --of slices --runs 50 --seed 1 -o results/kill_test/slices.csv
 python tests/robustness/kill_and_resume.py --of together --runs 50 --seed 1 -o results/kill_test/together.csv
+python tests/robustness/kill_and_resume.py --of tables --runs 50 --seed 1 -o results/kill_test/tables.csv
 python tests/robustness/kill_and_resume.py --of motifs --runs 50 --seed 1 -o results/kill_test/motifs.csv
 python tests/robustness/kill_and_resume.py --of infer --runs 30 --seed 1 -o results/kill_test/infer.csv
 
@@ -11,7 +12,8 @@ with ranks of its own, is killed again half of the time.  After every kill the r
 right.  After the last --resume it must be right, and nothing else may be left.  Needs Linux, mpiexec and no GPU.
 
 Cases of slices (--batch-rows) are compared with the table counted as a whole; cases of several tables (--together),
-half of them in slices, with the tables counted together as a whole.  Cases of motifs also draw what is kept (all
+half of them in slices, with the tables counted together as a whole.  Cases of tables, which 1, 2, 3 or 7 ranks write,
+are compared by their bytes; some kills wait for a slice.  Cases of motifs also draw what is kept (all
 pairs, or edges), a method for each start, whether kills wait for a tile to be done, and root while it stores.  Cases
 of infer are compared by the bytes of the model's files; some kills wait for an iteration to be saved.
 """
@@ -54,6 +56,15 @@ MOTIF_KINDS = {"dense": [], "edges": ["--top", "3", "--score", "cosine"]}
 MOTIF_SEQUENCES, MOTIF_BASES = 600, 40
 TOGETHER = ("together", "together in slices")
 PGEN = ("pgen", "pgen in slices")
+TABLES = {
+    "count table": ("count", "many.parquet", "-g", str(GERMLINE), "--max-n", "40", "--backend", "cpu"),
+    "pgen table": ("pgen", "many.parquet", "-m", "mouse_trb", "--sequence", "nt", "--force", "--backend", "cpu"),
+    "generate": ("generate", "-m", "mouse_trb", "-n", "1500000", "--backend", "cpu"),
+    "generate productive": ("generate", "-m", "mouse_trb", "-n", "300000", "--productive", "--backend", "cpu"),
+    "convert": ("convert", "many.parquet"),
+}
+TABLE_ENDINGS = {"count table": ".tsv", "pgen table": ".parquet", "generate": ".parquet", "convert": ".tsv.gz"}
+"""Of the cases of tables: the words, and how the names of outputs end; by default, `.tsv`."""
 INFER = ["--start", "uniform", "--iterations", "25", "--tolerance", "0", "--hold-out", "0", "--bootstrap", "3"]
 INFER_ROWS = 8000
 KINDS: dict[str, dict[str, tuple[str, ...]]] = {
@@ -61,6 +72,7 @@ KINDS: dict[str, dict[str, tuple[str, ...]]] = {
     "slices": {"slices": ("direct",)},
     "together": dict.fromkeys(TOGETHER, ("direct",)),
     "pgen": dict.fromkeys(PGEN, ("forward-sum",)),
+    "tables": {name: (name,) for name in TABLES},
     "motifs": dict.fromkeys(MOTIF_KINDS, MOTIF_METHODS),
     "infer": {"infer": ("em",)},
 }
@@ -68,7 +80,7 @@ KINDS: dict[str, dict[str, tuple[str, ...]]] = {
 TABLE_BOUNDS = (0, 1, 7_000, 7_000, 90_000, 91_000, 150_000, MANY)
 """Rows at which the tables of cases of `together` begin and end: one of a row, one without rows, larger ones."""
 
-SAVED = ("state.npz", "part-*.h5", "tile-*")
+SAVED = ("state.npz", "part-*", "tile-*")
 """What runs save."""
 
 AFTER_SECONDS = 0.3
@@ -94,6 +106,15 @@ class Case:
     equal: bool = False
     debris: str = ""
 
+    @property
+    def output(self) -> str:
+        """The name of the result."""
+        return f"out{TABLE_ENDINGS.get(self.kind, '.tsv')}" if self.kind in TABLES else "out.h5"
+
+    def some_ranks(self, chance: random.Random) -> int:
+        """A number of ranks for a run."""
+        return chance.choice((1, 2, 3, 7)) if self.kind in TABLES else chance.randint(1, 3)
+
 
 def command(case: Case, output: Path, ranks: int, *, resume: bool) -> list[str]:
     """The command line of a run of `ranks` ranks."""
@@ -103,6 +124,13 @@ def command(case: Case, output: Path, ranks: int, *, resume: bool) -> list[str]:
         words = [str(output.parents[1] / "many.fasta"), "-o", str(output), "-k", "8", "-d", "1", "--strands", "both"]
         command = [sys.executable, "-m", "hpcvdj", "-q", "motifs", "compare", *words, *options, "--backend", "cpu"]
         return [*launcher, *command]
+    if case.kind in TABLES:
+        words = [str(output.parents[1] / word) if word == "many.parquet" else word for word in TABLES[case.kind]]
+        resuming = ["--resume"] if resume else []
+        # Only a table that has its facts beside it is known as complete.
+        if resume and output.exists():
+            resuming.append("--overwrite")
+        return [*launcher, sys.executable, "-m", "hpcvdj", "-q", *words, "-o", str(output), *resuming]
     options = ["--backend", "cpu"]
     if case.kind == "infer":
         words = ["infer", str(output.parents[1] / "many.parquet"), "-m", "mouse_trb", "-o", str(output), *INFER]
@@ -173,6 +201,8 @@ def kill(case: Case, process: subprocess.Popen[bytes], chance: random.Random) ->
 
 def content(output: Path, kind: str) -> list[np.ndarray]:
     """All that a result has: sequences in the order of their rows, edges in that of strand, row and column."""
+    if kind in TABLES:
+        return [np.frombuffer(output.read_bytes(), dtype=np.uint8)]
     if kind == "infer":
         return [np.frombuffer((output / name).read_bytes(), dtype=np.uint8) for name in (*FILES, ERRORS)]
     if kind not in MOTIF_KINDS:
@@ -197,13 +227,13 @@ def right(output: Path, kind: str, expected: list[np.ndarray]) -> bool:
 
 def wait_for(process: subprocess.Popen[bytes], folder: Path, pattern: str) -> None:
     """Until such a file is in the run's folder, or the run is over."""
-    while process.poll() is None and not list(folder.glob(f"out.h5.*/{pattern}")):
+    while process.poll() is None and not list(folder.glob(f"out.*/{pattern}")):
         time.sleep(0.005)
 
 
 def run(case: Case, folder: Path, expected: list[np.ndarray], seconds: float, chance: random.Random) -> None:
     """Kill within `seconds`, resume, kill again or not, resume to the end; notes what it finds in `case`."""
-    output = folder / "out.h5"
+    output = folder / case.output
     environment = {**os.environ, "NUMBA_NUM_THREADS": "1"}
     ranks = case.ranks
     moments, methods = [], [case.method]
@@ -223,14 +253,14 @@ def run(case: Case, folder: Path, expected: list[np.ndarray], seconds: float, ch
             case.kills += 1
         process.wait(120)
         moments.append(f"{moment:.2f}")
-        saved = [path for pattern in SAVED for path in folder.glob(f"out.h5.*/{pattern}")]
+        saved = [path for pattern in SAVED for path in folder.glob(f"out.*/{pattern}")]
         case.saved = max(case.saved, len(saved))
         if output.exists():
             case.finished_before_kill = True
             assert right(output, case.kind, expected), f"case {case.number}: a wrong result under the final name"
             if case.kills == 0:  # too late: once more from the start
                 shutil.rmtree(output) if output.is_dir() else output.unlink()
-        ranks = chance.randint(1, 3)
+        ranks = case.some_ranks(chance)
         if case.kind in MOTIF_KINDS:
             case.method = chance.choice(MOTIF_METHODS)
             methods.append(case.method)
@@ -245,7 +275,8 @@ def run(case: Case, folder: Path, expected: list[np.ndarray], seconds: float, ch
 def left_beside(output: Path, kind: str) -> list[Path]:
     """Files that are not of the result."""
     if not kind.endswith("slices"):
-        return [path for path in output.parent.iterdir() if path != output]
+        facts = output.with_name(f"{output.name}.json")
+        return [path for path in output.parent.iterdir() if path not in (output, facts)]
     # A run that replaced a result in parts has its own in the other folder.
     folder = next(
         path for path in map(output.with_name, (f"{output.name}.parts", f"{output.name}.2.parts")) if path.exists()
@@ -261,8 +292,9 @@ def inputs_of(work: Path, of: str) -> None:
         texts = ("".join(letters.choices("ACGT", k=MOTIF_BASES)) for _ in range(MOTIF_SEQUENCES))
         (work / "many.fasta").write_text("".join(f">{i}\n{text}\n" for i, text in enumerate(texts)))
         return
-    if of == "infer":
-        generate = [sys.executable, "-m", "hpcvdj", "generate", "-m", "mouse_trb", "-n", str(INFER_ROWS), "--seed", "1"]
+    if of in ("pgen", "infer"):
+        rows = INFER_ROWS if of == "infer" else MANY
+        generate = [sys.executable, "-m", "hpcvdj", "generate", "-m", "mouse_trb", "-n", str(rows), "--seed", "1"]
         subprocess.run([*generate, "-o", str(work / "many.parquet")], check=True, capture_output=True)
         return
     simulate = [sys.executable, "-m", "hpcvdj", "simulate", "-g", str(GERMLINE), "-n", str(MANY), "--seed", "1"]
@@ -284,6 +316,11 @@ def drawn(number: int, of: str, chance: random.Random) -> Case:
         awaited = "state.npz" if of == "infer" else "part-*.h5" if case.kind.endswith("slices") else ""
         case.awaited = chance.choice(("", awaited)) if awaited else ""
         return case
+    if of == "tables":
+        kind = chance.choice(tuple(TABLES))
+        case = Case(number, kind, kind, 1, chance.choice(VICTIMS), chance.choice(("", "part-*.json")))
+        case.ranks = case.some_ranks(chance)
+        return case
     if of == "counts":
         return Case(number, of, chance.choice(list(MAX_N)), chance.randint(1, 3), chance.choice(VICTIMS))
     kind, method = chance.choice(list(MOTIF_KINDS)), chance.choice(MOTIF_METHODS)
@@ -298,10 +335,11 @@ def serial(work: Path, kinds: dict[str, tuple[str, ...]]) -> tuple[dict[tuple[st
     (work / "whole").mkdir()
     for kind, methods in kinds.items():
         for method in methods:
-            output = work / "whole" / f"{kind}-{method}.h5"
+            case = Case(-1, kind, method, 1, "")
+            output = work / "whole" / f"{kind}-{method}-{case.output}"
             before = time.monotonic()
             subprocess.run(
-                command(Case(-1, kind, method, 1, ""), output, 1, resume=False), check=True, capture_output=True,
+                command(case, output, 1, resume=False), check=True, capture_output=True,
                 env={**os.environ, "NUMBA_NUM_THREADS": "1"},
             )  # fmt: skip
             seconds[method] = time.monotonic() - before

@@ -5,7 +5,7 @@ python tests/robustness/kill_outputs.py --kills 320 --seed 1 -o results/kill_tes
 A case draws a command, SIGKILL or SIGTERM, when, and whether an older file is there, which --overwrite replaces.  After
 the kill each target must be absent, the older file, or complete and equal to that of an undisturbed run.  The same
 command must then succeed, give the same, and leave nothing else.  Half of the kills wait for the hidden partial file.
-Tables of `count` and `pgen` go on with the slices that are finished (--resume).
+Tables of `count`, `pgen`, `generate` and `convert` go on with the slices that are finished (--resume).
 `kill_and_resume.py` kills `hpcvdj count` and `hpcvdj motifs compare`.
 """
 
@@ -54,6 +54,17 @@ COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("contamination", *COHORT, *mutate.MODEL, "--min-low", "1000"),
         ("o.tsv", "o.tsv.json", "p.svg", "clean/e.tsv"),
     ),
+    "annotate": (
+        ("annotate", *COHORT, *mutate.ANNOTATE, "--database", "d.tsv"),
+        tuple(f"o/{name}.{table}" for name in "ef" for table in ("epitopes.tsv", "epitopes.tsv.json", "hits.tsv")),
+    ),
+    "generate tsv": (("generate", *mutate.MODEL[:2], "-n", "300000", "--resume"), ("o.tsv",)),
+    "generate parquet": (
+        ("generate", *mutate.MODEL[:2], "-n", "90000", "--productive", "--resume"),
+        ("o.parquet",),
+    ),
+    "convert gz": (("convert", "t.tsv", "--resume"), ("o.tsv.gz",)),
+    "convert parquet": (("convert", "t.tsv", *COHORT, "--resume"), ("o.parquet",)),
     "simulate tsv": (("simulate", "-g", str(mutate.GERMLINE), "-n", str(ROWS)), ("o.tsv",)),
     "simulate parquet": (("simulate", "-g", str(mutate.GERMLINE), "-n", str(ROWS)), ("o.parquet",)),
     "motifs export tsv": (("motifs", "export", "m.h5"), ("o.tsv",)),
@@ -100,7 +111,7 @@ def words_of(name: str, *, overwrite: bool) -> tuple[str, ...]:
     words, targets = COMMANDS[name]
     named = {OPTIONS[target]: target.partition("/")[0] for target in targets[1:] if target in OPTIONS}
     options = [word for pair in named.items() for word in pair]
-    return (*words, "-o", targets[0], *options, *(["--overwrite"] if overwrite else []))
+    return (*words, "-o", targets[0].partition("/")[0], *options, *(["--overwrite"] if overwrite else []))
 
 
 def content(path: Path) -> Any:
@@ -127,6 +138,7 @@ def prepared(work: Path) -> None:
                  ("count", "t.tsv", "-g", str(mutate.GERMLINE), "-o", "r.h5", "--overwrite")):  # fmt: skip
         code, said, *_ = mutate.ended(name, work, learning=True)
         assert code == 0, said
+    mutate.write_database(work / COHORT[0], work / "d.tsv")
     with_copies(*(work / name for name in COHORT))
     bases = random.Random(1)
     texts = ("".join(bases.choices("ACGT", k=60)) for _ in range(400))
@@ -213,7 +225,7 @@ def main() -> int:
     parser.add_argument("--commands", nargs="*", choices=list(COMMANDS), default=list(COMMANDS))
     parser.add_argument("-o", "--output", type=Path, help="raw rows, CSV")
     options = parser.parse_args()
-    mutate.serial()
+    mutate.serial(patient=True)
     cases: list[Case] = []
     with tempfile.TemporaryDirectory() as place:
         clean, work = Path(place) / "clean", Path(place) / "work"
@@ -259,7 +271,7 @@ def fresh(clean: Path, work: Path) -> None:
     """A new copy of what the commands read."""
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir()
-    for name in ("r.h5", "t.tsv", "m.h5", "s.json", *COHORT):
+    for name in ("r.h5", "t.tsv", "m.h5", "s.json", "d.tsv", *COHORT):
         shutil.copy(clean / name, work)
 
 

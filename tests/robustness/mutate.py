@@ -48,9 +48,11 @@ from numba.core import entrypoints
 from hpcvdj import cli
 from hpcvdj.cli import common
 from hpcvdj.motifs.tiles import TileFiles
-from hpcvdj.results.writer import ResultWriter
+from hpcvdj.recombination.alphabet import translate
+from hpcvdj.results.slice_files import SliceFiles
 from hpcvdj.runs import driver
 from hpcvdj.runs.ranks import World
+from hpcvdj.values.unit_store import BEGUN, UnitStore
 
 ROOT = Path(__file__).parents[2]
 GERMLINE = ROOT / "inputs" / "germline" / "mouse_trb_paper.tsv"
@@ -58,7 +60,7 @@ SMALL = ROOT / "inputs" / "mouse_trb" / "small.tsv"
 ERROR = "hpcvdj: error: "
 LOG = ".stderr"
 MODULES = ".modules"
-SECONDS = 20
+SECONDS, PATIENT_SECONDS = 20, 60
 MEMORY = 2 << 30
 ROWS, EXCLUDED = 60, (7, 33)
 FEW_TASKS = 5.0
@@ -73,6 +75,7 @@ ENUMERATED = (
     "count", "u.tsv", *COUNT[2:-1], "3", "--method", "bitwise", "--threads-per-block", "1", "--checkpoint-every", "0",
 )  # fmt: skip
 MODEL = ("-m", "human_trb_m15", "--backend", "cpu")
+ANNOTATE = (*MODEL, "--kappa", "1")
 ENRICH = (*MODEL, "--kappa", "1", "--min-neighbours", "1")
 COMPARE = ("motifs", "compare", "s.fasta", "-k", "6", "-d", "1", "--strands", "both")
 
@@ -123,8 +126,10 @@ KINDS = {
     ),
     "run record": resumed(IN_SLICES, "p.h5", "p.h5.parts/run.json"),
     "part": resumed(IN_SLICES, "p.h5", "p.h5.parts/part-000000.h5"),
-    "checkpoint record": resumed(ENUMERATED, "q.h5", "q.h5.checkpoint/run.json"),
-    "checkpoint": resumed(ENUMERATED, "q.h5", "q.h5.checkpoint/state.npz"),
+    "facts of a part": resumed(IN_SLICES, "p.h5", "p.h5.parts/part-000000.json"),
+    "units record": resumed(ENUMERATED, "q.h5", "q.h5.parts/run.json"),
+    "units": resumed(ENUMERATED, "q.h5", "q.h5.parts/part-000000.npz"),
+    "unit under way": resumed(ENUMERATED, "q.h5", f"q.h5.parts/{BEGUN}"),
     "tile": resumed(COMPARE, "k.h5", "k.h5.checkpoint/tile-0-0-20-0-20.npz"),
     "tile record": resumed(COMPARE, "k.h5", "k.h5.checkpoint/run.json"),
     "enriched": Kind("y.tsv", ("enrich", "FILE", *ENRICH, "-o", "TARGET"), "z.tsv"),
@@ -132,6 +137,8 @@ KINDS = {
     "contaminated": Kind(
         "c.tsv", ("contamination", "FILE", "y.tsv", *MODEL, "--min-low", "1", "-o", "TARGET"), "z.tsv"
     ),
+    "database": Kind("b.tsv", ("annotate", "y.tsv", *ANNOTATE, "--database", "FILE", "-o", "n"), "n/y.epitopes.tsv"),
+    "annotated": Kind("c.tsv", ("annotate", "FILE", *ANNOTATE, "--database", "b.tsv", "-o", "n"), "n/c.epitopes.tsv"),
 }
 """Byte changes go to all kinds."""
 
@@ -188,21 +195,29 @@ def prepare(folder: Path) -> None:
     for words in (
         ("generate", *MODEL[:2], "-n", str(ROWS), "--productive", "-o", "y.tsv"),
         ("generate", *MODEL[:2], "-n", str(ROWS), "--productive", "--seed", "1", "-o", "c.tsv"),
-        (*COUNT, "-o", "r.h5"), (*IN_SLICES, "-o", "p.h5"), (*IN_SLICES, "-o", "v.h5"), (*COMPARE, "-o", "d.h5"),
+        (*COUNT, "-o", "r.h5"), (*IN_SLICES, "-o", "v.h5"), (*COMPARE, "-o", "d.h5"),
         ("count", "tables", "--together", *COUNT[2:], "-o", "w.h5"), (*COMPARE, "-o", "m.h5", "--top", "2"),
     ):  # fmt: skip
         code, said, *_ = ended(words, folder, learning=True)
         assert code == 0, (code, said)
-    # As after a kill before the parts were joined, with one part to count.
-    (folder / "p.h5").unlink()
-    (folder / "p.h5.parts" / "part-000002.h5").unlink()
+    write_database(folder / "y.tsv", folder / "b.tsv")
     # As after kills right after a save.
     for words, saver, saves in (
-        ((*ENUMERATED, "-o", "q.h5"), (ResultWriter, "save"), SAVES),
+        ((*IN_SLICES, "-o", "p.h5"), (SliceFiles, "finish"), 2),
+        ((*ENUMERATED, "-o", "q.h5"), (UnitStore, "save"), SAVES),
         ((*COMPARE, "-o", "k.h5"), (TileFiles, "save"), 1),
     ):
         code, said, *_ = ended(words, folder, lambda saver=saver, saves=saves: end_after(*saver, saves))
         assert code == KILLED, (code, said)
+
+
+def write_database(drawn: Path, database: Path) -> None:
+    """Write records of known specificity: every junction of a table that hpcvdj drew, each of one of two epitopes."""
+    header, *rows = (line.split("\t") for line in drawn.read_text().splitlines())
+    junction, v, j = (header.index(name) for name in ("junction", "v_call", "j_call"))
+    records = [("epitope", "junction_aa", "v_call", "j_call")]
+    records += [(f"e{k % 2}", translate([row[junction]])[0], row[v], row[j]) for k, row in enumerate(rows)]
+    database.write_text("".join("\t".join(record) + "\n" for record in records))
 
 
 def end_after(kind: type[Any], method: str, calls: int) -> None:
@@ -277,8 +292,14 @@ def begun(
     os._exit(99)
 
 
-def serial() -> None:
-    """Have commands run as worlds of one rank, without MPI."""
+def serial(*, patient: bool = False) -> None:
+    """Have commands run as worlds of one rank, without MPI.
+
+    patient  allow each a minute, as machines may have other work, and any memory, as figures need more than 2 GB
+    """
+    global SECONDS, MEMORY
+    if patient:
+        SECONDS, MEMORY = PATIENT_SECONDS, resource.RLIM_INFINITY
     entrypoints.init_all()
     common.world = World  # type: ignore[assignment]
     cli.abort = lambda code: None  # type: ignore[assignment]

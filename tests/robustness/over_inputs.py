@@ -81,6 +81,13 @@ COMMANDS = {
         options=BOTH,
     ),
     "enrich a folder": Command(("enrich", "cohort", *mutate.ENRICH[2:], *MODEL), {"-o": "out"}, options=BOTH),
+    "annotate": Command(
+        ("annotate", "cohort", *MODEL, *ON_CPU, "--kappa", "1", "--database", "b.tsv"), {"-o": "folder"}, options=BOTH
+    ),
+    "associate": Command(
+        ("associate", "cohort", *MODEL, *ON_CPU, *METADATA[:2], "--case", "group=a", "--draws", "1000"),
+        {"-o": "o.tsv", "--donors": "d.tsv", "--plot": "p.svg"},
+    ),
     "infer": Command(
         ("infer", "n.tsv", *MODEL, *ON_CPU, "--iterations", "2"), {"-o": "folder"}, options=BOTH
     ),

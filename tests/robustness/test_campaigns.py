@@ -18,14 +18,14 @@ def campaign(script, cases):
     assert f"{cases} cases, " in done.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("script", CASES)
 def test_cases(script):
     campaign(script, CASES[script])
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.timeout(1800)
 @pytest.mark.skipif(MPIEXEC is None, reason="no mpiexec")
 def test_ranks_that_differ():
@@ -33,7 +33,7 @@ def test_ranks_that_differ():
     campaign("differing_ranks.py", 12)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.timeout(1800)
 def test_many_individuals():
     script = ROOT / "tests/robustness/many_individuals.py"

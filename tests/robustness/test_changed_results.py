@@ -7,8 +7,9 @@ import h5py
 import numpy as np
 import pytest
 
-from hpcvdj.errors import InputError
+from hpcvdj.errors import InputError, MachineError
 from hpcvdj.motifs.tiles import Tile, TileFiles
+from hpcvdj.results.outputs import ResultOutput
 from tests.commands import error_line, hpcvdj_command
 from tests.conftest import GERMLINE, ROOT, SMALL
 
@@ -76,6 +77,7 @@ def test_facts_are_inputs_of_a_report(tmp_path):
     assert "page/o.tsv: no such table; give that which o.tsv.json describes" in line
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", ["missing", "cut", "changed"])
 def test_resume_of_a_complete_result_whose_part_is_damaged(tmp_path, damage):
     shutil.copy(SMALL, tmp_path / "t.tsv")
@@ -111,18 +113,23 @@ def test_a_part_of_another_run(tmp_path):
         assert f"o.h5: the files in {part.parent.name} are not the parts of this result" in line
 
 
-def test_parts_that_lack_rows_are_not_joined(tmp_path):
+def test_parts_that_lack_rows_are_not_joined(tmp_path, monkeypatch):
     """As after a kill, and a change of the slices' size in the record of the run."""
+
+    def full(*arguments, **options):
+        raise MachineError("the disk is full")
+
     shutil.copy(SMALL, tmp_path / "t.tsv")
-    hpcvdj_command("-q", *COUNT, "o.h5", "--batch-rows", 200, cwd=tmp_path)
-    (tmp_path / "o.h5").unlink()
+    with monkeypatch.context() as patch:
+        patch.setattr(ResultOutput, "join", full)
+        hpcvdj_command("-q", *COUNT, "o.h5", "--batch-rows", 200, cwd=tmp_path, code=MachineError.exit_code)
     for part in (1, 2):
-        (tmp_path / "o.h5.parts" / f"part-{part:06}.h5").unlink()
+        (tmp_path / "o.h5.parts" / f"part-{part:06}.json").unlink()
     record = tmp_path / "o.h5.parts" / "run.json"
     said = json.loads(record.read_text())
-    record.write_text(json.dumps({**said, "facts": {"slice_rows": 1200}}))
+    record.write_text(json.dumps({**said, "facts": {**said["facts"], "slice_rows": 1200}}))
     line = refused(tmp_path, *COUNT, "o.h5", "--batch-rows", 200, "--resume")
-    assert "o.h5.parts: its parts lack 333 rows of the run; --overwrite starts again" in line
+    assert "o.h5.parts: its parts lack 300 rows; --overwrite starts again" in line
     record.write_text(json.dumps(said))
     hpcvdj_command("-q", *COUNT, "o.h5", "--batch-rows", 200, "--resume", cwd=tmp_path)
 

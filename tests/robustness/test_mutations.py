@@ -8,7 +8,7 @@ import pytest
 from tests.conftest import ROOT
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.timeout(900)
 def test_damaged_files():
     words = [sys.executable, "tests/robustness/mutate.py", "--cases", "28", "--seed", "7"]

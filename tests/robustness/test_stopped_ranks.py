@@ -11,7 +11,7 @@ from tests.conftest import ROOT
 pytest.importorskip("mpi4py")
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.skipif(MPIEXEC is None, reason="no mpiexec")
 @pytest.mark.parametrize(
     ("command", "victim", "moments"),

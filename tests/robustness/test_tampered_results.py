@@ -38,6 +38,7 @@ def replace_dataset(file, name, data=None, **options):
     file.create_dataset(name, data=data, **options)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("where", ["sequences/sequence_id", "counters", "pairs/v_call"])
 def test_storage_in_another_file(tampered, where):
     secret = tampered.with_name("secret")
@@ -96,6 +97,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_tampered_result(tampered, change):
     with h5py.File(tampered, "r+") as file:
@@ -133,6 +135,7 @@ MOTIF_CHANGES = {
 }
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("change", MOTIF_CHANGES)
 def test_a_tampered_comparison(edges, tmp_path, change):
     path = tmp_path / "m.h5"
@@ -154,6 +157,7 @@ RECORDS = [
 ]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("text", RECORDS)
 def test_a_record_of_other_types(tmp_path, text):
     folder = tmp_path / "o.h5.parts"

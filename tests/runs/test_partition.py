@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpcvdj.kernels.pathways.bitwise_cpu import _n_nucleotides
-from hpcvdj.runs.partition import block_range, blocks_per_rank
+from hpcvdj.runs.partition import block_range, blocks_per_rank, evenly
 
 
 @given(tasks=st.integers(0, 5000), threads=st.integers(1, 300), ranks=st.integers(1, 9))
@@ -62,3 +62,13 @@ def test_a_rank_outside_is_refused(rank, ranks):
 def test_impossible_sizes_are_refused(tasks, threads):
     with pytest.raises(ValueError, match="tasks"):
         blocks_per_rank(tasks, threads, 1)
+
+
+@given(sizes=st.lists(st.integers(0, 50)), ranks=st.integers(1, 5), of_root=st.integers(0, 100))
+def test_items_are_shared_evenly(sizes, ranks, of_root):
+    own = evenly(sizes, ranks, of_root)
+    assert sorted(item for items in own for item in items) == list(range(len(sizes)))
+    # Without its last item, which is its smallest, no rank has more than another.
+    load = [sum(max(sizes[item], 1) for item in items) + of_root * (rank == 0) for rank, items in enumerate(own)]
+    for rank, items in enumerate(own):
+        assert not items or load[rank] - max(sizes[items[-1]], 1) <= min(load)

@@ -32,6 +32,7 @@ assert total(numbers.astype(float)) == 499500
 """
 
 
+@pytest.mark.slow
 def test_threads_after_numba_has_begun():
     """As in a notebook: a changed number in the environment is an error at the next compilation."""
     subprocess.run([sys.executable, "-c", FEWER_THREADS], check=True, timeout=120)

@@ -109,18 +109,6 @@ def test_a_file_appears_whole_or_not_at_all(tmp_path):
     assert os.listdir(tmp_path) == ["a.tsv"]
 
 
-def test_a_temporary_file_can_be_kept(tmp_path):
-    part = tmp_path / "part"
-    with (
-        pytest.raises(ZeroDivisionError),
-        atomic_path(tmp_path / "a", overwrite=False, temporary=part, keep=True) as path,
-    ):
-        assert path == part
-        path.write_text("half")
-        raise ZeroDivisionError
-    assert part.read_text() == "half"
-
-
 def test_a_link_in_place_of_the_temporary_file_is_not_followed(tmp_path):
     precious, part = tmp_path / "precious", tmp_path / "part"
     precious.write_text("kept")
@@ -184,11 +172,13 @@ def test_a_link_stays_and_its_file_is_replaced(tmp_path):
             path.write_text(content)
         assert link.readlink() == file
         assert file.read_text() == content
+    # A pipe, not /dev/null: a fault here would replace a device of the machine.
+    os.mkfifo(tmp_path / "pipe")
     device = tmp_path / "device"
-    device.symlink_to("/dev/null")
+    device.symlink_to(tmp_path / "pipe")
     with pytest.raises(InputError, match="device: is not a regular file"), atomic_path(device, overwrite=True):
         pass
-    assert sorted(os.listdir(tmp_path)) == ["device", "in", "link"]
+    assert sorted(os.listdir(tmp_path)) == ["device", "in", "link", "pipe"]
 
 
 def test_new_files_have_the_mode_that_the_user_wants(tmp_path):
@@ -292,6 +282,20 @@ def test_hidden_files_of_a_run_are_no_inputs(tmp_path, kind, linked):
         target.symlink_to("o.tsv")
     with pytest.raises(InputError, match=rf"\.o\.tsv\.{kind}: is an input of this run"):
         require_distinct(target, table)
+
+
+@pytest.mark.parametrize("kind", ["part", "probe", "lock"])
+@pytest.mark.parametrize("linked", [False, True])
+def test_a_hidden_file_that_is_another_name_of_a_file_stays(tmp_path, kind, linked):
+    precious, target = tmp_path / "precious", tmp_path / "o.tsv"
+    precious.write_text("years of work")
+    if linked:
+        target = tmp_path / "link.tsv"
+        target.symlink_to("o.tsv")
+    (tmp_path / f".o.tsv.{kind}").hardlink_to(precious)
+    with pytest.raises(InputError, match=rf"\.o\.tsv\.{kind}: is a hard link to another file"):
+        require_writable(target, overwrite=True)
+    assert (tmp_path / f".o.tsv.{kind}").read_text() == precious.read_text() == "years of work"
 
 
 def test_what_is_not_a_file_is_no_unfinished_one(tmp_path):

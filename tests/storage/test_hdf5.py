@@ -138,113 +138,11 @@ def test_rows_out_of_order_are_refused():
             dataset.put(np.arange(2))
 
 
-def by_columns(file, values, columns=1):
-    return PackedDataset(file, "x", values.shape, values.dtype, columns=columns)
-
-
 @pytest.fixture
 def values(monkeypatch):
-    """300 rows of 3 columns; a chunk has 64 rows of a column."""
+    """300 rows of 3 columns; a chunk has 21 rows."""
     monkeypatch.setattr(packed, "CHUNK_BYTES", 8 * 64)
     return random_values(np.random.default_rng(7), (300, 3), np.uint64)
-
-
-def test_columns_are_written_one_after_another_or_together(values):
-    rng = np.random.default_rng(8)
-    with h5py.File.in_memory() as file:
-        dataset = by_columns(file, values)
-        assert dataset.missing() == [(range(k, k + 1), range(300)) for k in range(3)]
-        dataset.put(values[:100, 1:], 0, 1)
-        dataset.put(values[:70, :1])
-        assert dataset.missing() == [
-            (range(1), range(70, 300)), (range(1, 2), range(100, 300)), (range(2, 3), range(100, 300))
-        ]  # fmt: skip
-        dataset.put(values[70:, :1], 70)
-        dataset.put(values[100:, 2:], 100, 2)
-        assert dataset.missing() == [(range(1, 2), range(100, 300))]
-        for first in range(100, 300, 40):
-            dataset.put(values[first : first + 40, 1:2], first, 1)
-        assert dataset.missing() == []
-        dataset.close()
-        assert (dataset.dataset[:] == values).all()
-        del file["x"]
-        whole = PackedDataset(file, "x", values.shape, values.dtype)
-        put_in_steps(whole, values, rng)
-        assert whole.missing() == []
-
-
-@pytest.mark.parametrize("columns", [1, 2])
-@pytest.mark.parametrize("done", [0, 1, 63, 64, 65, 130, 299, 300])
-def test_another_file_takes_over_what_was_put(tmp_path, values, library, done, columns):
-    first, second = tmp_path / "1.h5", tmp_path / "2.h5"
-    with h5py.File(first, "w") as file:
-        dataset = by_columns(file, values, columns)
-        dataset.put(values[:done, :2])
-        state = dataset.state()
-        missing = dataset.missing()
-        # What is put after the checkpoint is lost.
-        dataset.put(values[done : done + 70, :2], done)
-    with h5py.File(second, "w") as file:
-        dataset = by_columns(file, values, columns)
-        dataset.restore(state, first)
-        assert dataset.missing() == missing
-        dataset.put(values[done:, :2], done)
-        dataset.put(values[:, 2:], 0, 2)
-        dataset.close()
-    with h5py.File(second) as file:
-        assert (file["x"][:] == values).all()
-
-
-def test_damage_to_saved_chunks_is_noticed(tmp_path, values):
-    path = tmp_path / "1.h5"
-    with h5py.File(path, "w") as file:
-        dataset = by_columns(file, values)
-        dataset.put(values)
-        state = dataset.state()
-    _, _, offset, size = state["chunks"][1].tolist()
-    data = bytearray(path.read_bytes())
-    for position in (offset, offset + size - 1):
-        damaged = data.copy()
-        damaged[position] ^= 1
-        path.write_bytes(damaged)
-        with h5py.File.in_memory() as file, pytest.raises(ValueError, match="wrong checksum"):
-            by_columns(file, values).restore(state, path)
-    path.write_bytes(data[: offset + size - 1])
-    with h5py.File.in_memory() as file, pytest.raises(ValueError, match="wrong checksum"):
-        by_columns(file, values).restore(state, path)
-
-
-MISPLACED = [[0, -1, 0, 0], [0, 3, 0, 0], [1, 0, 0, 0], [-1, 0, 0, 0], [5, 0, 0, 0]]
-"""Chunks that do not follow those before: (down, across, offset, size)."""
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        *(({"chunks": np.array([chunk])}, "does not follow those before it") for chunk in MISPLACED),
-        ({"chunks": np.array([[0, 0, -1, 9]])}, r"chunk 0, 0 of /x is not in 1\.h5"),
-        ({"chunks": np.array([[0, 0, 1 << 50, 9]])}, r"chunk 0, 0 of /x is not in 1\.h5"),
-        ({"chunks": np.array([[0, 0, 9, -1]])}, r"chunk 0, 0 of /x is not in 1\.h5"),
-        ({"chunks": np.array([[0, 0, 9, 1 << 50]])}, r"chunk 0, 0 of /x is not in 1\.h5"),
-        ({"chunks": np.array([[0.0, 0, 9, 9]])}, "Cannot cast"),
-        ({"held 4 2": np.zeros((44, 1), np.uint64)}, "held 4 2 is of type uint64, shape"),
-        ({"held 4 2": np.zeros((43, 1), np.int64)}, "held 4 2 is of type int64, shape"),
-        ({"held 4 2": np.zeros(43, np.uint64)}, "held 4 2 is of type uint64, shape"),
-        ({"held 3 2": np.zeros((9, 1), np.uint64)}, "chunk 3, 2 of /x does not follow"),
-        ({"held 5 2": np.zeros((9, 1), np.uint64)}, "chunk 5, 2 of /x does not follow"),
-        ({"held 0 3": np.zeros((9, 1), np.uint64)}, "chunk 0, 3 of /x does not follow"),
-    ],
-)
-def test_a_state_of_something_else_is_refused(tmp_path, values, change, message):
-    path = tmp_path / "1.h5"
-    with h5py.File(path, "w") as file:
-        dataset = by_columns(file, values)
-        dataset.put(values[:299])
-        state = dataset.state()
-    # The last chunk of each column has 44 rows.
-    assert sorted(state) == ["chunks", "held 4 0", "held 4 1", "held 4 2"]
-    with h5py.File.in_memory() as file, pytest.raises((ValueError, TypeError), match=message):
-        by_columns(file, values).restore({**state, **change}, path)
 
 
 def test_datasets_and_chunks_at_once(values):

@@ -3,6 +3,7 @@
 import json
 import math
 import random
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,10 +12,11 @@ from hpcvdj.storage.json_text import json_text
 
 
 def test_what_json_cannot_hold_is_null():
-    facts = {"a": float("nan"), 3: [np.inf, (1, -np.inf)], "c": np.array([[0.5, np.nan]]), "d": np.float64(2), "e": "κ"}
+    facts = {"a": float("nan"), 3: [np.inf, (1, -np.inf)], "c": np.array([[0.5, np.nan]]), "d": np.float64(2), "e": "κ",
+             "f": Path("a/b")}  # fmt: skip
     text = json_text(facts)
     assert json.loads(text, parse_constant=lambda name: 1 / 0) == {
-        "a": None, "3": [None, [1, None]], "c": [[0.5, None]], "d": 2.0, "e": "κ"
+        "a": None, "3": [None, [1, None]], "c": [[0.5, None]], "d": 2.0, "e": "κ", "f": "a/b"
     }  # fmt: skip
     with pytest.raises(TypeError, match="object has no form in JSON"):
         json_text({"a": object()})

@@ -37,13 +37,18 @@ def test_what_is_no_result_file(path, tmp_path):
     (tmp_path / "empty").mkdir()
     (tmp_path / "text").write_text("no HDF5")
     (tmp_path / "half.h5.checkpoint").mkdir()
+    (tmp_path / "another.h5.parts").mkdir()
     (path.parent / "p.h5").touch()
     for given, message in (
         (tmp_path, rf"is a folder; name a result file; it has 2 results, such as {path}$"),
         (tmp_path / "empty", "is a folder; name a result file$"),
         (tmp_path / "half.h5", "is not complete; `hpcvdj count` with --resume continues it$"),
+        (tmp_path / "another.h5", "is not complete; `hpcvdj count` with --resume continues it$"),
         (tmp_path / "none", "no such result file; `hpcvdj count` writes one$"),
-        (tmp_path / "text", r"not a result file, or a damaged one \(.+\); give a file that `hpcvdj count` wrote$"),
+        (
+            tmp_path / "text",
+            r"not a result file, or a damaged one \(.+\); give a file that `hpcvdj count -o NAME\.h5` wrote$",
+        ),
     ):
         with pytest.raises(InputError, match=f"^{given}: {message}"):
             opened(given)

@@ -4,6 +4,8 @@ import csv
 import importlib
 from dataclasses import replace
 
+import pytest
+
 from hpcvdj.recombination.alphabet import translate
 from hpcvdj.recombination.igor import load_model
 from tests.conftest import ROOT
@@ -14,6 +16,7 @@ def rows_of(path):
         return list(csv.DictReader(stream, delimiter="\t"))
 
 
+@pytest.mark.exhaustive
 def test_a_cohort_with_planted_signals(tmp_path, monkeypatch):
     """The seed gives the bytes, and the truth is in the tables."""
     monkeypatch.syspath_prepend(ROOT / "benchmarks")

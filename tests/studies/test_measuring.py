@@ -131,6 +131,7 @@ def test_parts_are_exact_counts(small_problem):
     assert sum(ranges) == int(np.asarray(count_with(small_problem, "bitwise"))[:, 4].sum())
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(fake_cupy.COMPILER is None, reason="no g++")
 def test_measuring_on_a_gpu(problem, paper_germline, kernels, monkeypatch):
     """On the stand-in: the GPU's clock, and what is uploaded."""

@@ -48,6 +48,7 @@ def test_the_pages_of_the_repository(folder, tmp_path, undrawn):
     assert sorted(undrawn) == sorted(path.name for path in folder.glob("*.png"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["scaling_h200", "motif_tables_h200"])
 def test_pictures(name, tmp_path):
     folder = copy_of(ROOT / "results" / name, tmp_path)

@@ -35,6 +35,7 @@ def test_most_rows_differ_from_each_other(paper_germline):
     assert rows.longest <= 60
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", TABLES, ids=lambda path: path.stem)
 def test_every_row_is_a_recombination_of_its_pair(path):
     germline = read_germline(path)

@@ -10,12 +10,12 @@ from hpcvdj.values import slices
 def signal_after_a_slice(monkeypatch):
     """A run that has a signal once a slice is counted, and the indices of the slices that were counted."""
     run, counted = Run(), []
-    right = slices._SliceWork.count
+    right = slices._SliceWork._compute
 
-    def count_then_signal(self, some_run, part, batches):
+    def count_then_signal(self, part, progress):
         counted.append(part.index)
-        right(self, some_run, part, batches)
+        right(self, part, progress)
         run.request.name = "SIGTERM"
 
-    monkeypatch.setattr(slices._SliceWork, "count", count_then_signal)
+    monkeypatch.setattr(slices._SliceWork, "_compute", count_then_signal)
     return run, counted

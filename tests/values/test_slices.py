@@ -1,4 +1,4 @@
-"""Counting in slices: slice by slice, a repertoire gives what it gives as a whole."""
+"""Results in slices: slice by slice, a repertoire gives what it gives at once."""
 
 import errno
 import gzip
@@ -7,20 +7,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hpcvdj.counting.config import Config
 from hpcvdj.errors import CompleteError, InputError, MachineError, StoppedError
-from hpcvdj.repertoires.inputs import Inputs, cut, dealt, numbered, read_slices, survey
+from hpcvdj.repertoires.inputs import Inputs, numbered, survey
 from hpcvdj.repertoires.reading import Reading
+from hpcvdj.repertoires.tables import table_of
 from hpcvdj.repertoires.tally import log_exclusions
 from hpcvdj.results.joining import Lookup
 from hpcvdj.results.reader import Result
-from hpcvdj.runs.run import Run
 from hpcvdj.storage import hdf5
-from hpcvdj.values import slices
-from hpcvdj.values.tables import _slice_rows
+from hpcvdj.values.input_slices import SlicedInput
 from tests.conftest import SMALL
-from tests.problems import count_to, method_named, signalled_run
+from tests.problems import count_to, signalled_run
 
 ROWS = 137
 
@@ -68,17 +69,42 @@ def test_slices_are_the_table(tables, name, rows):
     header, *lines = [line.split("\t") for line in (tables / "t.tsv").read_text().splitlines()]
     places = [header.index(column) for column in names]
     expected = [tuple(cells[k] for k in places) for cells in lines]
-    inputs = Inputs.of_file(tables / name, Reading())
-    inputs = numbered(inputs, [survey(inputs, inputs.tables[0])])
-    slices = cut(inputs.tables, rows)
     for ranks in (1, 3):
         found = {}
         for rank in range(ranks):
-            for part, batches in read_slices(inputs, dealt(slices, rank, ranks), lambda: None):
-                read = pa.Table.from_batches(list(batches)).select(names)
+            sliced = SlicedInput(Inputs.of_file(tables / name, Reading()), rows, whole=False)
+            for part in sliced.slices(lambda index, rank=rank, ranks=ranks: index % ranks == rank, lambda: None):
+                read = pa.Table.from_batches(list(sliced.packed(part))).select(names)
                 found[part.first_row] = list(zip(*(column.to_pylist() for column in read.columns), strict=True))
                 assert len(found[part.first_row]) == part.rows <= rows
+            assert sliced.rows == 500
         assert [row for first in sorted(found) for row in found[first]] == expected
+
+
+@given(st.lists(st.integers(0, 30), min_size=1, max_size=9).filter(any), st.integers(1, 20), st.integers(1, 5))
+def test_slices_of_several_tables(sizes, rows, ranks):
+    """Each has `rows` rows, of as many tables as it takes; one rank has it."""
+    names = ["sequence_id", "v_call", "j_call", "junction", "note"]
+    tables = [
+        table_of(pa.table({name: [f"{name} {k} {row}" for row in range(size)] for name in names}), individual=str(k))
+        for k, size in enumerate(sizes)
+    ]
+    inputs = Inputs(tuple(tables), Reading(), together=True)
+    inputs = numbered(inputs, [survey(inputs, table) for table in tables])
+    found = {}
+    for rank in range(ranks):
+        sliced = SlicedInput(inputs, rows)
+        for part in sliced.slices(lambda index, rank=rank: index % ranks == rank, lambda: None):
+            written = pa.Table.from_batches(list(sliced.written(part)))
+            packed = pa.Table.from_batches([batch.select(["junction"]) for batch in sliced.packed(part)])
+            assert written["junction"].to_pylist() == packed["junction"].to_pylist()
+            found[part.index] = list(
+                zip(written["note"].to_pylist(), written["repertoire_id"].to_pylist(), strict=True)
+            )
+            assert part.first_row == part.index * rows
+    expected = [(f"note {k} {row}", str(k)) for k, size in enumerate(sizes) for row in range(size)]
+    assert [row for index in sorted(found) for row in found[index]] == expected
+    assert {len(found[index]) for index in sorted(found)[:-1]} <= {rows}
 
 
 @pytest.mark.parametrize("name", ["t.tsv", "t.parquet"])
@@ -163,6 +189,7 @@ def test_a_stopped_run_that_replaces_a_result_continues(tables, paper_germline, 
         assert result.max_n == 3
 
 
+@pytest.mark.slow
 def test_a_result_in_parts_stays_until_it_is_replaced(tables, paper_germline, tmp_path, request):
     target, table = tmp_path / "o.h5", tables / "t.tsv"
     count_to(target, table, paper_germline, Config(1), rows=ROWS)
@@ -186,15 +213,15 @@ def test_a_result_in_parts_stays_until_it_is_replaced(tables, paper_germline, tm
 
 
 @pytest.mark.parametrize(
-    ("name", "step", "said"),
+    ("name", "step", "finished"),
     [
-        ("t.tsv", 3, "stopped before any result; start again"),
-        ("t.tsv", 60, "stopped with the part files in .* saved; resume=True"),
-        ("t.parquet", 3, "stopped with the part files in .* saved; resume=True"),
+        ("t.tsv", 3, 0),
+        ("t.tsv", 60, 1),
+        ("t.parquet", 3, 0),
     ],
 )
-def test_a_signal_while_a_slice_is_read(tables, paper_germline, tmp_path, monkeypatch, name, step, said):
-    """It is heard between two batches, also of rows that another rank counts, and while a text table is surveyed."""
+def test_a_signal_while_a_slice_is_read(tables, paper_germline, tmp_path, monkeypatch, name, step, finished):
+    """It is heard between two batches, also of rows that another rank counts."""
     monkeypatch.setattr("hpcvdj.repertoires.readers.reader.BATCH_ROWS", 10)
     monkeypatch.setattr("hpcvdj.repertoires.readers.text.BLOCK_BYTES", 1 << 10)
     asked = []
@@ -205,10 +232,16 @@ def test_a_signal_while_a_slice_is_read(tables, paper_germline, tmp_path, monkey
         return len(asked) == step
 
     monkeypatch.setattr(type(run.request), "__bool__", lambda self: at_that_step())
+    said = (
+        r"stopped with the part files in .* saved; resume=True"
+        if finished
+        else "stopped before any result; start again"
+    )
     with pytest.raises(StoppedError, match=said):
         count_to(tmp_path / "o.h5", tables / name, paper_germline, Config(1), rows=ROWS, run=run)
     assert len(asked) == step
-    assert (list(tmp_path.rglob("*")) == []) == (step == 3)
+    assert len(part_files(tmp_path / "o.h5")) == finished
+    assert len(list(tmp_path.iterdir())) == finished
     monkeypatch.undo()
     assert (
         count_to(tmp_path / "o.h5", tables / name, paper_germline, Config(1), rows=ROWS, resume=True).rows_read == 500
@@ -240,18 +273,13 @@ def test_a_percent_sign_in_the_name(tables, paper_germline, tmp_path, name):
     assert by_row(target)["pathways_total"].to_pylist() == by_row(one)["pathways_total"].to_pylist()
 
 
-def test_a_failed_overwrite_leaves_a_result_in_parts(tables, paper_germline, tmp_path, monkeypatch):
+def test_a_failed_overwrite_leaves_a_result_in_parts(tables, paper_germline, tmp_path):
     target = tmp_path / "o.h5"
     arguments = target, tables / "t.parquet", paper_germline
     count_to(*arguments, rows=ROWS)
     with pytest.raises(InputError, match="no such file"):
         count_to(target, tmp_path / "missing.tsv", paper_germline, rows=ROWS, overwrite=True)
     assert len(by_row(target)["pathways_total"]) == 500
-    with pytest.raises(StoppedError):
-        count_to(*arguments, rows=ROWS, overwrite=True, run=signalled_run())
-    assert len(by_row(target)["pathways_total"]) == 500
-    # The signal comes once the table is surveyed.
-    monkeypatch.setattr(slices, "surveyed", lambda inputs, run, survey=slices.surveyed: survey(inputs, Run()))
     with pytest.raises(StoppedError):
         count_to(*arguments, rows=ROWS, overwrite=True, run=signalled_run())
     assert len(by_row(target)["pathways_total"]) == 500
@@ -282,9 +310,6 @@ def test_what_slices_are_not_for(tables, paper_germline, tmp_path):
         count_to(*arguments, Config(2, "bitwise"), rows=ROWS)
     with pytest.raises(InputError, match="give a number"):
         count_to(*arguments, Config("all"), rows=ROWS)
-    inputs, direct = Inputs.of_file(tables / "t.parquet"), method_named("direct")
-    assert _slice_rows(inputs, direct, None) == 0
-    assert _slice_rows(inputs, direct, 7) == 7
 
 
 def test_a_part_has_the_row_numbers_of_the_table(tables, paper_germline, tmp_path):
@@ -292,7 +317,7 @@ def test_a_part_has_the_row_numbers_of_the_table(tables, paper_germline, tmp_pat
     count_to(target, tables / "t.tsv", paper_germline, rows=ROWS)
     with Result(part_files(target)[1]) as part:
         everything = np.sort(np.concatenate([part.row, part.excluded.row]))
-        assert everything.tolist() == list(range(125, 250))  # four slices of the same size
+        assert everything.tolist() == list(range(ROWS, 2 * ROWS))
         assert part.excluded.row.tolist() == [140, 141]
 
 

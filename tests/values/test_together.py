@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import re
+from types import SimpleNamespace
 
 import pandas as pd
 import pyarrow as pa
@@ -24,7 +25,7 @@ from hpcvdj.values import slices
 from hpcvdj.values import tables as values_tables
 from tests.commands import error_line, hpcvdj_command
 from tests.conftest import GERMLINE, SMALL
-from tests.problems import count_to, method_named
+from tests.problems import count_to
 from tests.repertoires.test_inputs import of_sizes
 
 MAX_N = 3
@@ -63,7 +64,7 @@ def counted_together(paths, germline, target, config=None, **options):
 
 
 def surveyed(*paths):
-    return slices.surveyed(tables_of(list(paths), Reading()), Run())
+    return values_tables.surveyed(tables_of(list(paths), Reading()), Run())
 
 
 @pytest.fixture(scope="module", params=[0, 40, 10_000])
@@ -124,6 +125,7 @@ def test_repertoires_and_tables_are_listed(path, folder, expected):
         assert (facts["rows_read"], facts["repertoire_id"], facts["junctions_path"]) == (260, "", str(folder.resolve()))
 
 
+@pytest.mark.slow
 def test_enumerating_methods_count_together_too(folder, expected, paper_germline, tmp_path):
     counted_together([folder], paper_germline, tmp_path / "o.h5", config=Config(MAX_N, "bitwise"))
     with Result(tmp_path / "o.h5") as result:
@@ -321,6 +323,7 @@ def test_a_table_that_changes_meanwhile_is_refused(folder, paper_germline, tmp_p
     assert not target.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [0, 40])
 def test_a_complete_result_is_known_by_its_tables(folder, paper_germline, tmp_path, rows):
     copy = tmp_path / "in"
@@ -350,9 +353,10 @@ def test_a_complete_result_is_known_by_its_tables(folder, paper_germline, tmp_pa
         count_to(target, a, paper_germline, Config(MAX_N), resume=True)
 
 
+@pytest.mark.slow
 def test_a_checkpoint_is_known_by_its_tables(folder, paper_germline, tmp_path):
     target = tmp_path / "o.h5"
-    checkpoint = tmp_path / "o.h5.checkpoint"
+    checkpoint = tmp_path / "o.h5.parts"
     run = Run()
     run.request.begin = lambda: setattr(run.request, "name", "SIGTERM")
     config = Config(MAX_N, "bitwise")
@@ -368,6 +372,7 @@ def test_a_checkpoint_is_known_by_its_tables(folder, paper_germline, tmp_path):
     assert not checkpoint.exists()
 
 
+@pytest.mark.slow
 def test_a_stopped_run_continues_with_its_parts(folder, paper_germline, tmp_path, signal_after_a_slice):
     target = tmp_path / "o.h5"
     run, counted = signal_after_a_slice
@@ -397,16 +402,22 @@ def test_added_or_missing_rows_are_noticed(tmp_path):
 
 
 def test_more_rows_than_one_rank_should_hold_are_counted_in_parts():
-    half = values_tables.AUTO_ROWS // 2
-    for sizes, method, asked, rows in (
-        ([half, half], "direct", None, 0),
-        ([half, half, 1], "direct", None, values_tables.SLICE_ROWS),
-        ([half, half, 1], "bitwise", None, 0),
-        ([half, half, 1], "direct", 0, 0),
-        ([1, 1], "direct", 7, 7),
+    half = values_tables.AT_ONCE_ROWS // 2
+    result, table = SimpleNamespace(has_rows=False), SimpleNamespace(has_rows=True)
+    every, several = values_tables.ALL_ROWS, [half, half, 1]
+    for sizes, config, output, asked, rows in (
+        ([half, half], Config(), result, None, every),
+        (several, Config(), result, None, values_tables.RESULT_ROWS),
+        (several, Config(method="bitwise"), result, None, every),
+        (several, Config("all"), table, None, every),
+        (several, Config(), result, 0, every),
+        ([1, 1], Config(), result, 7, 7),
+        ([1, 1], Config(), table, None, values_tables.FEWEST_ROWS),
+        ([800_000, 1], Config(), table, None, 50_001),
+        (several, Config(), table, None, values_tables.TABLE_ROWS),
     ):
         inputs = Inputs(of_sizes(sizes), together=True)
-        assert values_tables._slice_rows(inputs, method_named(method), asked) == rows
+        assert values_tables.slice_rows(inputs, asked, config, output) == rows
 
 
 def test_the_command(folder, tmp_path):
@@ -446,19 +457,20 @@ def test_no_row_can_be_counted(tmp_path, paper_germline, rows):
     assert hpcvdj.export(tmp_path / "o.h5", tmp_path / "e.tsv") == 6
 
 
+@pytest.mark.slow
 def test_tables_that_are_cut_do_not_stay_open(paper_germline, tmp_path, monkeypatch):
     """A rank opens one after another, however many there are."""
     header, *lines = SMALL.read_text().splitlines()
     for k in range(12):
         name = tmp_path / f"t{k}.tsv"
         name.write_text("\n".join([header, *lines[8 * k : 8 * k + 8]]) + "\n")
-    right, opened = slices._SliceWork.count, []
+    right, opened = slices._SliceWork._compute, []
 
     def watched(*arguments):
         opened.append(len(os.listdir("/proc/self/fd")))
         right(*arguments)
 
-    monkeypatch.setattr(slices._SliceWork, "count", watched)
+    monkeypatch.setattr(slices._SliceWork, "_compute", watched)
     counted_together(sorted(tmp_path.glob("*.tsv")), paper_germline, tmp_path / "o.h5", rows=5)
-    assert len(opened) == 24
+    assert len(opened) == 20
     assert max(opened) <= opened[0] + 1

@@ -82,7 +82,7 @@ class DrawTables(NamedTuple):
             )
         insertions = chains(model)
         distributions = list(_distributions(possible, insertions))
-        alleles = [[own.extended for own in part] for part in (model.v, model.d, model.j)]
+        alleles = [[template.extended for template in part] for part in (model.v, model.d, model.j)]
         alleles[1] = alleles[1] or [""]
         longest = sum(max(map(len, part)) for part in alleles) + sum(len(chain.lengths) - 1 for chain in insertions)
         if max(longest, *map(len, alleles)) > MOST:
@@ -114,8 +114,8 @@ def _distributions(possible: Possible, insertions: Sequence[Chain]) -> Iterator[
     yield np.arange(len(chances), dtype=np.uint64), chances
     yield from map(positive, possible.v_deletions)
     left, right = np.indices(possible.d_deletions.shape[1:])
-    for own in possible.d_deletions:
-        yield positive(own.ravel(), (left * PAIR + right).ravel())
+    for deletions in possible.d_deletions:
+        yield positive(deletions.ravel(), (left * PAIR + right).ravel())
     yield from map(positive, possible.j_deletions)
     for chain in insertions:
         yield positive(chain.lengths)
@@ -161,5 +161,7 @@ def _fill_alias(outcomes, filled, slots):  # type: ignore[no-untyped-def]
 
 def _thresholds(chain: Chain) -> NDArray[np.uint64]:
     """The rows of `DrawTables.bases` for one insertion."""
-    rows = [[fsum(own[: k + 1]) / (fsum(own) or 1.0) for k in range(3)] for own in (*chain.step, chain.first)]
+    rows = [
+        [fsum(chances[: k + 1]) / (fsum(chances) or 1.0) for k in range(3)] for chances in (*chain.step, chain.first)
+    ]
     return np.rint(np.array(rows) * 2.0**32).astype(np.uint64)

@@ -210,16 +210,16 @@ def expected_counts(  # type: ignore[no-untyped-def]
     for row in range(begin, stop):
         longest = max(longest, np.int64(lengths[row]))
     for part in prange(parts):
-        own = out[part]
-        at_v_choice = own[at.v_choice : at.j_choice].reshape(v_rows, alleles_v)
-        at_j_choice = own[at.j_choice : at.v].reshape(genes, alleles_j)
-        at_v = own[at.v : at.j].reshape(alleles_v, v_deletions.shape[1])
-        at_j = own[at.j : at.d].reshape(alleles_j, j_deletions.shape[1])
-        at_d = own[at.d : at.vd_lengths].reshape(genes, lefts, columns)
-        vd_at_lengths, dj_at_lengths = own[at.vd_lengths : at.dj_lengths], own[at.dj_lengths : at.vd_first]
-        vd_at_first, dj_at_first = own[at.vd_first :], own[at.dj_first :]
-        vd_at_step, dj_at_step = own[at.vd_steps :], own[at.dj_steps :]
-        at_misread, logs, lost = own[at.misread :], own[at.logs :], own[at.lost :]
+        sums = out[part]
+        at_v_choice = sums[at.v_choice : at.j_choice].reshape(v_rows, alleles_v)
+        at_j_choice = sums[at.j_choice : at.v].reshape(genes, alleles_j)
+        at_v = sums[at.v : at.j].reshape(alleles_v, v_deletions.shape[1])
+        at_j = sums[at.j : at.d].reshape(alleles_j, j_deletions.shape[1])
+        at_d = sums[at.d : at.vd_lengths].reshape(genes, lefts, columns)
+        vd_at_lengths, dj_at_lengths = sums[at.vd_lengths : at.dj_lengths], sums[at.dj_lengths : at.vd_first]
+        vd_at_first, dj_at_first = sums[at.vd_first :], sums[at.dj_first :]
+        vd_at_step, dj_at_step = sums[at.vd_steps :], sums[at.dj_steps :]
+        at_misread, logs, lost = sums[at.misread :], sums[at.logs :], sums[at.lost :]
         wide = longest + 2
         deepest_v, deepest_j = min(v_texts.codes.shape[1], longest), min(j_texts.codes.shape[1], longest)
         codes = np.zeros(longest + ROW_BASES, dtype=np.uint8)
@@ -336,5 +336,5 @@ class ErrorsKernel(ExpectationKernel):
         self._error_rate, self._weights = model.error_rate, (Weights.of(model), *chains(model))
 
     def _tables(self) -> tuple[Any, ...]:
-        own = self.layout
-        return self._error_rate, own.v_masks, own.j_masks, own.v, own.d, own.j, *self._weights
+        layout = self.layout
+        return self._error_rate, layout.v_masks, layout.j_masks, layout.v, layout.d, layout.j, *self._weights

@@ -117,7 +117,7 @@ class ErrorsLayout:
     @staticmethod
     def of(model: Model, pairs: Sequence[tuple[Mask, Mask]]) -> "ErrorsLayout":
         """The layout for pairs of sets of V and J alleles."""
-        lags = [len(own.lengths) for own in model.insertions]
+        lags = [len(insertion.lengths) for insertion in model.insertions]
         return ErrorsLayout(
             Texts.of([template.extended for template in model.v]),
             Texts.of([template.extended for template in model.d] if model.has_d else [""] * len(model.j)),

@@ -130,12 +130,12 @@ def _middle(codes, length, left, right, child, weights, lbar):  # type: ignore[n
 def _middle_back(codes, length, left, right, child, weights, over, unit, weight, at_forms, rbar):  # type: ignore[no-untyped-def]
     """Add the counts of D forms, and left x W to rbar; `over` is 1 over the junction's probability."""
     for q in range(1, length):
-        own = left[q] * over
-        if own == 0.0:
+        scaled = left[q] * over
+        if scaled == 0.0:
             continue
         node, e = 0, q
         while True:
-            begun = own * weights[node]
+            begun = scaled * weights[node]
             rbar[length - e] += begun
             z = begun * right[length - e]
             if z > 0.0:
@@ -166,13 +166,13 @@ def expected_counts(  # type: ignore[no-untyped-def]
     for row in range(begin, stop):
         longest = max(longest, np.int64(lengths[row]))
     for part in prange(parts):
-        own = out[part]
-        at_v, at_j, at_d = own[at.v :], own[at.j :], own[at.d :]
+        sums = out[part]
+        at_v, at_j, at_d = sums[at.v :], sums[at.j :], sums[at.d :]
         vd_lags, dj_lags = len(vd.lengths), len(dj.lengths)
-        vd_at_lengths, dj_at_lengths = own[at.vd_lengths :][:vd_lags], own[at.dj_lengths :][:dj_lags]
-        vd_at_first, dj_at_first = own[at.vd_first :], own[at.dj_first :]
-        vd_at_step, dj_at_step = own[at.vd_steps :], own[at.dj_steps :]
-        logs, lost = own[at.logs :], own[at.lost :]
+        vd_at_lengths, dj_at_lengths = sums[at.vd_lengths :][:vd_lags], sums[at.dj_lengths :][:dj_lags]
+        vd_at_first, dj_at_first = sums[at.vd_first :], sums[at.dj_first :]
+        vd_at_step, dj_at_step = sums[at.vd_steps :], sums[at.dj_steps :]
+        logs, lost = sums[at.logs :], sums[at.lost :]
         deepest = min(depth, longest) + 1
         codes = np.zeros(longest + ROW_BASES, dtype=np.uint8)
         back = np.zeros(longest + ROW_BASES, dtype=np.uint8)
@@ -267,11 +267,11 @@ class ExpectationKernel(Kernel):
 
     def start(self, unit: Unit, first: int, last: int) -> Pending:
         """The counts of junctions first … last-1, int64 [1, counts]."""
-        own, layout = self.problem.repertoire, self.layout
+        repertoire, layout = self.problem.repertoire, self.layout
         parts = max(1, min(get_num_threads(), -(-(last - first) // CHUNK)))
         out: NDArray[np.int64] = np.zeros((parts, sum(layout.sizes)), dtype=np.int64)
         if last > first:
-            rows = own.words, own.lengths, own.offsets, self.problem.row_weights, first, last
+            rows = repertoire.words, repertoire.lengths, repertoire.offsets, self.problem.row_weights, first, last
             self._count(*rows, unit_of(self.problem.rows), parts, *self._tables(), begins(layout.sizes), out)
         total = out.sum(axis=0, keepdims=True)
         return lambda: total

@@ -242,8 +242,8 @@ class Layout:
             elif v_mask:
                 root = v.root_of(v_mask, [(a, a) for a in v_mask])
                 for d in range(genes):
-                    own = j.root_of((j_mask, d), [(b, d * alleles + b) for b in j_mask])
-                    groups.append((root, own, tables.setdefault(("D", d), len(tables))))
+                    j_root = j.root_of((j_mask, d), [(b, d * alleles + b) for b in j_mask])
+                    groups.append((root, j_root, tables.setdefault(("D", d), len(tables))))
             sizes.append(len(groups) - before)
         table_d = np.zeros((len(tables), genes), dtype=bool)
         table_choice = np.full((len(tables), genes), -1, dtype=np.int64)
@@ -253,8 +253,8 @@ class Layout:
                 table_choice[table] = np.arange(genes) * alleles + place
             else:
                 table_d[table, place] = True
-        depth = max(len(own.extended) for own in (*model.v, *model.j))
-        lags = [len(own.lengths) for own in model.insertions]
+        depth = max(len(template.extended) for template in (*model.v, *model.j))
+        lags = [len(insertion.lengths) for insertion in model.insertions]
         return Layout(
             v.side(), j.side(), DEntries.of(model), table_d, table_choice, Groups.of(sizes, *columns(groups, 3)), depth,
             (lags[0], lags[-1] if model.has_d else 1),
@@ -329,7 +329,7 @@ def common_parts(parts: Mapping[str, NDArray[np.int64]], model: Model, rows: int
     return {
         "lengths": tuple(parts[f"{name}_lengths"] / unit for name in names),
         "first": tuple((parts[f"{name}_first"] / unit)[ORDER_BACK] for name in names),
-        "transitions": tuple(own[np.ix_(ORDER_BACK, ORDER_BACK)] for own in steps),
+        "transitions": tuple(step[np.ix_(ORDER_BACK, ORDER_BACK)] for step in steps),
         "log_likelihood": -float(logs[0] / log_unit), "lost": int(lost[0]),
         "held_log_likelihood": -float(logs[1] / log_unit), "held_lost": int(lost[1]),
     }  # fmt: skip

@@ -63,8 +63,8 @@ class Expectation(Method):
 
     def units(self, problem: Any, unit_work: int, missing: Missing) -> Iterator[Unit]:
         """All junctions at once."""
-        own: Repertoire = problem.repertoire
-        yield Unit(range(len(own.pairs)), range(1), range(sum(problem.layout.sizes)), len(own))
+        repertoire: Repertoire = problem.repertoire
+        yield Unit(range(len(repertoire.pairs)), range(1), range(sum(problem.layout.sizes)), len(repertoire))
 
 
 class ExpectationWithErrors(Expectation):

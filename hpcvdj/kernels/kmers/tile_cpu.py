@@ -43,7 +43,7 @@ def list_pairs(counters, row, column, pairs):  # type: ignore[no-untyped-def]
     return i, j
 
 
-@numba.njit(inline="always")
+@numba.njit(forceinline=True)
 def _any(counters, r, c):  # type: ignore[no-untyped-def]
     bits = counters[0, r, c]
     for h in range(1, counters.shape[0]):

@@ -1,12 +1,14 @@
 """Blocks: the sequences of one class and length, one block behind the other."""
 
+from typing import Any
+
 import numpy as np
 from numba import njit, parallel_chunksize, prange
 from numpy.typing import NDArray
 
 
 def blocks(
-    lengths: NDArray[np.int64], classes: NDArray[np.int64]
+    lengths: NDArray[np.signedinteger[Any]], classes: NDArray[np.signedinteger[Any]]
 ) -> tuple[NDArray[np.int64] | slice, NDArray[np.int64]]:
     """What to index arrays of the sequences with to have them in blocks, and where each block begins.
 
@@ -44,11 +46,11 @@ def equal_runs(words: NDArray[np.uint64], starts: NDArray[np.int64]) -> tuple[ND
 def _sort(words, starts, blocks_in_turn, order, begins):  # type: ignore[no-untyped-def]
     for number in prange(len(blocks_in_turn)):
         first, stop = starts[blocks_in_turn[number]], starts[blocks_in_turn[number] + 1]
-        own = order[first:stop]
+        chosen = order[first:stop]
         for column in range(words.shape[1] - 1, -1, -1):
-            keys = words[own, column]
+            keys = words[chosen, column]
             if (keys != keys[0]).any():
-                own[:] = own[np.argsort(keys, kind="mergesort")]
+                chosen[:] = chosen[np.argsort(keys, kind="mergesort")]
         for place in range(first + 1, stop):
             same = True
             for column in range(words.shape[1]):
@@ -57,13 +59,13 @@ def _sort(words, starts, blocks_in_turn, order, begins):  # type: ignore[no-unty
 
 
 def groups(
-    words: NDArray[np.uint64], lengths: NDArray[np.int64], classes: NDArray[np.int64]
+    words: NDArray[np.uint64], lengths: NDArray[np.int64], classes: NDArray[np.signedinteger[Any]]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The groups of equal sequences, sorted by class, length and words: the first row of each, and each row's group.
 
     words    uint64 [rows, columns]
     lengths  int64 [rows]
-    classes  int64 [rows]
+    classes  signed integers [rows]
 
     Returns int64 [groups] and int64 [rows].
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from hpcvdj.kernels.neighbours.blocks import blocks
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(cache=True, nogil=True, forceinline=True)
 def _mixed(value):  # type: ignore[no-untyped-def]
     """A 64-bit number of which every bit depends on every bit of `value`: the finaliser of splitmix64.
 
@@ -26,13 +26,13 @@ def _mixed(value):  # type: ignore[no-untyped-def]
     return value ^ (value >> np.uint64(31))
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(cache=True, nogil=True, forceinline=True)
 def _share(letter, place):  # type: ignore[no-untyped-def]
     """What a letter at a place adds to a sequence's hash."""
     return _mixed((np.uint64(letter) << np.uint64(32)) + np.uint64(place) + np.uint64(0x9E3779B97F4A7C15))
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(cache=True, nogil=True, forceinline=True)
 def _same_without(a, b, length, place):  # type: ignore[no-untyped-def]
     for k in range(length):
         if a[k] != b[k] and k != place:

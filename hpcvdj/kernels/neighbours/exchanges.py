@@ -100,7 +100,7 @@ class _Index:
             )  # fmt: skip
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(cache=True, nogil=True, forceinline=True)
 def _bucket_of(words, length, individual, kept, first, shifts):  # type: ignore[no-untyped-def]
     value = np.uint64(individual) * _FACTOR
     for word in range(len(kept)):
@@ -115,7 +115,7 @@ def _buckets(words, lengths, individuals, kept, first, shifts, out):  # type: ig
         out[row] = _bucket_of(words[row], lengths[row], individuals[row], kept, first, shifts)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(cache=True, nogil=True, forceinline=True)
 def _exchanges(a, b):  # type: ignore[no-untyped-def]
     """In how many bases two packed sequences of equal length differ."""
     found = np.int64(0)

@@ -36,12 +36,12 @@ def one_indel_away(own: Counted, others: Counted) -> NDArray[np.bool_]:
     return out
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(cache=True, nogil=True, forceinline=True)
 def _code(words, k):  # type: ignore[no-untyped-def]
     return words[k // BASES_PER_WORD] >> np.uint64(62 - 2 * (k % BASES_PER_WORD)) & np.uint64(3)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(cache=True, nogil=True, forceinline=True)
 def _seed(individual):  # type: ignore[no-untyped-def]
     value = (np.uint64(individual) + np.uint64(1)) * _MIX
     return (value ^ (value >> np.uint64(29))) * _FACTOR
@@ -98,10 +98,10 @@ def _one_indel_away(words, length, reads, individual, has_length, others, index)
     before, after, power = np.uint64(0), total, _FACTOR
     last = np.uint64(0)
     for place in range(length + 1):
-        own = _code(words, place) + np.uint64(1) if place < length else np.uint64(0)
+        code = _code(words, place) + np.uint64(1) if place < length else np.uint64(0)
         # Of equal bases beside each other, it does not matter which one is deleted or inserted.
-        if has_length[length - 1] and place < length and own != last:
-            value = base + np.uint64(length - 1) + before + (after - own * power) * _INVERSE
+        if has_length[length - 1] and place < length and code != last:
+            value = base + np.uint64(length - 1) + before + (after - code * power) * _INVERSE
             if _has_more(value, words, reads, individual, length - 1, place, True, others, index):
                 return True
         if has_length[length + 1]:
@@ -110,10 +110,10 @@ def _one_indel_away(words, length, reads, individual, has_length, others, index)
                     value = base + np.uint64(length + 1) + before + np.uint64(inserted) * power + after * _FACTOR
                     if _has_more(value, words, reads, individual, length + 1, place, False, others, index):
                         return True
-        before += own * power
-        after -= own * power
+        before += code * power
+        after -= code * power
         power *= _FACTOR
-        last = own
+        last = code
     return False
 
 

@@ -12,7 +12,7 @@ from hpcvdj.kernels.pathways.enumerating_cpu import TASK_SLICE, EnumeratingKerne
 from hpcvdj.kernels.pathways.forms import ONE_BYTE, PADDED
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(cache=True, nogil=True, forceinline=True)
 def _equal(text, start, form, length):  # type: ignore[no-untyped-def]
     """Whether `text` has `form` at `start`, letter by letter."""
     for k in range(length):
@@ -21,7 +21,7 @@ def _equal(text, start, form, length):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(cache=True, nogil=True, forceinline=True)
 def _combine(n, m, p, d, d_length, out):  # type: ignore[no-untyped-def]
     """n[:p] + D + n[p:] into `out` (CombineString of Algorithm 1)."""
     for k in range(p):

@@ -11,7 +11,7 @@ from hpcvdj.kernels.pathways.enumerating_cpu import TASK_SLICE, EnumeratingKerne
 from hpcvdj.kernels.pathways.forms import TWO_BITS
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(cache=True, nogil=True, forceinline=True)
 def _left(high, low, bases):  # type: ignore[no-untyped-def]
     """(high, low) shifted left by `bases` bases, 0 <= bases < 64: the paper's alignment."""
     bits = 2 * bases
@@ -22,7 +22,7 @@ def _left(high, low, bases):  # type: ignore[no-untyped-def]
     return low << np.uint64(bits - 64), np.uint64(0)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(cache=True, nogil=True, forceinline=True)
 def _right(high, low, bases):  # type: ignore[no-untyped-def]
     """(high, low) shifted right by `bases` bases, 0 <= bases < 64."""
     bits = 2 * bases
@@ -33,7 +33,7 @@ def _right(high, low, bases):  # type: ignore[no-untyped-def]
     return np.uint64(0), high >> np.uint64(bits - 64)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(cache=True, nogil=True, forceinline=True)
 def _starts_with(high, low, other_high, other_low, bases):  # type: ignore[no-untyped-def]
     """Whether two packed sequences agree in their first `bases` bases."""
     if bases == 0:
@@ -43,7 +43,7 @@ def _starts_with(high, low, other_high, other_low, bases):  # type: ignore[no-un
     return high == other_high and ((low ^ other_low) >> np.uint64(128 - 2 * bases)) == 0
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(cache=True, nogil=True, forceinline=True)
 def _n_nucleotides(task, m):  # type: ignore[no-untyped-def]
     """The packed n-nucleotide string of a task (Algorithm 3 as meant: base k is base-4 digit k of the task)."""
     packed = np.uint64(0)

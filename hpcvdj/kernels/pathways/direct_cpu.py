@@ -49,7 +49,7 @@ class DirectKernel(Kernel):
         return lambda: counters
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(cache=True, nogil=True, forceinline=True)
 def _common(codes, step, length, other, other_length):  # type: ignore[no-untyped-def]
     """Longest common prefix of the codes (read backwards from the end if step is -1) and `other`."""
     most = min(length, other_length)
@@ -59,7 +59,7 @@ def _common(codes, step, length, other, other_length):  # type: ignore[no-untype
     return k
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(cache=True, nogil=True, forceinline=True)
 def _add_trapezoid(second, m, lefts, rights, weight):  # type: ignore[no-untyped-def]
     """Add `weight` x (interval of `lefts` values) * (interval of `rights` values), starting at n-length `m`."""
     second[m] += weight

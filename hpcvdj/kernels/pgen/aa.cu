@@ -55,22 +55,23 @@ __device__ __forceinline__ Four<N> one_over_two(const Forms &forms, int symbol, 
     }
 }
 
-// A number if the symbol has a codon; its slope, if any residue has it.
+// A number if the symbol has a codon; its slope, if any residue has it.  Products need fewer selections than sums.
 __device__ __forceinline__ double fitting(double a, bool fits, bool)
 {
-    return fits ? a : 0;
+    return a * (fits ? 1.0 : 0.0);
 }
 
 __device__ __forceinline__ Dual fitting(const Dual &a, bool fits, bool is_residue)
 {
-    return {fits ? a.value : 0, (fits ? a.slope : 0) + (is_residue ? a.value : 0)};
+    return a * Dual{fits ? 1.0 : 0.0, is_residue ? 1.0 : 0.0};
 }
 
 // Codons of a symbol and of any residue, by bits; of none.
 struct Codons {
+    const bool has_one;
     u64 own = 0, any = 0;
 
-    __device__ __forceinline__ Codons(const Forms &forms, bool has_one, int symbol)
+    __device__ __forceinline__ Codons(const Forms &forms, bool has_one, int symbol) : has_one(has_one)
     {
         if (has_one) own = forms.codons[symbol], any = forms.codons[ANY_RESIDUE];
     }
@@ -86,13 +87,17 @@ __device__ __forceinline__ void in_codon(
 {
     if (lane == 0) out[0] = none;
     out[1 + lane] = one;
+    // Where there is no codon, nothing may have been written.
+    Four<N> other = {};
+    #pragma unroll
+    for (int c = 0; c < COMPONENTS && codons.has_one; c++) other.of[c] = two[c];
     #pragma unroll
     for (int b = 0; b < COMPONENTS; b++) {
         const int pair = COMPONENTS * lane + b;
         const u64 own = codons.own >> between * pair, any = codons.any >> between * pair;
         N sum = {};
         #pragma unroll
-        for (int c = 0; c < COMPONENTS; c++) sum += fitting(two[c], own >> apart * c & 1, any >> apart * c & 1);
+        for (int c = 0; c < COMPONENTS; c++) sum += fitting(other.of[c], own >> apart * c & 1, any >> apart * c & 1);
         out[1 + COMPONENTS + pair] = sum;
     }
 }
@@ -239,8 +244,12 @@ __device__ __forceinline__ N of_group(
     return total;
 }
 
+// Shared memory has space for the usual sequences of no more blocks; threads may have the registers that these leave.
+template <bool BALL>
+constexpr int BLOCKS = BALL ? 3 : 5;
+
 template <int W, bool BALL, bool SYMBOLS>
-__global__ void __launch_bounds__(MOST_THREADS) amino_acids(
+__global__ void __launch_bounds__(MOST_THREADS, BLOCKS<BALL>) amino_acids(
     const u64 *__restrict__ words,   // [junctions, W] nucleotides, or with SYMBOLS symbols
     const u8 *__restrict__ lengths,  // [junctions]
     const int *__restrict__ rows,    // junctions to compute, in frame, grouped by pair

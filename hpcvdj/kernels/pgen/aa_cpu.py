@@ -5,48 +5,44 @@ components of a weight mean where a codon is cut.  Weights that begin at V end a
 made from the end, with mirrored codons, and mean the same components once they are turned round.
 """
 
-from typing import Any
-
 import numpy as np
 from numba import njit, prange
 
+from hpcvdj.kernels.fused import fma, weighted
 from hpcvdj.kernels.pgen.form_trie import CUTS
 from hpcvdj.kernels.pgen.symbol_tries import NO_WEIGHT, NOT_MADE
 
 CHUNK = 64
 """Sequences that a thread takes at a time."""
 
-CONTRACT: dict[str, Any] = {"fastmath": {"contract"}}
-"""A product and a sum may be rounded once."""
-
 
 # Weights are tuples here, which stay in registers; the compiler cannot know that an array is not part of another one.
 
 
-@njit(nogil=True, inline="always")
+@njit(nogil=True, forceinline=True)
 def through(w, table, s):  # type: ignore[no-untyped-def]
     """A weight after the step of symbol s."""
     return (
-        w[0] * table[s, 0, 0] + w[1] * table[s, 1, 0] + w[2] * table[s, 2, 0] + w[3] * table[s, 3, 0],
-        w[0] * table[s, 0, 1] + w[1] * table[s, 1, 1] + w[2] * table[s, 2, 1] + w[3] * table[s, 3, 1],
-        w[0] * table[s, 0, 2] + w[1] * table[s, 1, 2] + w[2] * table[s, 2, 2] + w[3] * table[s, 3, 2],
-        w[0] * table[s, 0, 3] + w[1] * table[s, 1, 3] + w[2] * table[s, 2, 3] + w[3] * table[s, 3, 3],
+        weighted(w, table[s, 0, 0], table[s, 1, 0], table[s, 2, 0], table[s, 3, 0]),
+        weighted(w, table[s, 0, 1], table[s, 1, 1], table[s, 2, 1], table[s, 3, 1]),
+        weighted(w, table[s, 0, 2], table[s, 1, 2], table[s, 2, 2], table[s, 3, 2]),
+        weighted(w, table[s, 0, 3], table[s, 1, 3], table[s, 2, 3], table[s, 3, 3]),
     )
 
 
-@njit(nogil=True, inline="always")
+@njit(nogil=True, forceinline=True)
 def by_rows(w, a, b, c, d):  # type: ignore[no-untyped-def]
     """A weight after the 4 x 4 table of four rows."""
     return (
-        w[0] * a[0] + w[1] * b[0] + w[2] * c[0] + w[3] * d[0],
-        w[0] * a[1] + w[1] * b[1] + w[2] * c[1] + w[3] * d[1],
-        w[0] * a[2] + w[1] * b[2] + w[2] * c[2] + w[3] * d[2],
-        w[0] * a[3] + w[1] * b[3] + w[2] * c[3] + w[3] * d[3],
+        weighted(w, a[0], b[0], c[0], d[0]),
+        weighted(w, a[1], b[1], c[1], d[1]),
+        weighted(w, a[2], b[2], c[2], d[2]),
+        weighted(w, a[3], b[3], c[3], d[3]),
     )
 
 
-@njit(cache=True, nogil=True, **CONTRACT)
-def _side(symbols, codons, forwards, row, side, out):  # type: ignore[no-untyped-def]
+@njit(cache=True, nogil=True)
+def one_side(symbols, codons, forwards, row, side, out):  # type: ignore[no-untyped-def]
     """Segments with the insertions behind them, into out [3 codons + 1, 4]; whether there is any.
 
     row  in `child`, of the tree's root
@@ -98,7 +94,7 @@ def _rest(out, q, last, forwards, value):  # type: ignore[no-untyped-def]
             out[e if forwards else last - e, c] = value
 
 
-@njit(cache=True, nogil=True, **CONTRACT)
+@njit(cache=True, nogil=True)
 def _middle(symbols, codons, t, left, right, before, after, forms, trie):  # type: ignore[no-untyped-def]
     """The sum over D forms, of table t, of left x form x right.
 
@@ -111,23 +107,24 @@ def _middle(symbols, codons, t, left, right, before, after, forms, trie):  # typ
         part = forms.empty[t] * l0 * right[q, 0]
         for c in range(4):
             l1, l2, r1, r2 = left[q + 1, c], left[q + 2, c], right[q + 1, c], right[q + 2, c]
-            part += forms.empty[t] * (l1 * r1 + l2 * r2)
-            part += l0 * (forms.single[t, c] * r1 + forms.ends_two[t, s, c] * r2) + r3 * (
-                l1 * forms.one_three[t, s, c] + l2 * forms.single[t, c]
-            )
+            part = fma(forms.empty[t], fma(l1, r1, l2 * r2), part)
+            part = fma(l0, fma(forms.single[t, c], r1, forms.ends_two[t, s, c] * r2), part)
+            part = fma(r3, fma(l1, forms.one_three[t, s, c], l2 * forms.single[t, c]), part)
             inner = 0.0
             for d in range(4):
-                inner += forms.one_two[t, s, c, d] * right[q + 2, d]
-            part += l1 * inner
+                inner = fma(forms.one_two[t, s, c, d], right[q + 2, d], inner)
+            part = fma(l1, inner, part)
         if k + 1 < codons:
             r = symbols[k + 1]
             for c in range(4):
                 after_one = after_two = 0.0
                 for d in range(4):
                     r1, r2 = right[q + 4, d], right[q + 5, d]
-                    after_one += forms.one_one[t, s, c, d] * r1 + forms.one_over_two[t, s, r, c, d] * r2
-                    after_two += forms.across[t, c, d] * r1 + forms.two_two[t, r, c, d] * r2
-                part += left[q + 1, c] * after_one + left[q + 2, c] * after_two
+                    after_one = fma(
+                        forms.one_over_two[t, s, r, c, d], r2, fma(forms.one_one[t, s, c, d], r1, after_one)
+                    )
+                    after_two = fma(forms.two_two[t, r, c, d], r2, fma(forms.across[t, c, d], r1, after_two))
+                part = fma(left[q + 2, c], after_two, fma(left[q + 1, c], after_one, part))
         total += part
         # Forms whose first whole codon is this one.
         node = trie.child[0, s]
@@ -136,7 +133,7 @@ def _middle(symbols, codons, t, left, right, before, after, forms, trie):  # typ
         before[:] = 0.0
         before[0] = l0
         if k > 0:
-            _through_codon(left, q - 1, q - 2, forms.first_open, symbols[k - 1], before)
+            through_codon(left, q - 1, q - 2, forms.first_open, symbols[k - 1], before)
         last = k
         while node >= 0:
             last += 1
@@ -144,31 +141,35 @@ def _middle(symbols, codons, t, left, right, before, after, forms, trie):  # typ
             after[0] = right[3 * last, 0]
             following = -1
             if last < codons:
-                _through_codon(right, 3 * last + 1, 3 * last + 2, forms.last_open, symbols[last], after)
+                through_codon(right, 3 * last + 1, 3 * last + 2, forms.last_open, symbols[last], after)
                 following = trie.child[node, symbols[last]]
-            total += _form_sum(trie.first[node], trie.first[node + 1], t, trie, before, after)
+            total += form_sum(trie.first[node], trie.first[node + 1], t, trie, before, after)
             node = following
     return total
 
 
-@njit(cache=True, nogil=True, **CONTRACT)
-def _through_codon(weights, one, two, fits, s, out):  # type: ignore[no-untyped-def]
+@njit(cache=True, nogil=True)
+def through_codon(weights, one, two, fits, s, out):  # type: ignore[no-untyped-def]
     """The weights one base and two bases into a codon, in a row each, by these bases; `fits` is [symbols, 4, 16]."""
     for c in range(4):
         out[1 + c] = weights[one, c]
-    a, b, c, d = weights[two, 0], weights[two, 1], weights[two, 2], weights[two, 3]
+    w = weights[two, 0], weights[two, 1], weights[two, 2], weights[two, 3]
     for pair in range(16):
-        out[5 + pair] = a * fits[s, 0, pair] + b * fits[s, 1, pair] + c * fits[s, 2, pair] + d * fits[s, 3, pair]
+        out[5 + pair] = weighted(w, fits[s, 0, pair], fits[s, 1, pair], fits[s, 2, pair], fits[s, 3, pair])
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
-def _form_sum(first, last, t, trie, before, after):  # type: ignore[no-untyped-def]
+@njit(cache=True, nogil=True)
+def form_sum(first, last, t, trie, before, after):  # type: ignore[no-untyped-def]
     """The sum over the forms of a node."""
-    total = 0.0
-    for form in range(first, last):
-        cuts = trie.cuts[form]
-        total += trie.weight[t, form] * (before[cuts >> 8] * after[cuts & 255])
-    return total
+    total = other = 0.0
+    for form in range(first, last - 1, 2):
+        cuts, next_cuts = trie.cuts[form], trie.cuts[form + 1]
+        total = fma(trie.weight[t, form], before[cuts >> 8] * after[cuts & 255], total)
+        other = fma(trie.weight[t, form + 1], before[next_cuts >> 8] * after[next_cuts & 255], other)
+    if (last - first) & 1:
+        cuts = trie.cuts[last - 1]
+        total = fma(trie.weight[t, last - 1], before[cuts >> 8] * after[cuts & 255], total)
+    return total + other
 
 
 @njit(cache=True, nogil=True, parallel=True)
@@ -189,11 +190,11 @@ def amino_acid_rows(symbols, codons, offsets, first, last, out, groups, v, j, fo
             n, text = np.int64(codons[row]), symbols[row]
             total, made = np.nan if n == 0 else 0.0, np.int64(-1)
             for group in range(groups.first[pair], groups.first[pair + 1]):
-                if not _side(text, n, False, groups.j[group], j, right):
+                if not one_side(text, n, False, groups.j[group], j, right):
                     continue
                 if groups.v[group] != made:
                     made = groups.v[group]
-                    if not _side(text, n, True, made, v, left):
+                    if not one_side(text, n, True, made, v, left):
                         # Nor is there any in another group with this V.
                         continue
                 total += _middle(text, n, groups.d[group], left, right, before, after, forms, trie)

@@ -65,7 +65,7 @@ class AminoAcids:
         structs = map(Struct, amino_acid_tables(tables, alphabet, ambiguous))
         self.tables: list[Any] = [on_gpu(alphabet.of_codon), *structs]
         model = problem.model
-        reach = max((len(own.extended) for own in (*model.v, *model.d, *model.j)), default=0)
+        reach = max((len(template.extended) for template in (*model.v, *model.d, *model.j)), default=0)
         # A text of a tree has at most a codon more than its alleles; one more for that in which none goes on.
         self._texts = reach // 3 + 2 if ball else 0
 

@@ -44,19 +44,21 @@ class Ambiguous:
     @staticmethod
     def of(problem: PgenProblem, *, ball: bool) -> "Ambiguous":
         """The texts of a problem."""
-        alphabet, own = problem.symbols, problem.repertoire
+        alphabet, repertoire = problem.symbols, problem.repertoire
         if alphabet is None:
             return Ambiguous(np.zeros((0, 0), np.uint8), np.zeros(0, np.int64), ball)
         # Behind the end of a sequence there is symbol 0, an amino acid.
-        packed = np.ascontiguousarray(own.words).view(np.uint8)
+        packed = np.ascontiguousarray(repertoire.words).view(np.uint8)
         chosen = np.zeros(len(packed), dtype=np.bool_)
         _choose(packed, is_ambiguous(alphabet), chosen)
         rows = np.flatnonzero(chosen)
         if len(rows):
             log.info("preparing the tables for %s sequence(s) with ambiguous symbols", f"{len(rows):,}")
-        symbols = own.words[rows].astype(">u8").view(np.uint8)
-        symbols[np.arange(symbols.shape[1]) >= (own.lengths[rows] // np.uint8(alphabet.bases))[:, None]] = NO_SYMBOL
-        return Ambiguous(symbols, np.searchsorted(own.offsets, rows, side="right") - 1, ball)
+        symbols = repertoire.words[rows].astype(">u8").view(np.uint8)
+        symbols[np.arange(symbols.shape[1]) >= (repertoire.lengths[rows] // np.uint8(alphabet.bases))[:, None]] = (
+            NO_SYMBOL
+        )
+        return Ambiguous(symbols, np.searchsorted(repertoire.offsets, rows, side="right") - 1, ball)
 
     def free(self, alphabet: Alphabet) -> int:
         """The symbol that any text may have once; -1 for none."""

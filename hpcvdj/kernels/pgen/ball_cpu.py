@@ -10,17 +10,13 @@ Where a codon is cut, the weights after its first base do not know its symbol, w
 `hpcvdj.kernels.pgen.aa_cpu` has the same sums without slopes.
 """
 
-from typing import Any
-
 import numpy as np
 from numba import njit, prange
 
-from hpcvdj.kernels.pgen.aa_cpu import CHUNK, CONTRACT, by_rows, through
+from hpcvdj.kernels.fused import fma, weighted
+from hpcvdj.kernels.pgen.aa_cpu import CHUNK, by_rows, through
 from hpcvdj.kernels.pgen.form_trie import CUTS
 from hpcvdj.kernels.pgen.symbol_tries import NOT_MADE
-
-SUMS: dict[str, Any] = {"fastmath": {"contract", "reassoc"}}
-"""A sum may have any order, too."""
 
 BOTH = 8
 """Numbers of a weight: 4 components and their slopes."""
@@ -29,36 +25,54 @@ BOTH = 8
 # As in `aa_cpu`, four components are a tuple here, which stays in registers; so are their four slopes.
 
 
-@njit(nogil=True, inline="always")
+@njit(nogil=True, forceinline=True)
 def _added(w, x):  # type: ignore[no-untyped-def]
     """The sum of two weights."""
     return (w[0] + x[0], w[1] + x[1], w[2] + x[2], w[3] + x[3])
 
 
-@njit(nogil=True, inline="always")
+@njit(nogil=True, forceinline=True)
 def _stepped(w, e, table, s, x):  # type: ignore[no-untyped-def]
     """A weight and its slope after the step of symbol s; x is any residue."""
     return through(w, table, s), _added(through(e, table, s), through(w, table, x))
 
 
-@njit(nogil=True, inline="always")
+@njit(nogil=True, forceinline=True)
+def _products(w, x, total):  # type: ignore[no-untyped-def]
+    """The products of two weights, component by component, added to `total`."""
+    return (fma(w[0], x[0], total[0]), fma(w[1], x[1], total[1]), fma(w[2], x[2], total[2]), fma(w[3], x[3], total[3]))
+
+
+@njit(nogil=True, forceinline=True)
+def _total(w):  # type: ignore[no-untyped-def]
+    """The sum of a weight's components."""
+    return (w[0] + w[1]) + (w[2] + w[3])
+
+
+@njit(nogil=True, forceinline=True)
+def _at(a, q):  # type: ignore[no-untyped-def]
+    """A weight and its slope in a row of an array."""
+    return (a[q, 0], a[q, 1], a[q, 2], a[q, 3]), (a[q, 4], a[q, 5], a[q, 6], a[q, 7])
+
+
+@njit(nogil=True, forceinline=True)
 def _of(a, j, f):  # type: ignore[no-untyped-def]
     """A weight and its slope in an array."""
     return (a[j, f, 0], a[j, f, 1], a[j, f, 2], a[j, f, 3]), (a[j, f, 4], a[j, f, 5], a[j, f, 6], a[j, f, 7])
 
 
-@njit(nogil=True, inline="always")
+@njit(nogil=True, forceinline=True)
 def _put(row, w, e):  # type: ignore[no-untyped-def]
     """Set a weight and its slope."""
     row[0], row[1], row[2], row[3] = w
     row[4], row[5], row[6], row[7] = e
 
 
-@njit(nogil=True, inline="always")
+@njit(nogil=True, forceinline=True)
 def _put_sum(row, w, e):  # type: ignore[no-untyped-def]
     """Set a weight where a codon ends, which has one component."""
     row[:] = 0.0
-    row[0], row[4] = (w[0] + w[1]) + (w[2] + w[3]), (e[0] + e[1]) + (e[2] + e[3])
+    row[0], row[4] = _total(w), _total(e)
 
 
 @njit(cache=True, nogil=True)
@@ -69,7 +83,7 @@ def _rest(out, q, last, forwards, value):  # type: ignore[no-untyped-def]
             out[p if forwards else last - p, c] = value
 
 
-@njit(cache=True, nogil=True, **CONTRACT)
+@njit(cache=True, nogil=True)
 def _further(far, width, s, x, side, one, two, three):  # type: ignore[no-untyped-def]
     """Go through a codon with the insertions behind the leaves; those that end in it, into `one`, `two` and `three`."""
     w, e = _of(far, 0, 0)
@@ -88,7 +102,7 @@ def _further(far, width, s, x, side, one, two, three):  # type: ignore[no-untype
     far[width - 1] = 0.0
 
 
-@njit(cache=True, nogil=True, **CONTRACT)
+@njit(cache=True, nogil=True)
 def _side(symbols, codons, x, forwards, row, side, texts, far, out):  # type: ignore[no-untyped-def]
     """Segments with the insertions behind them, into out [3 codons + 1, BOTH].
 
@@ -164,18 +178,19 @@ def _side(symbols, codons, x, forwards, row, side, texts, far, out):  # type: ig
     _rest(out, 3 * k, last, forwards, 0.0)
 
 
-@njit(cache=True, nogil=True, **SUMS)
+@njit(cache=True, nogil=True)
 def _without_d(codons, left, right):  # type: ignore[no-untyped-def]
     """The sum of left x right, and its slope."""
-    value = slope = 0.0
+    values = slopes = (0.0, 0.0, 0.0, 0.0)
     for q in range(3 * codons):
-        for c in range(4):
-            value += left[q, c] * right[q, c]
-            slope += left[q, c] * right[q, 4 + c] + left[q, 4 + c] * right[q, c]
-    return value, slope
+        w, e = _at(left, q)
+        x, f = _at(right, q)
+        values = _products(w, x, values)
+        slopes = _products(e, x, _products(w, f, slopes))
+    return _total(values), _total(slopes)
 
 
-@njit(cache=True, nogil=True, **CONTRACT)
+@njit(cache=True, nogil=True)
 def _within_codons(symbols, codons, x, t, left, right, forms):  # type: ignore[no-untyped-def]
     """The sum over D forms without a whole codon of left x right, and its slope; x is any residue."""
     value = slope = 0.0
@@ -185,39 +200,41 @@ def _within_codons(symbols, codons, x, t, left, right, forms):  # type: ignore[n
         # What a weight at the codon's beginning is worth.
         worth = grown = 0.0
         for c in range(4):
-            worth += forms.single[t, c] * right[q + 1, c] + forms.ends_two[t, s, c] * right[q + 2, c]
-            grown += forms.single[t, c] * right[q + 1, 4 + c] + forms.ends_two[t, s, c] * right[q + 2, 4 + c]
-            grown += forms.ends_two[t, x, c] * right[q + 2, c]
-        value += left[q, 0] * worth
-        slope += left[q, 4] * worth + left[q, 0] * grown
+            worth = fma(forms.ends_two[t, s, c], right[q + 2, c], fma(forms.single[t, c], right[q + 1, c], worth))
+            grown = fma(forms.single[t, c], right[q + 1, 4 + c], grown)
+            grown = fma(forms.ends_two[t, s, c], right[q + 2, 4 + c], grown)
+            grown = fma(forms.ends_two[t, x, c], right[q + 2, c], grown)
+        value = fma(left[q, 0], worth, value)
+        slope = fma(left[q, 0], grown, fma(left[q, 4], worth, slope))
         has_next = k + 1 < codons
         r = symbols[k + 1] if has_next else s
         for c in range(4):
             # After its first base, and after its second.
-            worth, grown = forms.one_three[t, s, c] * r3, forms.one_three[t, s, c] * e3 + forms.one_three[t, x, c] * r3
+            worth = forms.one_three[t, s, c] * r3
+            grown = fma(forms.one_three[t, x, c], r3, forms.one_three[t, s, c] * e3)
             worth_two, grown_two = forms.single[t, c] * r3, forms.single[t, c] * e3
             for d in range(4):
                 r2, e2 = right[q + 2, d], right[q + 2, 4 + d]
-                worth += forms.one_two[t, s, c, d] * r2
-                grown += forms.one_two[t, s, c, d] * e2 + forms.one_two[t, x, c, d] * r2
+                worth = fma(forms.one_two[t, s, c, d], r2, worth)
+                grown = fma(forms.one_two[t, x, c, d], r2, fma(forms.one_two[t, s, c, d], e2, grown))
             if has_next:
                 for d in range(4):
                     r1, e1, r2, e2 = right[q + 4, d], right[q + 4, 4 + d], right[q + 5, d], right[q + 5, 4 + d]
-                    worth += forms.one_one[t, s, c, d] * r1 + forms.one_over_two[t, s, r, c, d] * r2
-                    grown += forms.one_one[t, s, c, d] * e1 + forms.one_over_two[t, s, r, c, d] * e2
-                    grown += forms.one_one[t, x, c, d] * r1
-                    grown += (forms.one_over_two[t, x, r, c, d] + forms.one_over_two[t, s, x, c, d]) * r2
-                    worth_two += forms.across[t, c, d] * r1 + forms.two_two[t, r, c, d] * r2
-                    grown_two += (
-                        forms.across[t, c, d] * e1 + forms.two_two[t, r, c, d] * e2 + forms.two_two[t, x, c, d] * r2
-                    )
-            value += left[q + 1, c] * worth + left[q + 2, c] * worth_two
-            slope += left[q + 1, 4 + c] * worth + left[q + 1, c] * grown
-            slope += left[q + 2, 4 + c] * worth_two + left[q + 2, c] * grown_two
+                    one_over_two = forms.one_over_two[t, s, r, c, d]
+                    worth = fma(one_over_two, r2, fma(forms.one_one[t, s, c, d], r1, worth))
+                    grown = fma(one_over_two, e2, fma(forms.one_one[t, s, c, d], e1, grown))
+                    grown = fma(forms.one_one[t, x, c, d], r1, grown)
+                    grown = fma(forms.one_over_two[t, x, r, c, d] + forms.one_over_two[t, s, x, c, d], r2, grown)
+                    worth_two = fma(forms.two_two[t, r, c, d], r2, fma(forms.across[t, c, d], r1, worth_two))
+                    grown_two = fma(forms.two_two[t, r, c, d], e2, fma(forms.across[t, c, d], e1, grown_two))
+                    grown_two = fma(forms.two_two[t, x, c, d], r2, grown_two)
+            value = fma(left[q + 2, c], worth_two, fma(left[q + 1, c], worth, value))
+            slope = fma(left[q + 1, c], grown, fma(left[q + 1, 4 + c], worth, slope))
+            slope = fma(left[q + 2, c], grown_two, fma(left[q + 2, 4 + c], worth_two, slope))
     return value, slope
 
 
-@njit(cache=True, nogil=True, **CONTRACT)
+@njit(cache=True, nogil=True)
 def _cut(weights, none, one, two, fits, s, x, out):  # type: ignore[no-untyped-def]
     """Weights at a codon's border, and one and two bases into the codon s beside it, as `FormTrie` calls these bases.
 
@@ -230,33 +247,33 @@ def _cut(weights, none, one, two, fits, s, x, out):  # type: ignore[no-untyped-d
         return
     for c in range(4):
         out[0, 1 + c], out[1, 1 + c] = weights[one, c], weights[one, 4 + c]
-    a, b, c, d = weights[two, 0], weights[two, 1], weights[two, 2], weights[two, 3]
-    e, f, g, h = weights[two, 4], weights[two, 5], weights[two, 6], weights[two, 7]
+    w, e = _at(weights, two)
     for pair in range(16):
-        out[0, 5 + pair] = a * fits[s, 0, pair] + b * fits[s, 1, pair] + c * fits[s, 2, pair] + d * fits[s, 3, pair]
-        grown = a * fits[x, 0, pair] + b * fits[x, 1, pair] + c * fits[x, 2, pair] + d * fits[x, 3, pair]
-        grown += e * fits[s, 0, pair] + f * fits[s, 1, pair] + g * fits[s, 2, pair] + h * fits[s, 3, pair]
+        a, b, c, d = fits[s, 0, pair], fits[s, 1, pair], fits[s, 2, pair], fits[s, 3, pair]
+        out[0, 5 + pair] = weighted(w, a, b, c, d)
+        grown = weighted(e, a, b, c, d)
+        grown += weighted(w, fits[x, 0, pair], fits[x, 1, pair], fits[x, 2, pair], fits[x, 3, pair])
         out[1, 5 + pair] = grown
 
 
-@njit(cache=True, nogil=True, **SUMS)
+@njit(cache=True, nogil=True)
 def _forms(first, last, t, trie, before, after):  # type: ignore[no-untyped-def]
     """The sum over the forms of a node, and its slope."""
     value = slope = 0.0
     for form in range(first, last):
         b, a = trie.cuts[form] >> 8, trie.cuts[form] & 255
-        value += trie.weight[t, form] * (before[0, b] * after[0, a])
-        slope += trie.weight[t, form] * (before[0, b] * after[1, a] + before[1, b] * after[0, a])
+        value = fma(trie.weight[t, form], before[0, b] * after[0, a], value)
+        slope = fma(trie.weight[t, form], fma(before[1, b], after[0, a], before[0, b] * after[1, a]), slope)
     return value, slope
 
 
-@njit(cache=True, nogil=True, **SUMS)
+@njit(cache=True, nogil=True)
 def _forms_of_x(first, last, t, trie, before, after):  # type: ignore[no-untyped-def]
     """The sum over the forms of a node whose text has an X."""
     slope = 0.0
     for form in range(first, last):
         cuts = trie.cuts[form]
-        slope += trie.weight[t, form] * (before[0, cuts >> 8] * after[0, cuts & 255])
+        slope = fma(trie.weight[t, form], before[0, cuts >> 8] * after[0, cuts & 255], slope)
     return slope
 
 
@@ -308,6 +325,8 @@ def ball_rows(  # type: ignore[no-untyped-def]
     x, stop  the symbols of any residue and of a stop
     """
     places = symbols.shape[1] + 1
+    # Without D genes the empty form is the only one.  Forms of three bases or more have a whole codon in some frame.
+    has_forms = len(trie.cuts) > 0 or (forms.single != 0.0).any() or (forms.across != 0.0).any()
     for chunk in prange((last - first + CHUNK - 1) // CHUNK):
         left, right = np.empty((2, 3 * places, BOTH))
         far, before, afters = np.empty((places, 3, BOTH)), np.empty((2, CUTS)), np.empty((places, 2, CUTS))
@@ -326,9 +345,9 @@ def ball_rows(  # type: ignore[no-untyped-def]
                     made = groups.v[group]
                     _side(text, n, x, True, made, v, texts, far, left)
                 more, grown = _without_d(n, left, right)
-                value += forms.empty[t] * more
-                slope += forms.empty[t] * grown
-                if len(trie.cuts) > 0:
+                value = fma(forms.empty[t], more, value)
+                slope = fma(forms.empty[t], grown, slope)
+                if has_forms:
                     more, grown = _within_codons(text, n, x, t, left, right, forms)
                     value += more
                     slope += grown

@@ -33,7 +33,7 @@ class FormTrie(NamedTuple):
     @staticmethod
     def of(tables: Tables, alphabet: Alphabet, ambiguous: Ambiguous) -> "FormTrie":
         """The tree of a model's D forms.  InputError if ambiguous symbols make it too large."""
-        depth = max((len(own.extended) for own in tables.model.d), default=0) // 3 + 1
+        depth = max((len(template.extended) for template in tables.model.d), default=0) // 3 + 1
         firsts = range(ambiguous.symbols.shape[1])
         texts = np.concatenate([np.zeros((0, depth), np.uint8), *(cut(ambiguous.symbols, k, depth) for k in firsts)])
         _, needed = ambiguous.sorted(alphabet, np.zeros(len(texts), np.int64), texts)

@@ -20,7 +20,7 @@ CHUNK = 512
 """Sequences that a thread takes at a time."""
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(cache=True, nogil=True, forceinline=True)
 def base_codes(packed, length, codes):  # type: ignore[no-untyped-def]
     """The bases of a packed sequence, and zeros for the bases that a row of D forms reads beyond its end."""
     for k in range(length):
@@ -29,7 +29,7 @@ def base_codes(packed, length, codes):  # type: ignore[no-untyped-def]
     codes[length : length + ROW_BASES] = 0
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(cache=True, nogil=True, forceinline=True)
 def _side(codes, length, forwards, root, child, alone, ended, beyond, lengths, step, first, out):  # type: ignore[no-untyped-def]
     """The weight of all forms and insertions that end after q bases, q = 1 … length; for how many q there is any.
 

@@ -30,8 +30,10 @@ class PgenKernel(Kernel):
         """Compute the unit's sequences `first` … `last`-1, in their rows; the other rows are zero."""
         values = np.zeros((len(unit.rows), len(self.names)))
         begin, stop = unit.rows.start + first, unit.rows.start + last
-        own = self.repertoire
-        values[first:last] = self.values_of(own.words[begin:stop], own.lengths[begin:stop], own.offsets - begin)
+        repertoire = self.repertoire
+        values[first:last] = self.values_of(
+            repertoire.words[begin:stop], repertoire.lengths[begin:stop], repertoire.offsets - begin
+        )
         return lambda: values
 
     def values_of(

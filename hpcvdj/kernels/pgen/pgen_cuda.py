@@ -84,8 +84,8 @@ class PgenKernel(Kernel):
 
     def _compute(self, first: int, last: int, values: NDArray[np.float64]) -> list[tuple[int, NDArray[np.int64]]]:
         """Launch the kernels for sequences; (column, sequences) that are left to the CPU."""
-        own, left = self.repertoire, []
-        lengths = own.lengths[first:last]
+        repertoire, left = self.repertoire, []
+        lengths = repertoire.lengths[first:last]
         if len(longer := np.flatnonzero(lengths > LONGEST_CDR3)):
             left += [(column, longer + first) for column in range(len(self.names))]
         counts = np.bincount(lengths, minlength=LONGEST_CDR3 + 1)
@@ -93,7 +93,7 @@ class PgenKernel(Kernel):
         # Sequences out of frame have no amino acids.
         on_device.fill(np.nan)
         by_length, before = np.argsort(lengths, kind="stable"), np.concatenate(([0], counts.cumsum()))
-        words, lengths_there = on_gpu(own.words[first:last]), on_gpu(lengths)
+        words, lengths_there = on_gpu(repertoire.words[first:last]), on_gpu(lengths)
         for column, name in enumerate(self.names):
             for shorter, longest in pairwise((-1, *CLASSES[name])):
                 used = np.arange(shorter + 1, longest + 1)
@@ -137,9 +137,9 @@ class PgenKernel(Kernel):
         self, values: NDArray[np.float64], too_long: list[tuple[int, NDArray[np.int64]]], start: int
     ) -> NDArray[np.float64]:
         """The values, with those that the CPU kernel computes."""
-        own = self.repertoire
+        repertoire = self.repertoire
         for column, rows in too_long:
-            sequences = own.words[rows], own.lengths[rows], np.searchsorted(rows, own.offsets)
+            sequences = repertoire.words[rows], repertoire.lengths[rows], np.searchsorted(rows, repertoire.offsets)
             values[rows - start, column] = self._on_cpu(column).values_of(*sequences)[:, 0]
         return values
 

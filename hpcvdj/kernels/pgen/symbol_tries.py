@@ -102,7 +102,7 @@ def _trees(
 
     needed_by  roots, and the sequences with ambiguous symbols that need their trees
     """
-    reach = max((len(own.extended) for own in templates), default=0)
+    reach = max((len(template.extended) for template in templates), default=0)
     owner, needed = ambiguous.sorted(
         alphabet, np.searchsorted(tries.root, needed_by[0]), cut(needed_by[1], 0, reach // 3 + 1)
     )
@@ -124,7 +124,7 @@ def _trees(
             np.full((inner, symbols), NOT_MADE, dtype=np.int32), np.empty(nodes, dtype=np.int32),
             np.empty((nodes, ENDED)), np.empty((leaves, codons, 3, 4)),
         )  # fmt: skip
-        _fill(bool(nodes), begin, most_nodes, *arrays, *arguments)
+        _fill(bool(inner), begin, most_nodes, *arrays, *arguments)
         return arrays
 
     # Once to see how many there are.
@@ -162,16 +162,16 @@ def _fill(  # type: ignore[no-untyped-def]
                 depth -= 1
                 continue
             next_symbol[depth] += 1
-            made, own = depth + 1, rows[depth + 1]
+            made, deeper = depth + 1, rows[depth + 1]
             kind[made] = kind_of(kind[depth], symbol, is_ambiguous, free)
             low[made], high[made] = range_of(symbol, needed, depth, low[depth], high[depth])
             if kind[made] == NEEDED and low[made] == high[made]:
                 continue
             count[made] = _codon(
-                depth, symbol, paths[depth, : count[depth]], rows[depth], paths[made], own, own_ended, tries.child,
+                depth, symbol, paths[depth, : count[depth]], rows[depth], paths[made], deeper, own_ended, tries.child,
                 tries.alone, lengths, first, steps,
             )  # fmt: skip
-            if count[made] == 0 and not own_ended.any() and not own[: 3 * made].any():
+            if count[made] == 0 and not own_ended.any() and not deeper[: 3 * made].any():
                 if fills:
                     all_children[inner[depth], symbol] = NO_WEIGHT
                 continue
@@ -194,7 +194,7 @@ def _fill(  # type: ignore[no-untyped-def]
                         length = k + 1 + 3 * made - p
                         if length < len(lengths):
                             for c in range(4):
-                                beyond[leaf, k // 3, k % 3, c] += lengths[length] * own[p, c]
+                                beyond[leaf, k // 3, k % 3, c] += lengths[length] * deeper[p, c]
             leaf += 1
         if not fills:
             begin[tree + 1, 0], begin[tree + 1, 1], begin[tree + 1, 2] = node, row, leaf

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from hpcvdj.recombination.alphabet import BASES, encode
@@ -153,20 +154,30 @@ class _Tree(TextTree):
 
     def beyond(self, chain: Chain) -> Array:
         """`Tries.beyond` of each version, [versions, nodes, lags]."""
-        lags, nodes = len(chain.lengths), len(self.child)
-        versions = len(self.alone[0])
-        # begun[node][:, p]: an insertion that began after p bases of the node's text and has come to its end.
-        begun = np.zeros((nodes, versions, max(self.depth) + 1))
-        beyond = np.zeros((versions, nodes, lags))
-        for node in range(1, nodes):
-            parent, base, depth = self.parent[node], self.base[node], self.depth[node]
-            if parent:
-                begun[node] = begun[parent] * chain.step[self.base[parent], base]
-                begun[node][:, depth - 1] = self.alone[parent] * chain.first[base]
-            for p in range(max(1, depth - lags + 1), depth):
-                rest = lags - (depth - p)
-                beyond[:, node, :rest] += begun[node][:, p, None] * chain.lengths[depth - p :]
+        nodes = np.array([self.parent, self.base, self.depth])
+        alone = np.array(self.alone)
+        beyond = np.zeros((alone.shape[1], len(alone), len(chain.lengths)))
+        _fill_beyond(nodes, alone, *map(np.ascontiguousarray, chain), beyond)
         return beyond
+
+
+@njit(cache=True, nogil=True)
+def _fill_beyond(nodes, alone, lengths, step, first, beyond):  # type: ignore[no-untyped-def]
+    """nodes  int64 [3, nodes]: parent, base, depth"""
+    parents, bases, depths = nodes
+    # begun[node, :, p]: an insertion that began after p bases of the node's text and has come to its end.
+    begun = np.zeros((*alone.shape, depths.max() + 1))
+    for node in range(1, len(alone)):
+        parent, base, depth = parents[node], bases[node], depths[node]
+        if not parent:
+            continue
+        for version in range(alone.shape[1]):
+            for p in range(1, depth - 1):
+                begun[node, version, p] = begun[parent, version, p] * step[bases[parent], base]
+            begun[node, version, depth - 1] = alone[parent, version] * first[base]
+            for p in range(max(1, depth - len(lengths) + 1), depth):
+                for lag in range(len(lengths) - (depth - p)):
+                    beyond[version, node, lag] += begun[node, version, p] * lengths[depth - p + lag]
 
 
 def _joined(trees: Sequence[_Tree], chain: Chain) -> tuple[Tries, list[int]]:
@@ -175,11 +186,11 @@ def _joined(trees: Sequence[_Tree], chain: Chain) -> tuple[Tries, list[int]]:
     # Sets without alleles have no versions.
     child, alone, beyond = [np.zeros((0, 4), np.int32)], [np.zeros(0)], [np.zeros((0, len(chain.lengths)))]
     for tree in trees:
-        links, own, far = tree.links(), np.array(tree.alone).T, tree.beyond(chain)
-        for version in range(len(own)):
+        links, itself, far = tree.links(), np.array(tree.alone).T, tree.beyond(chain)
+        for version in range(len(itself)):
             roots.append(first)
             child.append(np.where(links >= 0, links + first, -1))
-            alone.append(own[version])
+            alone.append(itself[version])
             beyond.append(far[version])
             first += len(links)
         before.append(len(roots))
@@ -238,7 +249,7 @@ class DEntries(NamedTuple):
 
 def columns(rows: Sequence[Sequence[int]], width: int) -> list[NDArray[np.int64]]:
     """The columns of a table of so many."""
-    return [np.ascontiguousarray(own) for own in np.array(rows, dtype=np.int64).reshape(-1, width).T]
+    return [np.ascontiguousarray(column) for column in np.array(rows, dtype=np.int64).reshape(-1, width).T]
 
 
 def summed(places: NDArray[np.int64], values: Array, size: int) -> Array:
@@ -352,7 +363,7 @@ def _with_d(model: Model, pairs: Sequence[tuple[Mask, Mask]]) -> Tables:
     table = table.reshape(-1)
     groups = [range(first[place], first[place + 1]) for place in map(j_masks.index, (j for _, j in pairs))]
     group_v = [v.root[v_masks.index(mask)] for (mask, _), own in zip(pairs, groups, strict=True) for _ in own]
-    chosen = [group for own in groups for group in own]
+    chosen = [group for members in groups for group in members]
     of_pairs = Groups.of([*map(len, groups)], group_v, j.root[chosen], table[chosen])
     return Tables(model, of_pairs, v, j, vd, dj, DForms.of(model, d_chance))
 
@@ -367,7 +378,7 @@ def _joint(model: Model, pairs: Sequence[tuple[Mask, Mask]]) -> Tables:
         trees.append((tries, dict(zip(alleles, tries.root.tolist(), strict=True))))
     (v, root_v), (j, root_j) = trees
     used = [[(a, b) for a in v_mask for b in j_mask if chances[a, :, b].any()] for v_mask, j_mask in pairs]
-    groups = [group for own in used for group in own]
+    groups = [group for members in used for group in members]
     # Without a group there is still a table.
     rows = np.array([np.zeros(len(model.d)), *(chances[a, :, b] for a, b in groups)])
     d_chance, table = np.unique(rows, axis=0, return_inverse=True)

@@ -1,8 +1,11 @@
 """Parquet."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from itertools import accumulate
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -43,26 +46,59 @@ class ParquetReader(TableReader):
         return int(self._metadata.num_rows)
 
     def given_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
-        return self._of_row_groups(columns, range(self.known_rows))
+        with self._opened(columns) as batches_of:
+            yield from batches_of(range(self.known_rows))
 
-    def ranges(self, columns: Sequence[str], ranges: Sequence[range]) -> Iterator[Iterable[pa.RecordBatch]]:
-        """Only the row groups that have the rows are read."""
+    def ranges(
+        self, columns: Sequence[str], ranges: Iterable[range]
+    ) -> Iterator[tuple[range, Iterable[pa.RecordBatch]]]:
+        """Only the row groups that have the rows are read, each once."""
         self.require(columns)
-        sources = self._sources(columns)
-        return (self._translated(self._of_row_groups(sources, rows), columns, rows.start) for rows in ranges)
+        with self._opened(self._sources(columns)) as batches_of:
+            for rows in ranges:
+                yield rows, self._translated(batches_of(rows), columns, rows.start)
 
-    def _of_row_groups(self, columns: list[str], rows: range) -> Iterator[pa.RecordBatch]:
-        sizes = [self._metadata.row_group(k).num_rows for k in range(self._metadata.num_row_groups)]
-        starts = [0, *accumulate(sizes)]
-        groups = [k for k in range(len(sizes)) if starts[k] < rows.stop and starts[k + 1] > rows.start]
-        position = starts[groups[0]] if groups else rows.start
-        try:
-            # By default pyarrow reads a row group at once, and keeps all that it read until the file is closed.
-            with pq.ParquetFile(self.path, pre_buffer=False, buffer_size=reader.READ_BYTES) as file:
-                for batch in file.iter_batches(reader.BATCH_ROWS, row_groups=groups, columns=columns):
+    @contextmanager
+    def _opened(self, columns: list[str]) -> Iterator[Callable[[range], Iterator[pa.RecordBatch]]]:
+        """Yield what reads ranges of rows, which ascend.
+
+        Batches begin at the first row of a range's first row group, or `BATCH_ROWS` later: whatever was read before.
+        """
+        groups = self._metadata.num_row_groups
+        starts = [0, *accumulate(self._metadata.row_group(group).num_rows for group in range(groups))]
+        group, position = -1, 0
+        batches: Iterator[Any] = iter(())
+        batch: Any = None
+
+        def batches_of(rows: range) -> Iterator[pa.RecordBatch]:
+            nonlocal group, position, batches, batch
+            if rows and (first := bisect_right(starts, rows.start) - 1) != group:
+                group, position, batch = first, starts[first], None
+                batches = file.iter_batches(reader.BATCH_ROWS, row_groups=list(range(first, groups)), columns=columns)
+            try:
+                while rows and position < rows.stop:
+                    batch = batch or next(batches, None)
+                    if batch is None:
+                        raise ValueError("it has fewer rows than it says")
                     low, high = max(rows.start - position, 0), min(rows.stop - position, batch.num_rows)
-                    position += batch.num_rows
                     if low < high:
                         yield as_strings(batch.slice(low, high - low).select(columns))
+                    if high < batch.num_rows:
+                        return
+                    position, batch = position + batch.num_rows, None
+                if position in starts:
+                    # The next range begins with another row group; what reads this one takes memory.
+                    group, batches = -1, iter(())
+            except DAMAGE as error:
+                raise self._damaged(error) from None
+
+        try:
+            # By default pyarrow reads a row group at once, and keeps all that it read until the file is closed.
+            file = pq.ParquetFile(self.path, pre_buffer=False, buffer_size=reader.READ_BYTES)
         except DAMAGE as error:
-            raise InputError(f"{self.path}: the Parquet file is damaged ({first_line(error)})") from None
+            raise self._damaged(error) from None
+        with file:
+            yield batches_of
+
+    def _damaged(self, error: Exception) -> InputError:
+        return InputError(f"{self.path}: the Parquet file is damaged ({first_line(error)})")

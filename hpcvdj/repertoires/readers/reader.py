@@ -193,25 +193,29 @@ class TableReader:
             yield translated
             first_row += batch.num_rows
 
-    def ranges(self, columns: Sequence[str], ranges: Sequence[range]) -> Iterator[Iterable[pa.RecordBatch]]:
-        """The batches of each of some ranges of data rows, which are ascending and do not overlap.
+    def ranges(
+        self, columns: Sequence[str], ranges: Iterable[range]
+    ) -> Iterator[tuple[range, Iterable[pa.RecordBatch]]]:
+        """Ranges of data rows, which are ascending and do not overlap, each with its batches.
 
-        A file that can only be read from its beginning is read once.
+        The next range is asked for once the one before it is read.  A file that can only be read from its beginning is
+        read once.
         """
         position, held = 0, list[pa.RecordBatch]()
-        left = list(ranges)
+        following = iter(ranges)
+        rows = next(following, None)
         for batch in self.batches(columns):
             last = position + batch.num_rows
-            while left and left[0].start < last:
-                first, stop = max(left[0].start, position), min(left[0].stop, last)
+            while rows is not None and rows.start < last:
+                first, stop = max(rows.start, position), min(rows.stop, last)
                 held.append(batch.slice(first - position, stop - first))
-                if stop < left[0].stop:
+                if stop < rows.stop:
                     break
-                left.pop(0)
-                yield held
+                yield rows, held
                 held = []
+                rows = next(following, None)
             position = last
-            if not left:
+            if rows is None:
                 return
         raise changed(self.path)
 

@@ -188,31 +188,20 @@ def merge_buckets(tables: HashTables, buckets: int) -> HashTables:
     """
     if buckets == tables.buckets:
         return tables
-    shape = (*tables.offsets.shape[:2], buckets + 1)
+    ends = tables.offsets.astype(np.int64)
+    sizes = ends[..., 1:] - ends[..., :-1]
+    merged = np.stack([sizes[..., b::buckets].sum(axis=2) for b in range(buckets)], axis=2)
+    offsets = np.zeros((*sizes.shape[:2], buckets + 1), tables.offsets.dtype)
+    np.cumsum(merged, axis=2, out=offsets[..., 1:])
     keys, counts = np.zeros_like(tables.keys), np.zeros_like(tables.counts)
-    offsets = np.zeros(shape, tables.offsets.dtype)
-    _merge(tables.keys, tables.counts, tables.offsets, keys, counts, offsets)
+    used = np.arange(keys.shape[2]) < offsets[..., -1:]
+    # In the order of `used`: the sub-table of each slot in use, and the bucket it goes to.
+    table = np.repeat(np.arange(sizes.shape[0] * sizes.shape[1]), sizes.sum(axis=2).ravel())
+    into = np.arange(tables.buckets) % buckets
+    bucket = np.repeat(np.broadcast_to(into, sizes.shape).ravel(), sizes.ravel())
+    order = np.lexsort((tables.keys[used], bucket, table))
+    keys[used], counts[used] = tables.keys[used][order], tables.counts[used][order]
     return replace(tables, keys=keys, counts=counts, offsets=offsets)
-
-
-@numba.njit(parallel=True, cache=True, nogil=True)
-def _merge(keys, counts, offsets, out_keys, out_counts, out_offsets):  # type: ignore[no-untyped-def]
-    before, buckets = offsets.shape[2] - 1, out_offsets.shape[2] - 1
-    for i in numba.prange(keys.shape[0]):
-        for s in range(keys.shape[1]):
-            slot = 0
-            for b in range(buckets):
-                start = slot
-                out_offsets[i, s, b] = slot
-                for old in range(b, before, buckets):
-                    for p in range(offsets[i, s, old], offsets[i, s, old + 1]):
-                        out_keys[i, s, slot] = keys[i, s, p]
-                        out_counts[i, s, slot] = counts[i, s, p]
-                        slot += 1
-                order = np.argsort(out_keys[i, s, start:slot])
-                out_keys[i, s, start:slot] = out_keys[i, s, start:slot][order]
-                out_counts[i, s, start:slot] = out_counts[i, s, start:slot][order]
-            out_offsets[i, s, buckets] = slot
 
 
 def bucket_variance(tables: HashTables) -> tuple[float, float]:

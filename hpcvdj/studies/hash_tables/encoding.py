@@ -103,7 +103,7 @@ def encoding_for(name: str, k: int) -> KmerEncoding:
     return encoding
 
 
-@numba.njit(inline="always")
+@numba.njit(forceinline=True)
 def bucket_of(word, parameters, buckets):  # type: ignore[no-untyped-def]
     """The bucket, int64, of a word; all arguments uint64."""
     one, width = np.uint64(1), parameters[3]

@@ -189,8 +189,9 @@ def test_every_event_is_as_frequent_as_the_model_says(name):
     assert min(chances.values()) > LEAST, chances
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", ["mouse_trb", *(pytest.param(name, marks=pytest.mark.slow) for name in ("human_trb", "human_tra"))]
+    "name", ["mouse_trb", *(pytest.param(name, marks=pytest.mark.exhaustive) for name in ("human_trb", "human_tra"))]
 )
 def test_the_commonest_junctions_are_as_frequent_as_their_pgen_says(name):
     """z-scores of 300 junctions, chosen by their Pgen from another draw: counts of the same draw would be biased."""

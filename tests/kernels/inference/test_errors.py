@@ -90,6 +90,7 @@ def test_parts_and_threads_do_not_change_a_bit(has_d):
         numba.set_num_threads(threads)
 
 
+@pytest.mark.slow
 @settings(max_examples=10, deadline=None, derandomize=True)
 @given(seed=seeds, has_d=st.booleans())
 def test_the_likelihood_never_falls(seed, has_d):

@@ -95,6 +95,7 @@ def require_equal(a: Expected, b: Expected) -> None:
             np.testing.assert_allclose(x, y, rtol=1e-12, atol=ROUNDING, err_msg=name)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(seed=seeds, has_d=st.booleans())
 def test_counts_are_those_of_the_scenarios(seed, has_d):
@@ -104,6 +105,7 @@ def test_counts_are_those_of_the_scenarios(seed, has_d):
     require_equal(counted(problem(model, rows, weights)), by_definition(model, rows, weights))
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(seed=seeds, has_d=st.booleans())
 def test_counts_are_derivatives_of_the_likelihood(seed, has_d):

@@ -85,6 +85,7 @@ def test_every_length(host, has_d, longest):
     require_same(own, on_host(own), on_cpu(own))
 
 
+@pytest.mark.slow
 @BOTH
 def test_ranges_blocks_and_orders_do_not_change_a_bit(host, monkeypatch, has_d):
     own = problem_with(small_model(2, has_d=has_d), "lists", count=150)

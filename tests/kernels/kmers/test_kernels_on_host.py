@@ -55,6 +55,7 @@ def require_all(comparison, sequences, expected, parts=()):
         assert np.array_equal(comparison.counters(sequences.part(first, last)).get(), expected[:, first:last])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", fake_cupy.ORDERS)
 @pytest.mark.parametrize(("k", "d"), [(4, 3), (5, 0), (8, 2), (9, 1), (16, 1), (17, 1), (32, 1)])
 @pytest.mark.parametrize("method", METHODS)
@@ -66,6 +67,7 @@ def test_hostile_sets_in_every_order(host, method, k, d, order):
     require_all(comparison, sequences, exact(hostile(), k, d), [(3, 9)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "k"), [("pigeonhole", 20), ("pigeonhole", 31), ("matrix", 9), ("index", 7)])
 def test_three_mismatches_and_distinct_k_mers(host, method, k):
     texts = hostile()
@@ -109,7 +111,7 @@ def test_opposite_strands(host, method):
     assert np.array_equal(np.triu(reverse.counters(part, 4).get(), 4), np.triu(expected[:, 4:11], 4))
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("method", METHODS)
 def test_many_sequences_in_small_pieces(host, method, monkeypatch):
     """Shards of the columns, pieces of the sort, panels of the product, blocks of one warp."""

@@ -181,6 +181,7 @@ with open(PAGE, "w") as page:
 """
 
 
+@pytest.mark.slow
 def test_a_method_is_one_class(tmp_path):
     """A toy method is in the help and the documentation, is checked, and works."""
     fasta = tmp_path / "some.fasta"

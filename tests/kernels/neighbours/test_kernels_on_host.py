@@ -26,6 +26,7 @@ def require_same(degrees_cuda, own):
     np.testing.assert_array_equal(degrees_cuda.degrees(*own), degrees_cpu.degrees(*own))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", fake_cupy.ORDERS)
 def test_the_same_numbers_as_on_cpu_cores(cuda_on_host, degrees_cuda, order):
     cuda_on_host.order = order
@@ -46,6 +47,7 @@ def all_hashes_equal(code):
     return code.replace("key << 32 | (u64)row", "(u64)row").replace("key >> (64 - bits)", "0")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("exact", "wrong"),
     [("if (alike && same", "if (alike || same"), ("block[a] != block[b]", "false")],
@@ -68,6 +70,7 @@ def test_a_wrong_kernel_is_seen(cuda_on_host, degrees_cuda, exact, wrong):
     assert differs
 
 
+@pytest.mark.slow
 def test_equal_hashes_are_told_apart_by_letters(cuda_on_host, degrees_cuda):
     cuda_on_host.change = all_hashes_equal
     require_same(degrees_cuda, HOSTILE["any bytes"]())

@@ -30,6 +30,7 @@ def test_as_in_plain_python(bounds, seed):
     assert 20 < sum(expected) < 180
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most_compared", [0, 1, 3])
 @pytest.mark.parametrize("many_parts", [4, 9, 24])
 def test_as_in_plain_python_however_often_rows_are_looked_up(monkeypatch, most_compared, many_parts):
@@ -199,6 +200,7 @@ ALIKE = {
 }
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", ALIKE)
 def test_sequences_that_are_alike_do_not_take_long(name):
     """Half of the rows may be the originals of the others: comparing all pairs takes 40 s."""

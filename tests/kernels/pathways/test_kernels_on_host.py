@@ -66,6 +66,7 @@ def test_every_locus_and_length(cuda_on_host, path):
         assert np.array_equal(on_host(problem, method), count_with(problem, "direct"))
 
 
+@pytest.mark.slow
 def test_d_forms_that_take_several_loads_of_constant_memory(cuda_on_host, paper_germline, monkeypatch):
     from hpcvdj.kernels.pathways.enumerating_cuda import BaselineKernel, BitwiseKernel
 

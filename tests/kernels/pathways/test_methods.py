@@ -44,12 +44,13 @@ def test_direct_at_all_n_lengths(kind, case):
 LENGTHS = (31, 32, 33, 59, 60, 63, 64, 65, 128)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "lengths", "max_n"),
     [
         *((method, LENGTHS, 2 if method_named(method).enumerates else 20) for method in METHODS),
         ("direct", (65,), 65),
-        pytest.param("direct", LENGTHS, 128, marks=pytest.mark.slow),
+        pytest.param("direct", LENGTHS, 128, marks=pytest.mark.exhaustive),
     ],
 )
 def test_longest_sequences(method, lengths, max_n, paper_germline):
@@ -72,7 +73,8 @@ def test_limits():
     assert method_named("bitwise").longest_cdr3 == method_named("baseline").longest_cdr3 == PAPER_LONGEST_CDR3
 
 
-@pytest.mark.parametrize("size", [4, pytest.param(12, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [4, pytest.param(12, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("path", TABLES, ids=lambda path: path.stem)
 def test_every_shipped_locus(path, size):
     """Real segments of each locus: random pairs, sequences cut from them."""

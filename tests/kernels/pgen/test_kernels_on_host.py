@@ -29,6 +29,7 @@ from tests.kernels.pgen.problems import (
     values_of,
     with_little_shared_memory,
 )
+from tests.loci import exhaustive_but
 
 pytestmark = pytest.mark.skipif(fake_cupy.COMPILER is None, reason="no g++")
 
@@ -39,9 +40,10 @@ def on_host(problem, threads=32, cuts=()):
     return values_of(pgen_cuda.PgenKernel(problem, threads), problem, cuts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", fake_cupy.ORDERS)
 @pytest.mark.parametrize(
-    "given", ["mixed", *(pytest.param(given, marks=pytest.mark.slow) for given in ("both", "V", "none"))]
+    "given", ["mixed", *(pytest.param(given, marks=pytest.mark.exhaustive) for given in ("both", "V", "none"))]
 )
 @pytest.mark.parametrize("has_d", [True, False], ids=["VDJ", "VJ"])
 def test_small_models(cuda_on_host, has_d, given, order):
@@ -54,6 +56,7 @@ def test_small_models(cuda_on_host, has_d, given, order):
         require_same(on_host(problem), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_d", [True, False], ids=["VDJ", "VJ"])
 def test_amino_acid_sequences(cuda_on_host, has_d):
     """The same bits as of the nucleotides that they translate, in ranges and from the CPU for those that are long."""
@@ -67,6 +70,7 @@ def test_amino_acid_sequences(cuda_on_host, has_d):
     assert (values > 0).any(axis=0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", fake_cupy.ORDERS)
 @pytest.mark.parametrize("has_d", [True, False], ids=["VDJ", "VJ"])
 def test_ambiguous_symbols(cuda_on_host, has_d, order):
@@ -82,7 +86,7 @@ def test_ambiguous_symbols(cuda_on_host, has_d, order):
             require_same(on_host(changed), expected, changed.names)
 
 
-@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 12))])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.exhaustive) for seed in range(2, 12))])
 def test_hostile_sequences(cuda_on_host, seed):
     cuda_on_host.order = "shuffled"
     for problem in hostile_problems(seed):
@@ -91,6 +95,7 @@ def test_hostile_sequences(cuda_on_host, seed):
         assert on_host(problem, 128, (1, 9)).tobytes() == values.tobytes()
 
 
+@pytest.mark.slow
 def test_amino_acid_sequences_of_three_widths(cuda_on_host):
     """Of up to 16, 32 and 64 symbols; a stop is one of them."""
     model = small_model(4)
@@ -100,7 +105,7 @@ def test_amino_acid_sequences_of_three_widths(cuda_on_host):
         require_same(on_host(problem), on_cpu(problem), problem.names)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("given", ["both", "none"])
 @pytest.mark.parametrize("name", OLGA_MODELS)
 def test_models_of_olga(cuda_on_host, name, given):
@@ -130,6 +135,7 @@ def test_every_length(cuda_on_host, has_d):
         require_same(on_host(problem), on_cpu(problem))
 
 
+@pytest.mark.slow
 def test_ranges_and_blocks_do_not_change_a_bit(cuda_on_host, monkeypatch):
     model = small_model(2)
     problem = pgen_problem(model, junctions(model, 150, 64, 6), "mixed")
@@ -164,6 +170,7 @@ def test_genes_without_alleles_that_contribute(cuda_on_host, has_d):
     require_same(values, on_cpu(problem))
 
 
+@pytest.mark.slow
 def test_sequences_with_too_little_shared_memory_are_computed_by_the_cpu(cuda_on_host, monkeypatch):
     problem = mixed_lengths_problem()
     expected = on_cpu(problem)
@@ -188,7 +195,7 @@ def test_junctions_that_are_too_long_are_computed_by_the_cpu(cuda_on_host):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("names", [("pgen_nt",), ("pgen_aa",), ("pgen_aa_1mm",)])
+@pytest.mark.parametrize("names", exhaustive_but([("pgen_nt",), ("pgen_aa",), ("pgen_aa_1mm",)], ("pgen_nt",)))
 def test_a_missing_barrier_shows(cuda_on_host, names):
     """Taken away one by one, each changes the values in some order of the threads."""
     model = small_model(2)

@@ -10,6 +10,7 @@ from hpcvdj.recombination.symbols import Alphabet, read_alphabet
 from tests.kernels.pgen.make_golden import GOLDEN, TEXTS
 from tests.kernels.pgen.models import MASKS, Query, ambiguous_queries, queries, values_of
 from tests.kernels.pgen.olga_peer import Olga
+from tests.loci import exhaustive_but
 
 LARGEST_DIFFERENCE = 1e-12
 """Relative, between OLGA and hpcvdj: the bound that hpcvdj promises.  The largest that was measured is 9.5e-15."""
@@ -50,6 +51,7 @@ def differences(values: np.ndarray, expected: np.ndarray) -> np.ndarray:
         return np.where(values == expected, 0.0, np.abs(values - expected) / np.minimum(values, expected))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OLGA_FOLDERS)
 def test_the_stored_values_of_olga(golden, name):
     """All kinds of calls, nucleotides and amino acids; OLGA's loop over insertions completed."""
@@ -85,7 +87,7 @@ def test_where_olga_as_shipped_is_too_small(golden):
 
 @pytest.mark.slow
 @pytest.mark.olga
-@pytest.mark.parametrize("name", OLGA_FOLDERS)
+@pytest.mark.parametrize("name", exhaustive_but(OLGA_FOLDERS, "human_trb", "human_tra", "mouse_igk"))
 def test_olga_itself(name):
     """Junctions that are not stored."""
     model, olga = model_of(name), Olga(name, complete=True)
@@ -100,10 +102,11 @@ def test_olga_itself(name):
 ALPHABET = "x: D, E, AAA\n%: x, B, tgg, L\n#: C, W, *\nZ: S, AGA\n"
 
 
+@pytest.mark.slow
 @pytest.mark.olga
 @pytest.mark.parametrize("custom", [False, True], ids=["standard", "custom"])
 @pytest.mark.parametrize(
-    "name", ["mouse_trb", "human_tra", *(pytest.param(other, marks=pytest.mark.slow) for other in OTHERS)]
+    "name", ["mouse_trb", "human_tra", *(pytest.param(other, marks=pytest.mark.exhaustive) for other in OTHERS)]
 )
 def test_ambiguous_symbols(tmp_path, name, custom):
     """Amino acids, X, B, J, Z, symbols of a custom alphabet that defines one of these; random and hostile ones."""

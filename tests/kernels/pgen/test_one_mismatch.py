@@ -26,6 +26,7 @@ from tests.kernels.pgen.models import (
 )
 from tests.kernels.pgen.problems import olga_model
 from tests.kernels.pgen.test_pgen_cpu import RESIDUES, fixed_model
+from tests.loci import exhaustive_but
 
 QUICK = ("human_trb", "mouse_tra")
 
@@ -55,8 +56,8 @@ def require_sums(model, rows: list[Junction]) -> np.ndarray:
     return found[:, 1]
 
 
-@pytest.mark.parametrize("name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow)
-                                  for name in OLGA_FOLDERS])  # fmt: skip
+@pytest.mark.slow
+@pytest.mark.parametrize("name", exhaustive_but(OLGA_FOLDERS, *QUICK))
 def test_models_of_olga(name):
     """Drawn, mutated and random junctions with the genes of all kinds of calls; stops, few codons, many codons."""
     model = olga_model(name)

@@ -6,7 +6,7 @@ from itertools import islice, pairwise, product
 import numba
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hpcvdj.kernels.pgen import nt_cpu
@@ -99,6 +99,7 @@ def test_amino_acids_are_the_sum_over_codons(model, seed):
     require_equal(pgens_of(model, texts, AA), expected)
 
 
+@pytest.mark.slow
 @FEW
 @given(model=models, seed=st.integers(0, 99))
 def test_ambiguous_and_custom_symbols(model, seed):
@@ -117,6 +118,7 @@ def test_any_codons_are_the_distribution_of_lengths(model):
     require_equal(values, length_distribution(model, 42)[3::3])
 
 
+@pytest.mark.slow
 @SETTINGS
 @given(model=models, seed=st.integers(0, 99))
 def test_single_alleles_add_up_to_all(model, seed):
@@ -131,6 +133,7 @@ def test_single_alleles_add_up_to_all(model, seed):
 
 @FEW
 @given(model=models, seed=st.integers(0, 99))
+@example(model=random_model(200, True), seed=0)  # its D forms have one or two bases
 def test_one_mismatch_is_the_sum_over_the_neighbours(model, seed):
     """19 n + 1 sequences; where there is a stop, 20 residues are its neighbours."""
     texts = [*in_frame(model, seed, 8), "TGTTAATTT", "TAA"]
@@ -177,6 +180,7 @@ def test_amino_acid_sequences_have_the_bits_of_what_they_translate(model, seed):
     assert beside[: len(rows)].tobytes() == expected.tobytes()
 
 
+@pytest.mark.slow
 @FEW
 @given(model=models, seed=st.integers(0, 99))
 def test_one_mismatch_of_ambiguous_symbols(model, seed):
@@ -257,6 +261,7 @@ def test_the_longest_insertion_at_each_frame(v, longest, d):
     assert pgens_of(model, texts, NT).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bases", [63, 64, 65, 126, 127, 128])
 @pytest.mark.parametrize("d", [None, "GAC"])
 def test_junctions_as_long_as_their_words(bases, d):

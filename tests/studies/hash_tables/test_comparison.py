@@ -11,6 +11,8 @@ from hpcvdj.studies.hash_tables.encoding import HASHES
 from tests.kernels.kmers.cases import ENCODINGS, exact, hostile, kmers, raw, upper
 from tests.studies.hash_tables.cases import tables_exact, tables_raw
 
+pytestmark = pytest.mark.slow
+
 TEXTS = st.lists(st.text(st.sampled_from("AACGTN"), max_size=30), min_size=1, max_size=5).map(tuple)
 
 

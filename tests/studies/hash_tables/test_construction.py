@@ -18,6 +18,8 @@ from tests.kernels.kmers.cases import ENCODINGS, hostile, kmers, random_text
 from tests.kernels.kmers.reference import kmer_counts
 from tests.studies.hash_tables.test_encoding import buckets_of, word_text
 
+pytestmark = pytest.mark.slow
+
 
 def arrays(tables):
     return [tables.keys.tolist(), tables.counts.tolist(), tables.offsets.tolist()]

@@ -14,6 +14,8 @@ from tests.kernels.host import fake_cupy
 from tests.kernels.kmers.cases import exact, hostile, kmers, random_text, raw, upper
 from tests.studies.hash_tables.cases import VARIANTS, tables_exact, tables_raw
 
+pytestmark = pytest.mark.slow
+
 pytestmark = pytest.mark.skipif(fake_cupy.COMPILER is None, reason="no g++")
 
 
@@ -45,7 +47,7 @@ def test_encodings(host, kernel, encoding, k, d):
     assert np.array_equal(found, upper(exact(hostile(), k, d)))
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("threads", [32, 96, 128])
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_block_sizes(host, kernel, threads):
@@ -141,7 +143,7 @@ UNSEEN = {kernel: [3] for kernel in KERNELS[:3]}
 """Only the sums of sequences without a k-mer reach the fourth with no barrier before it, and those are all 0."""
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_a_missing_barrier_shows(host, kernel):
     """Taken away one by one, each changes the counters in some order of the threads."""

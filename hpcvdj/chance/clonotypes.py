@@ -101,30 +101,32 @@ def distinct_junctions(junctions: Junctions, model: Model, *, errors: bool = Fal
 
     errors  keep likely sequencing errors
     """
-    own, order = by_gene(junctions.repertoire, model)
-    kind = kinds_of(own)
-    same, first = equal_runs(own.words, blocks(own.lengths.astype(np.int64), kind)[1])
-    rows, repeated = same[first], len(own) - len(first)
+    repertoire, order = by_gene(junctions.repertoire, model)
+    kind = kinds_of(repertoire)
+    same, first = equal_runs(repertoire.words, blocks(repertoire.lengths.astype(np.int64), kind)[1])
+    rows, repeated = same[first], len(repertoire) - len(first)
     if junctions.reads is None:
-        return DistinctJunctions(own, rows, None, None, repeated)
+        return DistinctJunctions(repertoire, rows, None, None, repeated)
     of_row = junctions.reads[order[same]]
     summed = np.add.reduceat(of_row, first) if len(first) else of_row
     wrong = None
-    if not errors and has_nucleotides(own):
-        every = Counted(own.words[rows], own.lengths[rows], summed, np.zeros(len(rows), dtype=np.int64))
+    if not errors and has_nucleotides(repertoire):
+        every = Counted(repertoire.words[rows], repertoire.lengths[rows], summed, np.zeros(len(rows), dtype=np.int64))
         wrong = likely_errors(every, kind[rows], np.arange(len(rows)))
-    return DistinctJunctions(own, rows, summed, wrong, repeated)
+    return DistinctJunctions(repertoire, rows, summed, wrong, repeated)
 
 
-def _translated(own: Repertoire, rows: Counts, reads: Counts | None, left_out: dict[str, int]) -> Clonotypes:
-    """The clonotypes of distinct junctions: the `rows` of `own`, in blocks."""
-    kind = kinds_of(own)[rows]
-    letters, codons = amino_acids(own, rows)
+def _translated(repertoire: Repertoire, rows: Counts, reads: Counts | None, left_out: dict[str, int]) -> Clonotypes:
+    """The clonotypes of distinct junctions: the `rows` of the repertoire, in blocks."""
+    kind = kinds_of(repertoire)[rows]
+    letters, codons = amino_acids(repertoire, rows)
     same, first = equal_runs(letter_words(letters), blocks(codons, kind)[1])
     chosen = same[first]
-    offsets = np.searchsorted(kind[chosen], np.arange(len(own.pairs) + 1))
-    spelled = Repertoire(own.words[rows[chosen]], own.lengths[rows[chosen]], own.pairs, offsets, own.letters)
+    offsets = np.searchsorted(kind[chosen], np.arange(len(repertoire.pairs) + 1))
+    spelled = Repertoire(
+        repertoire.words[rows[chosen]], repertoire.lengths[rows[chosen]], repertoire.pairs, offsets, repertoire.letters
+    )
     return Clonotypes(
-        own.pairs, kind[chosen], letters[chosen], codons[chosen], np.diff(np.append(first, len(rows))),
+        repertoire.pairs, kind[chosen], letters[chosen], codons[chosen], np.diff(np.append(first, len(rows))),
         None if reads is None else np.add.reduceat(reads[same], first), spelled, left_out,
     )  # fmt: skip

@@ -17,8 +17,10 @@ from hpcvdj.repertoires.reading import Reading
 from hpcvdj.results.export import export
 from hpcvdj.results.facts import read_facts, require_described
 from hpcvdj.runs.run import Run
-from hpcvdj.values import table_values
-from hpcvdj.values.table_values import compute_table
+from hpcvdj.storage.folders import folder_digest
+from hpcvdj.values import slices
+from hpcvdj.values import tables as values_tables
+from hpcvdj.values.tables import compute_tables
 from tests.cli.test_mpiexec import launch
 from tests.commands import hpcvdj_command
 from tests.conftest import GERMLINE, SMALL
@@ -67,9 +69,9 @@ def inputs_of(path):
 def computed(path, target, germline, *, rows=None, run=None, size=SLICE, reading=None, **how):
     """The summary of a table that is computed in slices of `size` rows."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(table_values, "TABLE_SLICE_ROWS", size)
+        patch.setattr(values_tables, "TABLE_ROWS", size)
         run = (run or Run()).to(target, **how)
-        return compute_table(inputs_of(path), germline, Config(3), run, rows)
+        return compute_tables(inputs_of(path), germline, Config(3), run, rows)
 
 
 def rows_of(path):
@@ -144,6 +146,19 @@ def human():
     return hpcvdj.read_germline("human")
 
 
+def test_the_command_replaces_a_folder_that_it_wrote(tables, tmp_path):
+    target = tmp_path / "o.dataset"
+    words = ("count", tables / "t.tsv", "-g", GERMLINE, "-o", target, "--max-n", "3")
+    hpcvdj_command(*words, "--batch-rows", SLICE)
+    _, err = hpcvdj_command(*words, code=2)
+    assert "o.dataset: exists already; give another name, or --overwrite to replace it" in err
+    hpcvdj_command(*words, "--overwrite")
+    assert len(list(target.glob("*.parquet"))) == 1
+    (target / "mine").write_text("mine")
+    _, err = hpcvdj_command(*words, "--overwrite", code=2)
+    assert "has files that hpcvdj did not write there (mine)" in err
+
+
 @pytest.mark.parametrize("name", TABLES)
 def test_tables_of_other_programs(human, tmp_path, name):
     """What `hpcvdj export` makes of the result of a table, of which all rows are read at once."""
@@ -170,6 +185,19 @@ def test_tables_together(tables, expected, paper_germline, tmp_path):
             assert counters[k] == [(key, row[key]) for key in row if key.startswith("pathways_")]
 
 
+def test_an_id_of_a_table_in_an_earlier_slice(tables, paper_germline, tmp_path):
+    """The message names that table: here the tables of a repertoire have equal ids."""
+    (tmp_path / "in").mkdir()
+    for name, first in (("a", 100), ("b", 200), ("c", 100)):
+        header, *rows = changed_rows()
+        text = "".join("\t".join(row) + "\tr\n" for row in rows[first : first + 10])
+        (tmp_path / "in" / f"{name}.tsv").write_text("\t".join([*header, "repertoire_id"]) + "\n" + text)
+    for size in (10, 500):
+        computed(tmp_path / "in", tmp_path / f"{size}.tsv", paper_germline, size=size)
+    assert (tmp_path / "10.tsv").read_bytes() == (tmp_path / "500.tsv").read_bytes()
+    assert "data row 1 of a.tsv" in rows_of(tmp_path / "10.tsv")[20]["pathways_excluded"]
+
+
 def test_ids_within_slices_that_are_asked_for(tables, paper_germline, tmp_path):
     computed(tables / "t.tsv", tmp_path / "o.tsv", paper_germline, rows=SLICE)
     excluded = [k for k, row in enumerate(rows_of(tmp_path / "o.tsv")) if row["pathways_excluded"]]
@@ -184,16 +212,26 @@ def test_strict_names_the_row(tables, paper_germline, tmp_path):
     (tmp_path / "t.tsv").write_text("".join("\t".join(row) + "\n" for row in [header, *rows]))
     for size in (SLICE, 500):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(table_values, "TABLE_SLICE_ROWS", size)
+            patch.setattr(values_tables, "TABLE_ROWS", size)
             inputs = Inputs.of_file(tmp_path / "t.tsv", Reading(strict=True))
             with pytest.raises(InputError, match=r"t\.tsv, data row 131 \(s10\): .* data row 11"):
-                compute_table(inputs, paper_germline, Config(3), Run().to(tmp_path / "o.tsv"))
+                compute_tables(inputs, paper_germline, Config(3), Run().to(tmp_path / "o.tsv"))
         assert [path.name for path in tmp_path.iterdir()] == ["t.tsv"]
+
+
+def test_a_damaged_table_is_one_line(tables, tmp_path):
+    """Where rows are read first to say how many there are about, too."""
+    data = (tables / "t.tsv.gz").read_bytes()
+    for place in (30, 200, 1000):
+        table = tmp_path / f"{place}.tsv.gz"
+        table.write_bytes(data[:place] + b"\xff" * 8 + data[place + 8 :])
+        _, err = hpcvdj_command("count", table, "-g", GERMLINE, "-o", tmp_path / "o.tsv", code=2)
+        assert err.splitlines()[-1].startswith(f"hpcvdj: error: {table}: the gzip stream is damaged")
 
 
 def stopped(path, target, germline, after, **how):
     """A run that has a signal once so many slices are written."""
-    run, right = Run(), table_values._TableWork._compute
+    run, right = Run(), slices._SliceWork._compute
     seen = []
 
     def compute_then_signal(self, part, progress):
@@ -203,7 +241,7 @@ def stopped(path, target, germline, after, **how):
             run.request.name = "SIGTERM"
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(table_values._TableWork, "_compute", compute_then_signal)
+        patch.setattr(slices._SliceWork, "_compute", compute_then_signal)
         with pytest.raises(StoppedError, match=r"SIGTERM: stopped with the part files in .* saved"):
             computed(path, target, germline, run=run, **how)
     return seen
@@ -226,6 +264,42 @@ def test_a_stopped_run_goes_on(tables, paper_germline, tmp_path, name, after):
     assert target.read_bytes() == (tmp_path / "undisturbed.tsv").read_bytes()
     with pytest.raises(CompleteError):
         computed(tables / name, target, paper_germline, resume=True)
+
+
+@pytest.mark.parametrize("name", ["o.tsv", "o.dataset"])
+def test_a_stopped_run_that_replaces_another_table_goes_on(tables, paper_germline, tmp_path, name):
+    """With the remedy that it names; until then the other table stays."""
+    target, expected = tmp_path / name, tmp_path / f"expected {name}"
+    computed(tables / "t.tsv", expected, paper_germline)
+    computed(tables / "two", target, paper_germline)
+    before = content(target)
+    with pytest.raises(InputError, match="is of another run"):
+        computed(tables / "t.tsv", target, paper_germline, resume=True)
+    stopped(tables / "t.tsv", target, paper_germline, 2, overwrite=True)
+    assert content(target) == before
+    with pytest.raises(InputError, match="is of another run"):
+        computed(tables / "t.parquet", target, paper_germline, resume=True)
+    computed(tables / "t.tsv", target, paper_germline, resume=True)
+    assert content(target) == content(expected)
+
+
+def test_a_run_that_is_stopped_before_a_slice_is_done_says_so(tables, paper_germline, tmp_path):
+    """So that its remedy works where another table is to be replaced."""
+    target, run = tmp_path / "o.tsv", Run()
+    computed(tables / "two", target, paper_germline)
+    before = content(target)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run.request, "begin", lambda: setattr(run.request, "name", "SIGTERM"))
+        with pytest.raises(StoppedError, match=r"^SIGTERM: stopped before any result; start again with the same"):
+            computed(tables / "t.tsv", target, paper_germline, run=run, overwrite=True)
+    assert content(target) == before
+    assert not (tmp_path / "o.tsv.parts").exists()
+    with pytest.raises(InputError, match="is of another run"):
+        computed(tables / "t.tsv", target, paper_germline, resume=True)
+
+
+def content(table):
+    return folder_digest(table) if table.is_dir() else table.read_bytes()
 
 
 def parts_after_a_stop(tables, germline, tmp_path):
@@ -275,9 +349,9 @@ def test_parts_of_another_run_are_refused(tables, paper_germline, tmp_path):
     (tmp_path / "other").mkdir()
     other = parts_after_a_stop(tables, paper_germline, tmp_path / "other")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(table_values, "TABLE_SLICE_ROWS", SLICE)
+        patch.setattr(values_tables, "TABLE_ROWS", SLICE)
         run = Run().to(tmp_path / "other" / "o.tsv", overwrite=True)
-        compute_table(inputs_of(tables / "t.tsv"), paper_germline, Config(2), run)
+        compute_tables(inputs_of(tables / "t.tsv"), paper_germline, Config(2), run)
     stopped(tables / "t.tsv", tmp_path / "other" / "o.tsv", paper_germline, 3, overwrite=True)
     for path in other.glob("*000001*"):
         shutil.copy(path, folder)
@@ -306,14 +380,14 @@ def test_a_table_that_changes_is_not_written(tables, paper_germline, tmp_path):
 
 def test_a_table_that_changes_while_it_is_read_leaves_nothing(tables, paper_germline, tmp_path, monkeypatch):
     shutil.copy(tables / "t.tsv", tmp_path / "t.tsv")
-    right = table_values._TableWork.compute_all
+    right = slices._SliceWork.compute_all
 
     def compute_then_change(self):
         right(self)
         with open(tmp_path / "t.tsv", "a") as stream:
             stream.write("\n")
 
-    monkeypatch.setattr(table_values._TableWork, "compute_all", compute_then_change)
+    monkeypatch.setattr(slices._SliceWork, "compute_all", compute_then_change)
     with pytest.raises(InputError, match=r"t\.tsv: changed while it was read"):
         computed(tmp_path / "t.tsv", tmp_path / "o.tsv", paper_germline)
     assert [path.name for path in tmp_path.iterdir()] == ["t.tsv"]
@@ -332,7 +406,8 @@ def test_a_table_without_rows(paper_germline, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["t.tsv"]
 
 
-@pytest.mark.parametrize("name", ["t.tsv", "two"])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["t.tsv", pytest.param("two", marks=pytest.mark.exhaustive)])
 def test_any_number_of_ranks_writes_the_same(tables, paper_germline, tmp_path, name):
     together = ["--together"] * (name == "two")
     words = ["count", tables / name, "-g", GERMLINE, "--max-n", 3, *together]
@@ -344,6 +419,7 @@ def test_any_number_of_ranks_writes_the_same(tables, paper_germline, tmp_path, n
         assert target.read_bytes() == (tmp_path / "1.tsv").read_bytes()
 
 
+@pytest.mark.slow
 def test_other_ranks_go_on(tables, expected, paper_germline, tmp_path):
     """Parts that one rank made are continued by three."""
     stopped(tables / "t.tsv", tmp_path / "o.tsv", paper_germline, 2)

@@ -1,0 +1,195 @@
+"""Is `hpcvdj annotate` calibrated?  Samples and databases drawn from one model, so that every hit is by chance.
+
+    python benchmarks/annotate_calibration.py human_trb --junctions 100000 --records 10000 --samples 4
+
+Prints a line of JSON: hits found and expected, whether randomised p-values are uniform (the KS distance among those of
+drawn samples, as epitopes have sequences in common), epitopes called at q <= 0.05; and, with planted hits, how many are
+called at a false discovery rate of 0.2, and how many of these are false, and are estimated to be.  With --pairs, hits
+found and expected of cells with two chains.
+"""
+
+import argparse
+import json
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from scipy import stats
+
+import hpcvdj
+from hpcvdj.annotation import annotate, statistics
+from hpcvdj.chance.p_values import randomised
+from hpcvdj.recombination.igor import load_model
+from tests.annotation.test_pairs import answered, records_of
+
+EPITOPES = 200
+REDRAWN = 99
+"""Sets of numbers that are drawn to find out how far p-values are from uniform ones by chance."""
+
+CALLED = 0.2
+"""The false discovery rate up to which planted hits are called."""
+
+
+def database_of(rows, seed):
+    """Records of drawn junctions, with epitopes in groups of uneven sizes."""
+    rng = np.random.default_rng(seed)
+    epitope = np.minimum((EPITOPES * rng.random(len(rows)) ** 2).astype(int), EPITOPES - 1)
+    return pa.table({
+        "v_call": rows["v_call"], "j_call": rows["j_call"], "junction_aa": rows["junction_aa"],
+        "epitope": pa.array([f"E{k:03}" for k in epitope]),
+        "organism": pa.array(np.where(epitope < EPITOPES // 2, "decoy", "other")),
+    })  # fmt: skip
+
+
+def with_planted(sample, database, model, number, seed):
+    """The sample, and junctions whose amino acids are those of improbable records; and these."""
+    rng = np.random.default_rng(seed)
+    p = hpcvdj.pgen(database.select(["v_call", "j_call", "junction_aa"]), model, sequence="aa", backend="cpu")
+    others = np.flatnonzero(pc.equal(database["organism"], "other").to_numpy(zero_copy_only=False))
+    chosen = rng.choice(others[np.argsort(p["pgen_aa"].to_numpy()[others])[: len(others) // 4]], number, replace=False)
+    rows = database.take(chosen).select(["v_call", "j_call", "junction_aa"])
+    own = pa.table({name: sample[name].cast(pa.string()) for name in rows.column_names})
+    planted = pa.table({name: rows[name].cast(pa.string()) for name in rows.column_names})
+    keys = set(zip(*(rows[name].to_pylist() for name in rows.column_names), strict=True))
+    return pa.concat_tables([own, planted]), {(v.split("*")[0], j.split("*")[0], text) for v, j, text in keys}
+
+
+@contextmanager
+def tested_numbers():
+    """Within the block, a list of what each sample's test has, with the union."""
+    numbers, test = [], annotate._tested
+
+    def recorded(sample, union, *further):
+        numbers.append((test(sample, union, *further), union))
+        return numbers[-1][0]
+
+    annotate._tested = recorded
+    try:
+        yield numbers
+    finally:
+        annotate._tested = test
+
+
+def tail_of(chance):
+    """P(K >= k) of a sum of indicators, for k = 0, 1, ...; the last one is nearly 0."""
+    large, rest = chance[chance > statistics.EXACT], chance[chance <= statistics.EXACT].sum()
+    top = int(chance.sum() + 12 * np.sqrt(chance.sum() + 1) + 12)
+    weights = stats.poisson.pmf(np.arange(top), rest)
+    for p in large:
+        weights[1:] = weights[1:] * (1 - p) + weights[:-1] * p
+        weights[0] *= 1 - p
+    return np.cumsum(weights[::-1])[::-1]
+
+
+def uniform_p_value(uniform, numbers, seed):
+    """The p-value of the KS distance of p-values from uniform ones, among those of drawn samples.
+
+    Epitopes that have sequences in common depend on one another: KS's usual p-value is then too small.
+    """
+    rng, distances = np.random.default_rng(seed), []
+    tails = [[tail_of(tested.chance[union.of_member[union.of_epitope == row]]) for row in np.flatnonzero(has)]
+             for tested, union in numbers for has in [tested.expected > 0]]  # fmt: skip
+    for k in range(REDRAWN):
+        drawn = []
+        for (tested, union), of_epitopes in zip(numbers, tails, strict=True):
+            found = union.by_epitope((rng.random(len(union)) < tested.chance).astype(float)).astype(np.int64)
+            found = found[tested.expected > 0]
+            at_least, more = (
+                np.array(
+                    [own[min(number + step, len(own) - 1)] for own, number in zip(of_epitopes, found, strict=True)]
+                )
+                for step in (0, 1)
+            )
+            drawn.append(randomised(at_least, more, seed + k))
+        distances.append(stats.kstest(np.concatenate(drawn), "uniform").statistic)
+    return float((1 + (np.array(distances) >= stats.kstest(uniform, "uniform").statistic).sum()) / (1 + REDRAWN))
+
+
+def measured(name, junctions, records, samples, planted, seed):
+    """The figures of a locus."""
+    model, started = load_model(name), time.perf_counter()
+    selection = model.selection is not None
+    number = records + samples * junctions
+    drawn = hpcvdj.generate(model, number, seed=seed, productive=True, selection=selection, backend="cpu")
+    database = database_of(drawn.slice(0, records), seed)
+    parts = [drawn.slice(records + k * junctions, junctions) for k in range(samples)]
+    tables = {f"s{k}": part.select(["v_call", "j_call", "junction"]) for k, part in enumerate(parts)}
+    with tested_numbers() as numbers:
+        answer = hpcvdj.annotate(tables, database, model, kappa=1.0, backend="cpu")
+    found, expected = (sum(getattr(each, what) for each in answer.samples) for what in ("found", "expected"))
+    # Sums of independent indicators vary less than Poisson numbers.
+    deviation = np.sqrt(sum((tested.chance * (1 - tested.chance)).sum() for tested, _ in numbers))
+    uniform = np.concatenate([each.uniform for each in answer.samples])
+    line = {
+        "model": name, "version": hpcvdj.__version__, "junctions": junctions, "records": records, "samples": samples,
+        "seed": seed, "found": found, "expected": expected, "ratio": found / expected,
+        "z": float((found - expected) / deviation), "uniform_p_value": uniform_p_value(uniform, numbers, seed),
+        "epitopes_tested": len(uniform), "epitopes_called": sum(each.called[0] for each in answer.samples),
+        "hits_called": sum(each.called[1] for each in answer.samples),
+        "kappa_of_epitopes": [each.kappa_of_epitopes and each.kappa_of_epitopes.value for each in answer.samples],
+        "dispersion": [each.dispersion for each in answer.samples],
+    }  # fmt: skip
+    if planted:
+        line |= of_planted(parts, database, model, planted, seed)
+    return line | {"seconds": time.perf_counter() - started}
+
+
+def of_planted(parts, database, model, planted, seed):
+    """What is called of planted hits in all samples, how many calls are false, and how many are estimated to be."""
+    tables, keys = {}, {}
+    for k, part in enumerate(parts):
+        texts = pa.array(hpcvdj.translate(part["junction"].to_pylist()))
+        whole = part.select(["v_call", "j_call"]).append_column("junction_aa", texts)
+        tables[f"s{k}"], keys[f"s{k}"] = with_planted(whole, database, model, planted, seed + k)
+    answer = hpcvdj.annotate(tables, database, model, decoys=("decoy",), backend="cpu")
+    called = [row for row in answer.hits.to_pylist() if row["fdr"] is not None and row["fdr"] <= CALLED]
+    true = sum((row["v_call"], row["j_call"], row["junction_aa"]) in keys[row["sample"]] for row in called)
+    rates = {name: [row["fdr"] for row in called if row["sample"] == name] for name in tables}
+    return {
+        "planted": sum(map(len, keys.values())), "planted_called": true, "called": len(called),
+        "false_called": len(called) - true,
+        "false_estimated": sum(max(own) * len(own) for own in rates.values() if own),
+        "kappa_of_decoys": [each.kappa.value for each in answer.samples],
+        "decoys_passed": [each.passed for each in answer.samples],
+        "epitopes_called_with_planted": [each.called[0] for each in answer.samples],
+    }  # fmt: skip
+
+
+def measured_pairs(name, junctions, records, seed):
+    """The figures of cells with two chains of a locus, and of receptors, which are one epitope."""
+    model, started = load_model(name), time.perf_counter()
+    drawn = hpcvdj.generate(model, 2 * (junctions + records), seed=seed, productive=True, backend="cpu")
+    database = records_of([drawn.slice(0, records), drawn.slice(records, records)], 1)
+    cells = [drawn.slice(2 * records, junctions), drawn.slice(2 * records + junctions)]
+    answer, _ = answered(cells, database, [model, model], kappa=1.0)
+    (row,) = answer.epitopes.to_pylist()
+    return {
+        "model": name, "version": hpcvdj.__version__, "pairs": junctions, "receptors": records, "seed": seed,
+        "found": row["found"], "expected": row["expected"],
+        "z": (row["found"] - row["expected"]) / np.sqrt(row["expected"]), "seconds": time.perf_counter() - started,
+    }  # fmt: skip
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("models", nargs="+")
+    for name, default in (("junctions", 30_000), ("records", 3_000), ("samples", 2), ("planted", 40), ("seed", 1)):
+        parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--pairs", action="store_true", help="of cells with two chains")
+    parser.add_argument("-o", "--output", type=Path)
+    args = vars(parser.parse_args())
+    models, output, pairs = args.pop("models"), args.pop("output"), args.pop("pairs")
+    for name in models:
+        of_pairs = {key: args[key] for key in ("junctions", "records", "seed")}
+        line = json.dumps(measured_pairs(name, **of_pairs) if pairs else measured(name, **args))
+        print(line, flush=True)
+        if output is not None:
+            with output.open("a") as stream:
+                stream.write(line + "\n")
+
+
+if __name__ == "__main__":
+    main()

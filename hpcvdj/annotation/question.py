@@ -1,0 +1,276 @@
+"""`hpcvdj annotate` as a question: the samples and the database, what it writes, and what it says."""
+
+import json
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from hpcvdj.annotation.annotate import SampleAnnotation, annotate, sample_of
+from hpcvdj.annotation.cache import Prepared, prepared
+from hpcvdj.annotation.centres import Centres
+from hpcvdj.annotation.depth import DRAWN, depth_of
+from hpcvdj.annotation.settings import AnnotationSettings, DatabaseSettings
+from hpcvdj.chance.clonotypes import distinct_junctions
+from hpcvdj.chance.draws import Chance
+from hpcvdj.chance.question import Lines, Output, Question, Rows
+from hpcvdj.chance.settings import ClonotypeChoice
+from hpcvdj.errors import CompleteError, InputError, naming, option
+from hpcvdj.recombination.calls import Genes
+from hpcvdj.recombination.exclusions import counts_json
+from hpcvdj.recombination.models import Model
+from hpcvdj.repertoires.databases import Records
+from hpcvdj.repertoires.genes import ends_open, has_nucleotides
+from hpcvdj.repertoires.junctions import Junctions
+from hpcvdj.reports.outputs import DIFFERS, EPITOPES, HITS, hits_text
+from hpcvdj.results.facts import Facts, Targets, read_facts
+from hpcvdj.runs.folder import Identity, differences
+from hpcvdj.runs.run import Run
+from hpcvdj.runs.stopping import NOTHING_YET
+from hpcvdj.storage.folders import atomic_folder, exclusive_folder, require_unchanged_folder
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Annotation:
+    """The answer.
+
+    samples   of each table, or repertoire
+    database  its records that take part, and the sequences near them
+    members   how many these are
+    selected  whether the model's selection factor takes part
+    """
+
+    samples: list[SampleAnnotation]
+    database: Centres
+    members: int
+    selected: bool
+
+    def table(self, name: str) -> pa.Table:
+        """`hits` or `epitopes` of all samples, with their names."""
+        tables = [getattr(sample, name) for sample in self.samples]
+        names = [pa.array([sample.name] * len(table), pa.string())
+                 for sample, table in zip(self.samples, tables, strict=True)]  # fmt: skip
+        named = [table.add_column(0, "sample", own) for table, own in zip(tables, names, strict=True)]
+        return pa.concat_tables(named, promote_options="default")
+
+    @property
+    def hits(self) -> pa.Table:
+        return self.table("hits")
+
+    @property
+    def epitopes(self) -> pa.Table:
+        return self.table("epitopes")
+
+
+@dataclass(frozen=True)
+class AnnotationQuestion(Question[Annotation]):
+    """Which clonotypes are like receptors of known specificity, and how many of these chance makes.
+
+    records  the database
+    of       which of them take part
+    choice   which junctions of the samples take part
+    ready    the union of the records and its probabilities, if they are known
+    """
+
+    records: Records
+    of: DatabaseSettings
+    settings: AnnotationSettings
+    choice: ClonotypeChoice
+    ready: Prepared | None = None
+
+    command = "annotate"
+
+    @property
+    def genes(self) -> Genes:  # type: ignore[override]
+        return "any" if self.settings.match == "none" else "call"
+
+    def identity(self) -> Mapping[str, Any]:
+        settings = {name: value for name, value in asdict(self.settings).items() if name not in ("cache",)}
+        return {"database": self.records.sha256, **asdict(self.of), **settings, **asdict(self.choice)}
+
+    def answer(self, rows: Rows, model: Model, run: Run) -> Annotation | None:
+        run.bind(self.settings.backend, strict=self.settings.strict_binding)
+        union, p = self.ready or prepared(self.records, self.of, self.settings, model, run)
+        nucleotides = run.from_root(lambda: rows.junctions is not None and has_nucleotides(rows.junctions.repertoire))
+        chance = Chance(model, DRAWN, self.settings.seed, self.settings.backend, self.settings.strict_binding)
+        depth = depth_of(model, nucleotides=nucleotides, selection=self.settings.selects, chance=chance, run=run)
+
+        def made() -> Annotation:
+            assert union is not None
+            assert p is not None
+            assert depth is not None
+            assert rows.junctions is not None
+            samples, left_out, refused = [], [], list[InputError]()
+            for name, junctions in _each(rows):
+                own = distinct_junctions(junctions, model, errors=self.choice.likely_errors)
+                try:
+                    with naming(name):
+                        clonotypes = own.clonotypes(self.choice.min_reads)
+                except InputError as error:
+                    # It does not keep the other samples from being annotated.
+                    refused.append(error)
+                    continue
+                samples.append(sample_of(name, clonotypes, union, depth))
+                left_out.append(clonotypes.left_out)
+            if not samples:
+                raise refused[0]
+            for failure in refused:
+                log.warning("%s; it is left out", failure)
+            tested = annotate(samples, union, p, model, self.settings, rows.fit)
+            done = [replace(sample, left_out=reasons) for sample, reasons in zip(tested, left_out, strict=True)]
+            return Annotation(done, union.centres, len(union), p.selected)
+
+        return run.root_steps(made, NOTHING_YET)
+
+    def facts(self, answer: Annotation, rows: Rows) -> Facts:
+        """docs/annotate.md describes them; those of each sample are `sample_facts`."""
+        assert rows.junctions is not None
+        return {
+            "database": {**self.records.recorded, "records_used": answer.database.used,
+                         "left_out": answer.database.left_out, "sequences": len(answer.database.kind),
+                         "epitopes": len(answer.database.epitopes), "members": answer.members},
+            "records": asdict(self.of),
+            "choice": asdict(self.choice),
+            "selection_factor": answer.selected,
+            "rows_read": rows.junctions.rows_read,
+            "rows_excluded": counts_json(rows.junctions.excluded.counts()),
+            "samples": [sample.name for sample in answer.samples],
+        }  # fmt: skip
+
+    def warnings(self, answer: Annotation) -> list[str]:
+        lines = []
+        for sample in answer.samples:
+            if sample.passed is False:
+                lines.append(
+                    f"{sample.name}: {sample.decoys['called']:g} epitopes and {sample.decoys['hits_called']:g} hits of "
+                    "decoys would be called, so nothing is; choose decoys that the donor cannot have met, "
+                    f"leave out likely errors, use a model of this protocol, or give {option('kappa')}"
+                )
+            for name, own in sample.kappa_by.items():
+                if own.p_value < DIFFERS:
+                    lines.append(
+                        f"{sample.name}: kappa differs by {name} (p = {own.p_value:.1g}), so hits of some are more "
+                        "common than expected: found_and_expected_by in the facts has their numbers"
+                    )
+            if sample.kappa.source == "none":
+                lines.append(
+                    f"{sample.name}: too few hits to estimate kappa: 1 is taken, and in most people it is larger, so "
+                    f"do not trust what is called; give more samples, or {option('kappa')}"
+                )
+            if sample.kappa.source == "records":
+                lines.append(
+                    f"{sample.name}: kappa is that of all records, which hides what they have in common; give "
+                    f"{option('decoys')}, or {option('kappa')} as a larger database tells it"
+                )
+        return lines
+
+    def summary(self, answer: Annotation) -> Lines:
+        database = answer.database
+        lines = [
+            ("database", f"{database.used:,} records of {len(database.epitopes):,} epitopes, {answer.members:,} "
+             f"sequences within {self.settings.mismatches} exchange(s)"),
+            *(("", f"{number:,} left out: {reason}") for reason, number in database.left_out.items()),
+        ]  # fmt: skip
+        return lines + [line for sample in answer.samples for line in _sample_lines(sample)]
+
+
+def _sample_lines(sample: SampleAnnotation) -> Lines:
+    kappa = sample.kappa
+    sure = f" ({kappa.low:.2f} to {kappa.high:.2f})" if kappa.low is not None and kappa.high is not None else ""
+    lines = [
+        (sample.name, f"{hits_text(sample.found, sample.expected, kappa.source)}; kappa {kappa.value:.2f}{sure} by "
+         f"{kappa.source}, dispersion {sample.dispersion:.2f}"),
+    ]  # fmt: skip
+    if sample.passed is False:
+        return [*lines, ("", "the decoys fail, so nothing is called")]
+    epitopes, hits = sample.called
+    return [*lines, ("", f"called: {epitopes:,} epitope(s), {hits:,} hit(s)")]
+
+
+def _each(rows: Rows) -> list[tuple[str, Junctions]]:
+    """The junctions of each repertoire, by its name."""
+    junctions = rows.junctions
+    assert junctions is not None
+    if ends_open(junctions.repertoire):
+        raise InputError("cdr3_aa: a junction_aa, with Cys 104 and Phe/Trp 118, is needed; give tables that have it")
+    names = junctions.repertoire_ids
+    if names is None:
+        return [(rows.inputs.tables[0].repertoire_id, junctions)]
+    parts = []
+    for number, name in enumerate(names):
+        own = np.flatnonzero(junctions.repertoire_of == number)
+        reads = None if junctions.reads is None else junctions.reads[own]
+        parts.append((name, replace(junctions, repertoire=junctions.repertoire.subset(own), reads=reads)))
+    return parts
+
+
+def sample_facts(sample: SampleAnnotation) -> Facts:
+    """What facts have of a sample."""
+    return {
+        "sample": sample.name, "clonotypes": sample.clonotypes, "clonotypes_of_other_genes": sample.others,
+        "rows_left_out": dict(sample.left_out), "not_tested": dict(sample.not_tested), "found": sample.found,
+        "expected": sample.expected, "epitopes_called": sample.called[0], "hits_called": sample.called[1],
+        "tested": len(sample.epitopes), "kappa": asdict(sample.kappa),
+        "kappa_of_epitopes": asdict(sample.kappa_of_epitopes) if sample.kappa_of_epitopes else None,
+        "dispersion": sample.dispersion, "decoys": dict(sample.decoys), "decoys_passed": sample.passed,
+        "qq": dict(sample.qq), "found_and_expected_by": dict(sample.by),
+        "kappa_by": {name: asdict(own) for name, own in sample.kappa_by.items()},
+    }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class AnnotationOutput(Output[Annotation]):
+    """A folder: for each sample its epitopes, with the facts beside them, and its hits."""
+
+    target: Path
+    overwrite: bool = False
+    resume: bool = False
+
+    def begin(
+        self, stack: ExitStack, question: Question[Annotation], files: Sequence[Path], run: Run,
+        identity: Callable[[], Identity],
+    ) -> None:  # fmt: skip
+        assert run.target is not None
+        stack.enter_context(exclusive_folder(run.target, *files, overwrite=run.overwrite, resume=run.resume))
+        if run.resume and run.target.exists():
+            self._require_unfinished(run, identity())
+
+    @staticmethod
+    def _require_unfinished(run: Run, identity: Identity) -> None:
+        """CompleteError for a folder of this run; InputError for another one, unless it may be replaced."""
+        target = run.target
+        assert target is not None
+        facts = next((read_facts(path) for path in sorted(target.glob(f"*{EPITOPES}"))), None) or {}
+        as_read = identity | {"tables": sorted(identity["tables"])}
+        recorded = dict(facts.get("identity") or {})
+        recorded["tables"] = sorted(map(tuple, recorded.get("tables", [])))
+        as_read["tables"] = sorted(map(tuple, identity["tables"]))
+        changes = differences(_plain(recorded), _plain(as_read))
+        if not changes:
+            require_unchanged_folder(target)
+            raise CompleteError(f"{target}: is complete already; there is nothing to resume")
+        if not run.overwrite:
+            raise InputError(
+                f"{target}: is of another run ({changes}); give another name, or {option('overwrite', True)}"
+            )
+
+    def write(self, question: Question[Annotation], answer: Annotation, rows: Rows, facts: Facts, run: Run) -> None:
+        assert run.target is not None
+        with atomic_folder(run.target, overwrite=run.overwrite) as folder:
+            for sample in answer.samples:
+                name = sample.name.replace("/", "_")
+                hits, epitopes = (folder / f"{name}{ending}" for ending in (HITS, EPITOPES))
+                tables = {epitopes: sample.epitopes, hits: sample.hits}
+                Targets(epitopes, (hits,)).write({**facts, **sample_facts(sample)}, tables, overwrite=False)
+
+
+def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    """As they are after a round trip through JSON."""
+    return dict(json.loads(json.dumps(values)))

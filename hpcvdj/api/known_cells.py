@@ -1,0 +1,132 @@
+"""Cells like receptors of known specificity: `hpcvdj.annotate_cells` with a database."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from hpcvdj.annotation.cache import prepared
+from hpcvdj.annotation.pairs import Chains, PairedAnnotation, annotate_pairs, chains_of
+from hpcvdj.annotation.question import Annotation, AnnotationQuestion
+from hpcvdj.annotation.settings import AnnotationSettings
+from hpcvdj.api.individuals import answered, given_tables
+from hpcvdj.api.specificity import annotate, asked_of
+from hpcvdj.api.tables import used_model
+from hpcvdj.errors import InputError
+from hpcvdj.recombination.models import Model
+from hpcvdj.repertoires.genes import amino_acids, by_gene, kinds_of
+from hpcvdj.repertoires.inputs import read_table
+from hpcvdj.repertoires.junctions import Junctions
+from hpcvdj.repertoires.reading import productive_reading
+from hpcvdj.runs.run import Run
+
+COLUMNS = ("epitope", "record", "expected", "fdr")
+"""What cells get of their hits."""
+
+NOT_LIKE = "not like a record"
+
+
+@dataclass(frozen=True)
+class CellAnnotation:
+    """Which cells are like receptors of known specificity.
+
+    chains  of `VDJ` and `VJ` chains by themselves, as of `hpcvdj.annotate`
+    pairs   of cells with both chains; None with one model
+    """
+
+    chains: Mapping[str, Annotation]
+    pairs: PairedAnnotation | None
+
+
+def annotated_cells(
+    obs: Any,
+    tables: Mapping[str, Any],
+    models: Mapping[str, Model | str | Path],
+    database: Any,
+    options: dict[str, Any],
+) -> CellAnnotation:
+    """Annotate the primary chains of cells, and add columns to `obs`.
+
+    tables  by `VDJ` and `VJ`: a pandas table of the chains, by cell
+    """
+    if not models:
+        raise InputError("no model; give model= of the VDJ chains, vj_model= of the VJ chains, or both")
+    # A TypeError for options that `hpcvdj.annotate` does not have.
+    given = signature(annotate).bind(None, database, None, **options)
+    given.apply_defaults()
+    records, of, settings, choice, checks = asked_of(given.arguments)
+    answers, chains, unions = {}, {}, {}
+    run = Run()
+    run.bind(settings.backend, strict=settings.strict_binding)
+    for kind, named in models.items():
+        model, table = used_model(named), tables[kind].drop(columns="sequence_id", errors="ignore").fillna("")
+        union, p = prepared(records, of, settings, model, run)
+        assert union is not None
+        assert p is not None
+        unions[kind] = union, p
+        question = AnnotationQuestion(records, of, settings, choice, unions[kind])
+        chosen = given_tables(pa.Table.from_pandas(table, preserve_index=False))
+        answers[kind] = answered(question, chosen, model, checks)
+        rows = pa.Table.from_pandas(table[["v_call", "j_call", "junction"]], preserve_index=False)
+        junctions = read_table(rows, model, productive_reading())
+        of_hit = _of_hits(answers[kind], junctions, len(table), model, settings)
+        why = np.full(len(table), NOT_LIKE, dtype=object)
+        why[junctions.excluded.row] = junctions.excluded.messages
+        _add(
+            obs,
+            f"{kind}_1_",
+            answers[kind].hits,
+            _on(obs, table, of_hit),
+            _on(obs, table, why, f"no primary {kind} chain"),
+        )
+        own = chains_of(junctions, len(table), model, unions[kind])
+        chains[kind] = Chains(*(_on(obs, table, values) for values in (own.junction, own.kind, own.member)))
+    pairs = None
+    if len(models) == 2:
+        pairs = annotate_pairs((chains["VDJ"], chains["VJ"]), (unions["VDJ"], unions["VJ"]), records, settings)
+        why = np.where(pairs.both, NOT_LIKE, "not both chains with a value").astype(object)
+        _add(obs, "pair_", pairs.hits, pairs.hit_of, why)
+    return CellAnnotation(answers, pairs)
+
+
+def _of_hits(
+    answer: Annotation, junctions: Junctions, rows: int, model: Model, settings: AnnotationSettings
+) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """The hit of each row, int64 [rows]; -1 of none."""
+    own, order = by_gene(junctions.repertoire, model)
+    letters, lengths = amino_acids(own, np.arange(len(own)))
+    hits = [answer.hits[name].to_pylist() for name in ("v_call", "j_call", "junction_aa")]
+    numbers = {key: number for number, key in enumerate(zip(*hits, strict=True))}
+    used = {"vj": (True, True), "v": (True, False), "none": (False, False)}[settings.match]
+    names = [
+        [each.allele if own_side else None for each, own_side in zip(pair, used, strict=True)] for pair in own.pairs
+    ]
+    found = np.full(rows, -1, dtype=np.int64)
+    for at, kind, row, length in zip(
+        junctions.row[order].tolist(), kinds_of(own).tolist(), letters, lengths, strict=True
+    ):
+        found[at] = numbers.get((*names[kind], bytes(row[:length]).decode()), -1)
+    return found
+
+
+def _on(obs: Any, table: Any, values: Any, other: Any = -1) -> Any:
+    """Values of the rows of a table, for each cell."""
+    every = np.full(len(obs), other, dtype=np.asarray(values).dtype)
+    every[obs.index.get_indexer(table.index)] = values
+    return every
+
+
+def _add(obs: Any, prefix: str, hits: pa.Table, hit: Any, why: Any) -> None:
+    """Columns of hits, int64 [cells], and why a cell has none."""
+    import pandas as pd
+
+    has = hit >= 0
+    for name in COLUMNS:
+        column = pd.Series([None] * len(obs), index=obs.index, dtype=object)
+        column[has] = hits[name].take(pa.array(hit[has])).to_pylist()
+        obs[prefix + name] = column.astype("Float64" if name in ("expected", "fdr") else object)
+    obs[prefix + "epitope_excluded"] = np.where(has, "", why)

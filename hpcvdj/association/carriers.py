@@ -1,0 +1,105 @@
+"""Who carries which sequence: donors that have it, but for likely copies of another donor's junction."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hpcvdj.chance.p_values import Bools, Counts, Floats
+from hpcvdj.cohorts.cohort import Cohort, Holding, Sequences
+from hpcvdj.cohorts.copies import LargeClones, copies_of
+from hpcvdj.cohorts.improbable import Improbable
+from hpcvdj.repertoires.genes import kinds_of
+from hpcvdj.runs.run import Run
+
+
+@dataclass(frozen=True)
+class Carriers:
+    """The sequences that are tested, and who carries them.
+
+    sequences  several donors have each
+    p          float64 [sequences]: probability among productive recombinations
+    log_factor float64 [sequences]: ln Q
+    has        the carriers
+    copy       bool [sequences]: whether it is a likely copy; None without nucleotides
+    members    int64 [sequences]: the sequences of its ball that carriers have; None if it is no ball
+    """
+
+    sequences: Sequences
+    p: Floats
+    log_factor: Floats
+    has: Holding
+    copy: Bools | None
+    members: Counts | None = None
+
+    @property
+    def log_p(self) -> Floats:
+        """ln of the probability after selection; that of the least one for those that the model cannot make."""
+        smallest = self.p[self.p > 0].min(initial=1.0)
+        return np.asarray(np.log(np.maximum(self.p, smallest)) + self.log_factor)
+
+    @property
+    def family(self) -> Counts:
+        """Sequences of different families have no member in common, int64 [sequences]."""
+        if self.members is None:
+            return np.arange(len(self.p))
+        block = np.stack([kinds_of(self.sequences.repertoire), self.sequences.lengths])
+        return np.unique(block, axis=1, return_inverse=True)[1].reshape(-1)
+
+    def on_root(self, rows: Counts, run: Run) -> "Carriers | None":
+        """Some sequences of all ranks, on root; None on the other ranks."""
+        names = [name for name in ("p", "log_factor", "copy", "members") if getattr(self, name) is not None]
+        carried = replace(self.sequences, has=self.has).only(rows)
+        gathered = carried.on_root(run, **{name: getattr(self, name)[rows] for name in names})
+        if gathered is None:
+            return None
+        sequences, values = gathered
+        copy, members = values.get("copy"), values.get("members")
+        return Carriers(sequences, values["p"], values["log_factor"], sequences.has, copy, members)
+
+
+def carriers_of(
+    cohort: Cohort, sequences: Sequences, p: Floats, log_factor: Floats, p_junctions: Floats | None,
+    improbable: Improbable | None,
+) -> Carriers:  # fmt: skip
+    """Who carries the sequences: not those whose only junction of it is a likely copy of a larger clone.
+
+    p_junctions  float64 [junctions of the cohort]: their probabilities; None without nucleotides
+    improbable   junctions that individuals share, and pairs that contaminated each other; likewise
+    """
+    if p_junctions is None or improbable is None:
+        return Carriers(sequences, p, log_factor, sequences.has, None)
+    has, spelled = cohort.has, sequences.spelled
+    contaminated = improbable.pairs.verdicts == "contaminated"
+    large = LargeClones.of(has, cohort.sizes, cohort.run)
+    copies = copies_of(has, p_junctions, spelled, p, spelled, contaminated, large)
+    likely = copies.likely & (copies.junction >= 0)
+    of_entry = spelled[has.sequence]
+    kept = of_entry >= 0
+    copied = np.zeros(len(spelled), dtype=bool)
+    copied[copies.junction[likely]] = True
+    kept &= ~copied[has.sequence] | _is_source(has)
+    carried = Holding.of(of_entry[kept], has.individual[kept], len(p), has.individuals, None, np.maximum)
+    return Carriers(sequences, p, log_factor, carried, likely)
+
+
+def _is_source(has: Holding) -> Bools:
+    """The largest clone of each junction, bool [entries]: of equal ones the first; none without reads."""
+    if has.reads is None:
+        return np.zeros(len(has.individual), dtype=bool)
+    order = np.lexsort((has.individual, -has.reads, has.sequence))
+    source = np.zeros(len(order), dtype=bool)
+    source[order[has.begins[:-1][has.numbers > 0]]] = True
+    return source
+
+
+def counts_of(has: Holding, rows: Counts, place: Counts, group: Counts, groups: int) -> Counts:
+    """How many carriers of each sequence are in each group, int64 [rows, groups].
+
+    rows   the sequences
+    place  int64 [individuals]: the place of each in `group`; -1 for one that takes no part
+    """
+    part = has.only(rows)
+    own = place[part.individual]
+    known = own >= 0
+    cells = part.sequence[known] * groups + group[own[known]]
+    return np.bincount(cells, minlength=len(rows) * groups).reshape(len(rows), groups)

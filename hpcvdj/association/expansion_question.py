@@ -1,0 +1,100 @@
+"""`hpcvdj associate --time` as a question: what it writes, and what it says."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hpcvdj.association.expansion import Expansion, expand, times_of
+from hpcvdj.association.multiplicity import inflation
+from hpcvdj.association.settings import AssociationSettings, Donors
+from hpcvdj.chance.p_values import quantiles
+from hpcvdj.chance.question import Lines, Rows
+from hpcvdj.cohorts.question import CohortQuestion, rows_text
+from hpcvdj.errors import InputError, option
+from hpcvdj.recombination.models import Model
+from hpcvdj.repertoires.inputs import Inputs
+from hpcvdj.repertoires.read_counts import READS
+from hpcvdj.results.facts import Facts
+from hpcvdj.runs.run import Run
+
+
+@dataclass(frozen=True)
+class ExpansionQuestion(CohortQuestion[Expansion]):
+    """Which clonotypes expanded from a time to the next in one person."""
+
+    naming: Donors
+    settings: AssociationSettings
+
+    command = "associate --time"
+    amino_acids = True
+
+    def require(self, inputs: Inputs) -> None:
+        super().require(inputs)
+        times_of(self.naming, inputs.repertoires)
+        if not inputs.has_reads:
+            lacking = next(table for table in inputs.tables if READS not in table.open().columns)
+            raise InputError(
+                f"{lacking.path}: no column {READS}; reads tell what expanded: give tables with counts of reads or "
+                f"UMIs, or name their column with {option('columns', {READS: 'COLUMN'})}"
+            )
+        if (self.settings.unit, self.settings.depth) != ("vj-aa", "recombinations"):
+            raise InputError(
+                f"{option('time', self.naming.time)}: clonotypes are junctions as they are read, and their reads are "
+                f"compared at their depths; leave out {option('unit')} and {option('depth')}"
+            )
+
+    def answer(self, rows: Rows, model: Model, run: Run) -> Expansion | None:
+        cohort = self.cohort_on_root(rows, model, run)
+
+        def asked() -> Expansion:
+            assert cohort is not None
+            assert rows.junctions is not None
+            return expand(cohort, times_of(self.naming, rows.junctions.repertoire_ids or []), self.settings)
+
+        return run.on_root(asked)
+
+    def facts(self, answer: Expansion, rows: Rows) -> Facts:
+        """docs/associate.md describes them."""
+        return {
+            "asked": {"subject": self.naming.subject, "time": self.naming.time},
+            "individuals": [individual.facts() for individual in answer.cohort.individuals],
+            "noise": {"linear": answer.noise.linear, "quadratic": answer.noise.quadratic,
+                      "pairs_of_replicates": answer.replicates},
+            "pairs": [
+                {
+                    "subject": own.subject, "times": own.times, "depths": own.depths,
+                    "depth_ratio": own.counted.ratio, "clonotypes": len(own.clonotypes),
+                    "tested": int(answer.kept[answer.pair == k].sum()),
+                    "hits": int((answer.q[answer.pair == k] <= answer.max_q).sum()),
+                    "reads": own.counted.rounded(),
+                }
+                for k, own in enumerate(answer.pairs)
+            ],
+            "clonotypes": len(answer.p), "tested": int(answer.kept.sum()), "hits": answer.hits,
+            "inflation": inflation(answer.uniform), "qq": quantiles(answer.uniform),
+        }  # fmt: skip
+
+    def warnings(self, answer: Expansion) -> list[str]:
+        if answer.replicates:
+            return []
+        return ["no replicates, which are samples of one subject and time: changes between times count as noise, too, "
+                "so fewer clonotypes are found"]  # fmt: skip
+
+    def summary(self, answer: Expansion) -> Lines:
+        depths = [depth for own in answer.pairs for depth in own.depths]
+        source = f"from replicates (pairs: {answer.replicates:,})" if answer.replicates else (
+            "from all clonotypes between times, as there are no replicates: conservative"
+        )  # fmt: skip
+        noise = f"variance {1 + answer.noise.linear:.3g} m + {answer.noise.quadratic:.3g} m^2 of m reads, {source}"
+        ratios = np.array([own.counted.ratio for own in answer.pairs])
+        subjects = {own.subject for own in answer.pairs}
+        return [
+            ("subjects", f"{len(subjects):,}; pairs of consecutive times: {len(answer.pairs):,}"),
+            ("rows", rows_text(answer.cohort)),
+            ("depths", f"{min(depths):,} to {max(depths):,} reads of a time; after over before {ratios.min():.3g} to "
+             f"{ratios.max():.3g}"),
+            ("noise", noise),
+            ("clonotypes", f"{len(answer.p):,}, of which {int(answer.kept.sum()):,} can be hits; inflation "
+             f"{inflation(answer.uniform) or 1:.2f}"),
+            ("hits", f"{answer.hits:,} with q_value <= {answer.max_q:g}"),
+        ]  # fmt: skip

@@ -1,0 +1,84 @@
+"""Many tests at once: which are worth testing, q-values, weights of hypotheses, and the inflation of p-values."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcvdj.chance.p_values import MEDIAN_OF_SQUARE, Counts, Floats, benjamini_hochberg
+
+FOLDS, CLASSES = 5, 4
+"""Parts of the tests, of which each has weights that the others learned; classes by carriers, and by probability."""
+
+SMALL_P = 1e-3
+"""The p-value below which an excess of tests makes a class heavy."""
+
+FLOOR = 1e-4
+"""The excess that a class has at least, so that no weight is 0."""
+
+
+def reachable(least: Floats, times: Counts, level: float) -> float:
+    """The smallest p-value that hypotheses must be able to have to be tested (Tarone, Biometrics 46:515, 1990).
+
+    least  float64, ascending: the smallest p-values that they can have, which do not depend on who the cases are
+    times  int64: how many hypotheses have each
+
+    It is level / K; K is the smallest number for which at most K hypotheses are left.
+    """
+    left = np.concatenate([[0], np.cumsum(times)])
+    lowest, highest = 1, max(int(left[-1]), 1)
+    while lowest < highest:
+        number = (lowest + highest) // 2
+        if left[np.searchsorted(least, level / number, side="right")] <= number:
+            highest = number
+        else:
+            lowest = number + 1
+    return level / lowest
+
+
+def reaching(least: Floats, level: float) -> NDArray[np.bool_]:
+    """Which hypotheses are tested, bool [hypotheses], if there are no others; `least` in any order."""
+    return np.asarray(least <= reachable(*np.unique(least, return_counts=True), level))
+
+
+def q_values(p: Floats, weight: Floats | None = None) -> Floats:
+    """By Benjamini and Hochberg; weighted: of p / weight (Genovese and others, Biometrika 93:509, 2006)."""
+    return benjamini_hochberg(p if weight is None else np.minimum(p / weight, 1.0), len(p))
+
+
+def weights(p: Floats, carriers: Counts, log_probability: Floats, seed: int, family: Counts | None = None) -> Floats:
+    """Weights of mean 1, from the share of small p-values in classes of carriers and probability, learned by folds.
+
+    Given the number of carriers, neither tells which of them are cases, so both are independent of p-values of true
+    null hypotheses; weights of a fold come from the others (as IHW does: Ignatiadis and others, Nature Methods 13:577,
+    2016).
+
+    family  int64 [hypotheses]: those of one family, whose p-values depend on each other, are in one fold
+    """
+    kind = _classes(carriers.astype(np.float64)) * CLASSES + _classes(log_probability)
+    kinds = CLASSES**2
+    family = np.arange(len(p)) if family is None else family
+    fold = np.random.default_rng([seed, 3]).integers(FOLDS, size=int(family.max(initial=-1)) + 1)[family]
+    weight = np.ones(len(p))
+    for k in range(FOLDS):
+        own, others = fold == k, fold != k
+        number = np.bincount(kind[others], minlength=kinds)
+        small = np.bincount(kind[others & (p < SMALL_P)], minlength=kinds)
+        excess = np.maximum(small - SMALL_P * number, 0) / np.maximum(number, 1) + FLOOR
+        weight[own] = excess[kind[own]] / max(float(excess[kind[own]].mean()), FLOOR) if own.any() else 1.0
+    return weight
+
+
+def _classes(values: Floats) -> Counts:
+    """The quantile class of each value, from 0."""
+    if not len(values):
+        return np.empty(0, dtype=np.int64)
+    ends = np.quantile(values, np.arange(1, CLASSES) / CLASSES)
+    return np.asarray(np.searchsorted(ends, values), dtype=np.int64)
+
+
+def inflation(uniform: Floats) -> float | None:
+    """λ: the median χ² of p-values, which are uniform under the null, over that of chance; None without tests."""
+    from scipy.special import ndtri
+
+    if not len(uniform):
+        return None
+    return float(ndtri(np.median(uniform) / 2) ** 2 / MEDIAN_OF_SQUARE)

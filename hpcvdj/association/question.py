@@ -1,0 +1,142 @@
+"""`hpcvdj associate` as a question: what it writes, and what it says."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from hpcvdj.association.associate import Association, associate
+from hpcvdj.association.multiplicity import inflation
+from hpcvdj.association.phenotypes import Phenotype, phenotypes_of
+from hpcvdj.association.settings import AssociationSettings, Donors
+from hpcvdj.association.tested import Tested
+from hpcvdj.chance.p_values import quantiles
+from hpcvdj.chance.question import Lines, Rows
+from hpcvdj.cohorts.dealing import Alike
+from hpcvdj.cohorts.improbable import pairs_text
+from hpcvdj.cohorts.question import CohortQuestion, rows_text
+from hpcvdj.errors import command_name
+from hpcvdj.recombination.calls import Genes
+from hpcvdj.recombination.models import Model
+from hpcvdj.repertoires.inputs import Inputs
+from hpcvdj.results.facts import Facts
+from hpcvdj.runs.run import Run
+
+DONORS = "donors"
+"""The table of donors, with their scores."""
+
+MOST_SHOWN = 10
+"""Phenotypes that have a line of their own in the summary."""
+
+
+@dataclass(frozen=True)
+class AssociationQuestion(CohortQuestion[Association]):
+    """Which sequences go with a phenotype."""
+
+    naming: Donors
+    settings: AssociationSettings
+
+    command = "associate"
+    amino_acids = True
+    shares_rows = True
+
+    @property
+    def alike(self) -> Alike:
+        return "block" if self.settings.unit == "ball" else "amino acids"
+
+    @property
+    def genes(self) -> Genes:  # type: ignore[override]
+        return "call"
+
+    def require(self, inputs: Inputs) -> None:
+        super().require(inputs)
+        phenotypes_of(self.naming, self.naming.people(inputs.repertoires).subject)
+
+    def answer(self, rows: Rows, model: Model, run: Run) -> Association | None:
+        def asked() -> list[Phenotype]:
+            return phenotypes_of(self.naming, self.naming.people(rows.inputs.repertoires).subject)
+
+        asked_of = run.from_root(asked)
+        return associate(self.cohort(rows, model, run), asked_of, model, self.settings, run, rows.fit)
+
+    def facts(self, answer: Association, rows: Rows) -> Facts:
+        """docs/associate.md describes them."""
+        naming, area = self.naming, answer.auc
+        return {
+            "asked": {name: getattr(naming, name) for name in ("case", "hla", "trend", "strata", "subject")},
+            "individuals": [
+                {**individual.facts(), "recombinations": size}
+                for individual, size in zip(answer.cohort.individuals, answer.sizes.tolist(), strict=True)
+            ],
+            "sequences": answer.sequences,
+            "likely_copies": answer.likely_copies,
+            "tested": sum(int(own.kept.sum()) for own in answer.tested),
+            "hits": answer.hits,
+            "phenotypes": [self._phenotype(answer, own) for own in answer.tested],
+            "auc": None if area is None else [area.area, *area.interval],
+            "standing_out": answer.improbable.pairs.standing_out if answer.improbable is not None else None,
+        }
+
+    def _phenotype(self, answer: Association, own: Tested) -> dict[str, Any]:
+        copy, most = answer.carriers.copy, self.settings.max_q
+        phenotype, tested = own.phenotype, own.kept
+        trend = phenotype.family == "trend"
+        found: dict[str, Any] = {
+            "phenotype": phenotype.name, "family": phenotype.family, "donors": len(phenotype.donors),
+            "cases": None if trend else int(phenotype.case.sum()), "strata": len(phenotype.strata),
+            "sequences": own.sequences, "tested": int(tested.sum()), "hits": int(own.is_hit(most, copy).sum()),
+            "hits_weighted": int(own.is_hit(most, copy, weighted=True).sum()),
+            "hits_that_are_copies": int((own.q <= most).sum() - own.is_hit(most, copy).sum()),
+            "inflation": inflation(own.uniform[tested]), "qq": quantiles(own.uniform[tested]),
+        }  # fmt: skip
+        if own.fisher is not None:
+            found["inflation_of_fisher"] = inflation(own.fisher[1][tested])
+            found["qq_of_fisher"] = quantiles(own.fisher[1][tested])
+        return found
+
+    def table(self, answer: Association, name: str) -> pa.Table:
+        return answer.donors if name == DONORS else answer.table
+
+    def warnings(self, answer: Association) -> list[str]:
+        pairs = pairs_text(answer.cohort, answer.improbable)
+        return [f"{line}; see {command_name('contamination')}" for line in pairs]
+
+    def summary(self, answer: Association) -> Lines:
+        sizes = [individual.rows for individual in answer.cohort.individuals]
+        lines = [
+            ("donors", f"{len(sizes):,}, of {min(sizes):,} to {max(sizes):,} junctions"),
+            ("rows", rows_text(answer.cohort)),
+            (
+                "sequences",
+                f"{answer.sequences:,} of {self.settings.min_individuals} donors or more"
+                f"{', by their balls' if self.settings.unit == 'ball' else ''}",
+            ),
+        ]
+        if answer.likely_copies:
+            lines.append(("", f"{answer.likely_copies:,} likely copies, whose copies are no carriers"))
+        most_hits = sorted(answer.tested, key=lambda own: -int((own.q <= answer.max_q).sum()))
+        for own in most_hits[:MOST_SHOWN]:
+            lines += self._lines(answer, own)
+        if len(most_hits) > MOST_SHOWN:
+            lines.append(("", f"and {len(most_hits) - MOST_SHOWN:,} more"))
+        if answer.auc is not None:
+            low, high = answer.auc.interval
+            lines.append(("AUC", f"{answer.auc.area:.3f}, 95 % interval {low:.3f} to {high:.3f}: hits that were found "
+                          "without a donor tell whether it is a case"))  # fmt: skip
+        return [*lines, ("hits", f"{answer.hits:,} with q_value <= {answer.max_q:g}")]
+
+    def _lines(self, answer: Association, own: Tested) -> Lines:
+        """What is said of a phenotype."""
+        told = self._phenotype(answer, own)
+        cases = "" if told["cases"] is None else f"{told['cases']:,} cases among "
+        strata = f", {told['strata']:,} strata" if told["strata"] > 1 else ""
+        without = len(answer.cohort.individuals) - told["donors"]
+        strata += f" ({without:,} without a value left out)" if without else ""
+        lines = [(told["phenotype"], f"{cases}{told['donors']:,} donors{strata}; {told['tested']:,} of "
+                  f"{told['sequences']:,} sequences can be hits: {told['hits']:,} hits, {told['hits_weighted']:,} with "
+                  "weights")]  # fmt: skip
+        if told["inflation"] is not None:
+            beside = told.get("inflation_of_fisher")
+            fisher = "" if beside is None else f", of Fisher's test {beside:.2f}"
+            lines.append(("", f"inflation {told['inflation']:.2f}{fisher}"))
+        return lines

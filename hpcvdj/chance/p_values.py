@@ -1,0 +1,64 @@
+"""P-values and q-values of numbers that are Poisson by chance, and how they compare with uniform ones."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Counts = NDArray[np.int64]
+
+QQ_POINTS = 200
+"""Ranks at which observed p-values are compared with uniform ones."""
+
+MEDIAN_OF_SQUARE = 0.4549364
+"""The median of the square of a normal deviate."""
+
+BAND = 0.95
+"""The share of sets of uniform p-values whose p-value of a rank is inside the band."""
+
+
+def benjamini_hochberg(p_values: Floats, tests: int) -> Floats:
+    """The q-values of a family of `tests` p-values of which these are the smallest; the others count as 1.
+
+    Benjamini and Hochberg, Journal of the Royal Statistical Society B 57, 1995.
+    """
+    order = np.argsort(p_values, kind="stable")
+    scaled = p_values[order] * (tests / np.arange(1.0, len(p_values) + 1))
+    q_values = np.empty(len(p_values))
+    q_values[order] = np.minimum.accumulate(np.minimum(scaled, 1.0)[::-1])[::-1]
+    return q_values
+
+
+def poisson_tail(neighbours: Counts, expected: Floats) -> Floats:
+    """P(X >= neighbours) of a Poisson distribution with these means."""
+    from scipy.special import gammainc
+
+    return np.where(neighbours > 0, gammainc(np.maximum(neighbours, 1), expected), 1.0)
+
+
+def randomised(at_least: Floats, more: Floats, seed: int) -> Floats:
+    """P(X > x) + U P(X = x), U uniform: uniform under the null although X is discrete.
+
+    at_least  P(X >= x)
+    more      P(X > x)
+    seed      of U
+    """
+    # A stream of its own: clonotypes are drawn with the same seed.
+    uniform = np.random.default_rng([seed, 1]).random(len(more))
+    return more + uniform * (at_least - more)
+
+
+def quantiles(p_values: Floats) -> dict[str, list[float]]:
+    """Sorted p-values at ranks whose logarithms are equally far apart, beside what uniform p-values would be.
+
+    Returns lists, of `QQ_POINTS` or, of few p-values, fewer numbers: `expected`, the mean of the p-value of a rank;
+    `observed`; `low` and `high`, between which it is with the probability `BAND`.  The p-value k of n uniform ones has
+    the distribution Beta(k, n + 1 - k).
+    """
+    from scipy.special import betaincinv
+
+    tests = len(p_values)
+    ranks = np.unique(np.geomspace(1, max(tests, 1), QQ_POINTS).round().astype(np.int64))[:tests]
+    low, high = betaincinv(ranks, tests + 1 - ranks, np.array([[1 - BAND], [1 + BAND]]) / 2)
+    columns = {"expected": ranks / (tests + 1), "observed": np.sort(p_values)[ranks - 1], "low": low, "high": high}
+    return {name: values.tolist() for name, values in columns.items()}

@@ -1,0 +1,72 @@
+"""`hpcvdj analyze`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from hpcvdj.analysis.settings import AnalysisSettings, Cohort
+from hpcvdj.annotation.settings import DatabaseSettings
+from hpcvdj.chance.settings import Checks
+from hpcvdj.cli import asking, common, options
+from hpcvdj.errors import InputError
+from hpcvdj.repertoires.settings import TableSettings
+from hpcvdj.runs.settings import Launch, Overwrite, Resume
+
+if TYPE_CHECKING:
+    from hpcvdj.analysis.analyze import Outcome
+
+
+def command(
+    tables: options.Tables,
+    model: options.ModelName,
+    output: Annotated[Path, options.valued("--output -o", "FOLDER", "Folder to write to, which is made.")],
+    cohort: Cohort,
+    settings: AnalysisSettings,
+    of: DatabaseSettings,
+    opening: TableSettings,
+    checks: Checks,
+    launch: Launch,
+    resume: Resume = False,
+    overwrite: Overwrite = False,
+) -> None:
+    """Do all that hpcvdj can do with a cohort, one step after another, and write the page about it.
+
+    Each step is a command of its own, with its defaults, and writes where this table says; a step that the tables do
+    not allow is left out, with the reason. Later steps take the model that infer and infer-selection made.
+
+    contamination.tsv (samples that contaminated each other), model/ (infer), model_selected/ (infer-selection),
+    pgen/ (a table of each individual), shared.tsv (sharing), associated.tsv (associate, with --case, --hla or --trend),
+    enriched/, annotated/ (with --database), report.html; analysis.json says what was done.
+
+    --resume goes on after a stop, and does what was not asked for before. A step that is refused does not keep the
+    others from being done; the exit code is 2 then.
+
+    Example: hpcvdj analyze donors/ -m human_trb --metadata donors.tsv --case disease=MS -o analysis
+    """
+    run = asking.begin(launch)
+    from hpcvdj.analysis.analyze import analyze
+    from hpcvdj.analysis.steps import Job
+    from hpcvdj.repertoires.inputs import Inputs, tables_in
+
+    # Several steps read the same tables.
+    with run.request, common.saying_once():
+        opened = cohort.opening(run.from_root(opening.opening))
+        loaded = run.from_root(lambda: options.used_model(model))
+        inputs = Inputs(tuple(run.from_root(lambda: tables_in(tables, opened))))
+        job = Job(inputs, loaded, cohort, of, settings, checks, output, run.to(output, resume=resume,
+                  overwrite=overwrite))  # fmt: skip
+        done = analyze(job, _tell)
+        refused = run.from_root(lambda: [own.step for own in done.refused] if done is not None else [])
+    if done is not None:
+        common.say(f"written         {output}")
+    if refused:
+        failure = InputError(f"{len(refused)} step(s) were refused: {', '.join(refused)}; {output} has the others")
+        failure.on_every_rank = True
+        raise failure
+
+
+def _tell(outcome: "Outcome") -> None:
+    """Print what became of a step."""
+    first, *others = [("", f"{outcome.state}: {outcome.reason}")] if outcome.reason else outcome.said or [("", "done")]
+    common.say(f"{outcome.step:<15} {' '.join(filter(None, first))}")
+    for word, text in others:
+        common.say(f"{'':<15} {word:<10} {text}" if word else f"{'':<26} {text}")

@@ -1,0 +1,384 @@
+"""Databases of receptors of known specificity, as their makers publish them: every row becomes records.
+
+A row has one chain of a receptor, or two.  `hpcvdj annotate` decides which records it uses, and says why others are
+left out.
+"""
+
+import csv
+import hashlib
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+from hpcvdj.errors import InputError, choices, few, option
+from hpcvdj.recombination.calls import locus_of
+from hpcvdj.storage.inputs import DAMAGE, LimitedStream, require_regular, unpacked
+
+MOST_BYTES = 4 << 30
+"""A database may have so many bytes once it is unpacked."""
+
+REFERENCE = "reference"
+
+FIELDS = (
+    "locus", "species", "v_call", "j_call", "junction_aa", "cdr3_aa", "epitope", "antigen", "organism", "mhc",
+    REFERENCE, "receptor_id",
+)  # fmt: skip
+"""What is read of each chain, as text; `receptor_id` is the same for both chains of a receptor."""
+
+_SPECIES = {
+    "human": ("homosapiens", "human", "9606", "homosapiens(human)"),
+    "mouse": ("musmusculus", "mouse", "10090", "musmusculus(mouse)"),
+}
+"""How databases write a species, in small letters without blanks."""
+
+_LOCI = {"alpha": "TRA", "beta": "TRB", "gamma": "TRG", "delta": "TRD", "heavy": "IGH", "kappa": "IGK", "lambda": "IGL"}
+
+_FIRST, _LAST = "C", ("F", "W")
+"""The ends of a junction, by which it is told from a CDR3."""
+
+
+_MISSING = ("", "NA", "nan", "None")
+
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+"""How text in UTF-16 begins."""
+
+
+class Record(NamedTuple):
+    """A chain of a receptor whose epitope is known; texts are empty if the database does not say.
+
+    row          the data row of the database, from 0
+    locus        such as TRB
+    species      `human`, `mouse`, or what the database says
+    junction_aa  with Cys 104 and Phe/Trp 118; empty if only `cdr3_aa` is known, without them
+    organism     that the antigen is of
+    """
+
+    row: int
+    locus: str
+    species: str
+    v_call: str
+    j_call: str
+    junction_aa: str
+    cdr3_aa: str
+    epitope: str
+    antigen: str
+    organism: str
+    mhc: str
+    reference: str
+    receptor_id: str
+
+
+Layout = Mapping[str, tuple[str, ...]]
+"""The columns of a chain by field: of several, the first in a row that is not empty."""
+
+
+class Database:
+    """A maker's table.
+
+    name     for messages and facts
+    summary  for the documentation
+    marks    columns that tell it
+    layouts  the columns of each chain that a row has
+    loci     the locus of each layout, if its columns do not say
+    open     sequences without the ends of a junction are CDR3s
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    marks: ClassVar[frozenset[str]]
+    layouts: ClassVar[tuple[Layout, ...]]
+    loci: ClassVar[tuple[str, ...]] = ("", "")
+    open: ClassVar[bool] = False
+
+
+_VDJDB = {"species": ("species",), "epitope": ("antigen.epitope",), "antigen": ("antigen.gene",),
+          "organism": ("antigen.species",), "mhc": ("mhc.a",), REFERENCE: ("reference.id",)}  # fmt: skip
+
+
+class VdjdbSlim(Database):
+    """One chain a row."""
+
+    name = "vdjdb_slim"
+    summary = "VDJdb, vdjdb.slim.txt"
+    marks = frozenset({"gene", "cdr3", "v.segm", "antigen.epitope"})
+    layouts = (
+        {**_VDJDB, "locus": ("gene",), "v_call": ("v.segm",), "j_call": ("j.segm",), "junction_aa": ("cdr3",),
+         "receptor_id": ("complex.id",)},
+    )  # fmt: skip
+
+
+class VdjdbFull(Database):
+    """Both chains in a row: vdjdb_full.txt, and the chunks it is made of."""
+
+    name = "vdjdb_full"
+    summary = "VDJdb, vdjdb_full.txt or a chunk"
+    marks = frozenset({"cdr3.alpha", "cdr3.beta", "antigen.epitope"})
+    layouts = tuple(
+        {**_VDJDB, "v_call": (f"v.{chain}",), "j_call": (f"j.{chain}",), "junction_aa": (f"cdr3.{chain}",)}
+        for chain in ("alpha", "beta")
+    )
+    loci = ("TRA", "TRB")
+
+
+class VdjdbSearch(Database):
+    """What the search page of VDJdb exports."""
+
+    name = "vdjdb_search"
+    summary = "VDJdb, the export of a search"
+    marks = frozenset({"Gene", "CDR3", "V", "J", "Epitope", "Epitope species"})
+    layouts = (
+        {"locus": ("Gene",), "species": ("Species",), "v_call": ("V",), "j_call": ("J",), "junction_aa": ("CDR3",),
+         "epitope": ("Epitope",), "antigen": ("Epitope gene",), "organism": ("Epitope species",), "mhc": ("MHC A",),
+         REFERENCE: ("Reference",), "receptor_id": ("complex.id",)},
+    )  # fmt: skip
+
+
+class McPas(Database):
+    """Both chains in a row; the epitope is the peptide."""
+
+    name = "mcpas"
+    summary = "McPAS-TCR, McPAS-TCR.csv"
+    marks = frozenset({"CDR3.alpha.aa", "CDR3.beta.aa", "Epitope.peptide"})
+    layouts = tuple(
+        {"species": ("Species",), "v_call": (f"TR{letter}V",), "j_call": (f"TR{letter}J",),
+         "junction_aa": (f"CDR3.{chain}.aa",), "epitope": ("Epitope.peptide",), "antigen": ("Antigen.protein",),
+         "organism": ("Pathology",), "mhc": ("MHC",), REFERENCE: ("PubMed.ID",)}
+        for letter, chain in (("A", "alpha"), ("B", "beta"))
+    )  # fmt: skip
+    loci = ("TRA", "TRB")
+
+
+class Iedb(Database):
+    """Both chains in a row, under two lines of header; older exports have one.  CDR3s often lack their ends."""
+
+    name = "iedb"
+    summary = "IEDB, tcr_full_v3.csv, bcr_full_v3.csv, or the export of receptors"
+    marks = frozenset({"Chain 1 Type", "Chain 1 CDR3 Curated", "Chain 2 CDR3 Curated"})
+    layouts = tuple(
+        {"locus": (f"{chain} Type",), "species": (f"{chain} Organism IRI", f"{chain} Species"),
+         "v_call": tuple(name for how in ("Calculated", "Curated")
+                         for name in (f"{chain} {how} V Gene", f"{how} {chain} V Gene")),
+         "j_call": tuple(name for how in ("Calculated", "Curated")
+                         for name in (f"{chain} {how} J Gene", f"{how} {chain} J Gene")),
+         "junction_aa": (f"{chain} CDR3 Calculated", f"{chain} CDR3 Curated"),
+         "epitope": ("Epitope Name", "Description"), "antigen": ("Epitope Source Molecule", "Antigen"),
+         "organism": ("Epitope Source Organism", "Organism"), "mhc": ("Assay MHC Allele Names", "MHC Allele Names"),
+         REFERENCE: ("Reference IEDB IRI", "Reference IRI", "Reference ID", "Receptor Reference Name",
+                     "Reference Name")}
+        for chain in ("Chain 1", "Chain 2")
+    )  # fmt: skip
+    open = True
+
+
+class Named(Database):
+    """Any table with the names of AIRR's fields, and the epitope."""
+
+    name = "columns"
+    summary = "any table with the columns v_call, j_call, junction_aa and epitope"
+    marks = frozenset({"epitope", "junction_aa"})
+    layouts = ({field: (field,) for field in FIELDS},)
+
+
+@dataclass(frozen=True)
+class Records:
+    """The records of a database.
+
+    path      its file; None of a table in memory
+    sha256    digest of the bytes, or of a table's rows
+    kind      its `Database`
+    layouts   of each chain that a row has, the columns of each field, as numbers
+    columns   of the header
+    table     data rows
+    """
+
+    path: Path | None
+    sha256: str
+    kind: type[Database]
+    layouts: list[dict[str, list[int]]]
+    columns: int
+    table: Sequence[Sequence[str]]
+
+    @cached_property
+    def records(self) -> list[Record]:
+        """At most two of each row that is whole: a chain without a sequence is none, unless the row has no other."""
+        numbers = [number for number, row in enumerate(self.table) if len(row) == self.columns]
+        rows = [self.table[number] for number in numbers]
+        chains = [
+            _chain(numbers, rows, layout, locus, self.kind)
+            for layout, locus in zip(self.layouts, self.kind.loci, strict=False)
+        ]
+        return [
+            record
+            for of_row in zip(*chains, strict=True)
+            for record in [own for own in of_row if own.junction_aa or own.cdr3_aa] or of_row[:1]
+        ]
+
+    @property
+    def unread(self) -> int:
+        """Rows that are not whole."""
+        return sum(len(row) != self.columns for row in self.table)
+
+    @property
+    def recorded(self) -> dict[str, Any]:
+        """What facts say of it."""
+        return {"path": str(self.path) if self.path else None, "sha256": self.sha256, "kind": self.kind.name,
+                "rows": len(self.table)}  # fmt: skip
+
+
+def read_database(path: Path, columns: Mapping[str, str] | None = None) -> Records:
+    """The records of a file: text with tabs or commas, plain, gzip or zstd.
+
+    columns  which columns are which of `FIELDS`, of a table that is no known database
+
+    InputError for a file that cannot be read, or that lacks columns.
+    """
+    require_regular(path, "database", "give the file that its makers publish")
+    try:
+        with unpacked(path) as stream:
+            data = LimitedStream(stream, MOST_BYTES).readall() or b""
+    except DAMAGE as error:
+        raise InputError(f"{path}: not a readable database ({error}); download it again") from None
+    if not data.strip():
+        raise InputError(f"{path}: is empty; give the file that its makers publish")
+    if data.startswith(_UTF_16):
+        raise InputError(f"{path}: is in UTF-16, as spreadsheets export it; save it in UTF-8")
+    if data.startswith(b"PK"):
+        raise InputError(f"{path}: a zip archive; unpack it, and give the table in it")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        # McPAS-TCR writes names of diseases in Latin-1.
+        text = data.decode("latin-1")
+    first = text.partition("\n")[0]
+    tabs = "\t" in first
+    # VDJdb has texts of JSON between tabs, whose quotes are of the text; R quotes the header, too.
+    is_quoted = not tabs or first.startswith('"')
+    lines = csv.reader(io.StringIO(text, newline=""), delimiter="\t" if tabs else ",",
+                       quoting=csv.QUOTE_MINIMAL if is_quoted else csv.QUOTE_NONE)  # fmt: skip
+    try:
+        header = [name.strip() for name in next(lines, [])]
+        if header.count("Chain 1") > 1:
+            header = [" ".join(names).strip() for names in zip(header, next(lines, []), strict=False)]
+        # Tuples of texts, unlike lists, are nothing that the garbage collector goes through again and again.
+        rows = [tuple(row) for row in lines if row]
+    except csv.Error as error:
+        raise InputError(f"{path}: line {lines.line_num}: not a readable table ({error}); download it again") from None
+    return _records(str(path), path, hashlib.sha256(data).hexdigest(), header, rows, columns)
+
+
+def database_of(table: Any, columns: Mapping[str, str] | None = None) -> Records:
+    """The records of a table in memory, as of `read_database`."""
+    from hpcvdj.repertoires.readers import as_arrow
+
+    try:
+        arrow = as_arrow(table)
+    except InputError:
+        raise InputError(
+            f"database: is a {type(table).__name__}; give the path of a file, or a pandas, polars or pyarrow table"
+        ) from None
+    names = list(map(str, arrow.column_names))
+    texts = [["" if value is None else str(value) for value in column.to_pylist()] for column in arrow.columns]
+    rows = list(zip(*texts, strict=True)) if texts else []
+    digest = hashlib.sha256(repr((names, rows)).encode()).hexdigest()
+    return _records("the database", None, digest, names, rows, columns)
+
+
+def _records(
+    place: str, path: Path | None, digest: str, header: Sequence[str], rows: Sequence[Sequence[str]],
+    columns: Mapping[str, str] | None,
+) -> Records:  # fmt: skip
+    kind, index = _kind(place, header, columns), {name: k for k, name in enumerate(header)}
+    layouts = kind.layouts
+    if columns is not None and kind is Named:
+        layouts = ({field: (columns.get(field, field),) for field in FIELDS},)
+    used = {name for layout in layouts for names in layout.values() for name in names}
+    if twice := [name for name in index if name in used and header.count(name) > 1]:
+        raise InputError(f"{place}: duplicate column {few(twice)}; rename those that are not to be read")
+    places = [
+        {field: [index[name] for name in names if name in index] for field, names in layout.items()}
+        for layout in layouts
+    ]
+    return Records(path, digest, kind, places, len(header), rows)
+
+
+def _kind(place: str, header: Sequence[str], columns: Mapping[str, str] | None) -> type[Database]:
+    """The database that has such a header; `Named` if users name the columns."""
+    kinds = choices(Database).values()
+    if columns is not None:
+        unknown = [name for name in columns if name not in FIELDS]
+        lacking = [name for name in columns.values() if name not in header]
+        if unknown or lacking:
+            what = f"no field {few(unknown)}; there are {', '.join(FIELDS)}"
+            raise InputError(
+                f"{place}: {what if unknown else f'no column {few(lacking)}; there are {few(header, 40)}'} "
+                f"({option('database_columns')})"
+            )
+        has = {*header, *columns}
+        if {"epitope"} <= has and {"junction_aa", "cdr3_aa"} & has:
+            return Named
+    kind = next((kind for kind in kinds if kind.marks <= set(header)), None)
+    if kind is None:
+        like = max(kinds, key=lambda kind: len(kind.marks & set(header)) / len(kind.marks))
+        lacking = [name for name in sorted(like.marks) if name not in header]
+        if len(lacking) < len(like.marks):
+            what = f"no column {few(lacking)}, as {like.summary} has; download it again"
+        else:
+            what = f"none of the databases that hpcvdj knows ({'; '.join(kind.summary for kind in kinds)})"
+        raise InputError(
+            f"{place}: {what}, or name the columns of another one, as in "
+            f"{option('database_columns', 'junction_aa=cdr3,v_call=v,j_call=j,epitope=peptide')}; there are "
+            f"{few([name[:40] for name in header], 40)}"
+        )
+    return kind
+
+
+def _chain(
+    numbers: Sequence[int], rows: Sequence[Sequence[str]], layout: Mapping[str, Sequence[int]], locus: str,
+    kind: type[Database],
+) -> Iterator[Record]:  # fmt: skip
+    """The record of a chain of each row, with or without a sequence; the same text is often there, and looked at once.
+
+    locus  if the columns do not say
+    """
+    line, species, said_by = cache(_line), cache(_species), cache(_locus)
+    texts = dict.fromkeys(FIELDS, [""] * len(rows))
+    for field, columns in layout.items():
+        for k in reversed(columns):
+            further = texts[field]
+            texts[field] = [line(row[k]) or other for row, other in zip(rows, further, strict=True)]
+    junctions = [text.upper() for text in texts["junction_aa"]]
+    if kind.open:
+        whole = [text.startswith(_FIRST) and text.endswith(_LAST) for text in junctions]
+        cdr3s = zip(whole, junctions, texts["cdr3_aa"], strict=True)
+        texts["cdr3_aa"] = [given if own or not junction else junction for own, junction, given in cdr3s]
+        junctions = [junction if own else "" for own, junction in zip(whole, junctions, strict=True)]
+    texts["junction_aa"] = junctions
+    genes = zip(texts["locus"], texts["v_call"], texts["j_call"], strict=True)
+    texts["locus"] = [locus] * len(rows) if locus else [said_by(*own) for own in genes]
+    texts["species"] = list(map(species, texts["species"]))
+    # VDJdb's number of receptors of which one chain is known.
+    texts["receptor_id"] = ["" if text == "0" else text for text in texts["receptor_id"]]
+    return map(Record._make, zip(numbers, *(texts[field] for field in FIELDS), strict=True))
+
+
+def _line(text: str) -> str:
+    """A text as one line without control characters, which would tear a table apart; empty if it says nothing."""
+    line = (
+        text.strip() if text.isprintable() else " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    )
+    return "" if line in _MISSING else line
+
+
+def _locus(said: str, v_call: str, j_call: str) -> str:
+    """The locus of a record, by its genes or by what the database says."""
+    named = next((locus for word, locus in _LOCI.items() if word in said.lower()), said.upper())
+    return locus_of(v_call) or locus_of(j_call) or named
+
+
+def _species(said: str) -> str:
+    """`human`, `mouse`, or what the database says, in small letters without blanks."""
+    plain = "".join(said.lower().split()).rpartition("_")[2]
+    return next((species for species, words in _SPECIES.items() if plain in words), plain)

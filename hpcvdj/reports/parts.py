@@ -1,0 +1,60 @@
+"""Parts that sections about findings have in common: individuals, quantiles of p-values, cells."""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from hpcvdj.reports import charts
+from hpcvdj.reports.elements import Figure, Table
+from hpcvdj.reports.outputs import Finding, Outputs
+
+
+def anchor(name: str, number: int) -> str:
+    return name if number == 1 else f"{name}-{number}"
+
+
+def individuals_table(outputs: Outputs, finding: Finding, name: str, keys: str, /, **titles: str) -> Table:
+    """A row for each individual that was compared."""
+    rows = []
+    for individual in finding.individuals:
+        left_out = individual.get("left_out", {})
+        reasons = "; ".join(f"{reason}: {number:,}" for reason, number in left_out.items())
+        group = outputs.group(individual["name"])
+        rows.append({
+            **individual, "individual": individual["name"], "group": group, "left_out": sum(left_out.values()),
+            "reason": reasons,
+        })  # fmt: skip
+    titles["left_out"] = "rows left out"
+    return Table.of(name, "Individuals that were compared", f"individual group {keys}", rows, **titles)
+
+
+def quantiles_figure(outputs: Outputs, findings: list[Finding], name: str, of: str) -> Iterator[Figure]:
+    names = ("expected", "observed", "low", "high")
+    rows = [
+        {"sample": finding.sample, "group": outputs.group(finding.sample),
+         **{name: -math.log10(number) for name, number in zip(names, numbers, strict=True)}}
+        for finding in findings if (qq := finding.facts.get("qq"))
+        for numbers in zip(*(qq[name] for name in names), strict=True) if min(numbers) > 0
+    ]  # fmt: skip
+    titles = {
+        "expected": "expected p-value, −log10", "observed": "observed p-value, −log10", "low": "band, from",
+        "high": "band, to",
+    }  # fmt: skip
+    keys = "sample group expected observed low high"
+    table = Table.of(f"{name}_table", f"Quantiles of p-values of {of}, −log10", keys, rows, **titles)
+    if table.rows:
+        most = table.peak("observed", "{observed} in {sample}, where {expected} is expected")
+        caption = (
+            f"Observed p-values of {of} by those expected without any effect, −log10; the band holds 95 % of "
+            f"chance. Largest: {most}."
+        )
+        yield Figure(name, "Quantiles", caption, charts.quantiles(table), (table,))
+
+
+def spaced(row: dict[str, Any]) -> dict[str, Any]:
+    """With blanks in the list of individuals, so that lines can break there."""
+    return {**row, "individuals": str(row.get("individuals") or "").replace(",", ", ")}
+
+
+def number_of(value: Any) -> float | None:
+    return None if value is None else float(value)

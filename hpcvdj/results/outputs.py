@@ -1,0 +1,173 @@
+"""What a run writes, row by row: a table with its facts beside it, or a result file."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from hpcvdj.errors import CompleteError, InputError, option
+from hpcvdj.kernels.quantities import Quantity
+from hpcvdj.repertoires.inputs import Inputs
+from hpcvdj.repertoires.tables import Table
+from hpcvdj.repertoires.writers import is_table, writer_of
+from hpcvdj.results import parts
+from hpcvdj.results.attributes import declared
+from hpcvdj.results.computed_rows import ComputedRows
+from hpcvdj.results.facts import Facts, Targets
+from hpcvdj.results.joining import require_new_columns
+from hpcvdj.results.reader import Result
+from hpcvdj.results.schema import FORMAT, VERSION
+from hpcvdj.results.slice_files import SAVED, SliceFiles, remove_facts
+from hpcvdj.results.writer import write_result
+from hpcvdj.runs.folder import Identity, RunFolder, raise_if_complete
+from hpcvdj.runs.run import Run
+
+Ranks = Sequence[dict[str, str]]
+"""Where each rank ran, and on what."""
+
+
+class Output:
+    """What a run writes, at its target.
+
+    has_rows   whether it has the columns of the input
+    is_folder  whether it is a folder of files
+    ending     of the files that have slices of it
+    """
+
+    has_rows: bool
+    is_folder: bool = False
+    ending: str
+
+    def __init__(self, run: Run, quantity: Quantity) -> None:
+        assert run.target is not None
+        self.run, self.quantity, self.target = run, quantity, run.target
+
+    def folder(self, identity: Identity) -> RunFolder:
+        """The folder of an unfinished run."""
+        return RunFolder(self.target.with_name(f"{self.target.name}.parts"), identity)
+
+    def begin(self, folder: RunFolder, files: Sequence[Path]) -> bool:
+        """Whether what is at the target may be replaced.
+
+        CompleteError if the run is to be resumed, but is complete; InputError if the target may not be written.
+        """
+        raise NotImplementedError
+
+    def require_columns(self, tables: Sequence[Table], width: int) -> None:
+        """Raise InputError if tables have columns that so many columns of values are to be called."""
+
+    def write_slice(self, files: SliceFiles, index: int, rows: ComputedRows, facts: Facts, ranks: Ranks) -> None:
+        """Write the rows of a slice."""
+        raise NotImplementedError
+
+    def join(
+        self, files: SliceFiles, inputs: Inputs, facts: Facts, ranks: Ranks, rows: int, *, overwrite: bool
+    ) -> None:
+        """Make the target of all slices, of at most `rows` rows; only then does the folder that has them go."""
+        raise NotImplementedError
+
+    def write(self, rows: ComputedRows, facts: Facts, ranks: Ranks, *, overwrite: bool) -> None:
+        """Write the target with all its rows at once."""
+        raise NotImplementedError
+
+
+class TableOutput(Output):
+    """A table, with its facts beside it."""
+
+    has_rows = True
+
+    def __init__(self, run: Run, quantity: Quantity) -> None:
+        super().__init__(run, quantity)
+        self._kind = writer_of(self.target)
+        self.is_folder, self.ending = self._kind.is_folder, self._kind.of_parts().endings[0]
+
+    def begin(self, folder: RunFolder, files: Sequence[Path]) -> bool:
+        targets, overwrite = Targets(self.target), self.run.overwrite
+        if self.run.resume:
+            try:
+                # A run that was stopped may have begun to replace another table.
+                overwrite = targets.resume(folder.identity, overwrite=overwrite or folder.has(SAVED))
+            except CompleteError:
+                # A run that was killed once its table was written left the folder.
+                if folder.is_same():
+                    folder.remove()
+                raise
+        targets.require(files, overwrite=overwrite)
+        return overwrite
+
+    def require_columns(self, tables: Sequence[Table], width: int) -> None:
+        for table in tables:
+            require_new_columns(table.open().columns, table.path, self.quantity, width)
+
+    def write_slice(self, files: SliceFiles, index: int, rows: ComputedRows, facts: Facts, ranks: Ranks) -> None:
+        files.write(index, self._kind.of_parts(), rows.with_values(), self.run.raise_if_stopping)
+
+    def join(
+        self, files: SliceFiles, inputs: Inputs, facts: Facts, ranks: Ranks, rows: int, *, overwrite: bool
+    ) -> None:
+        slices = files.digests(files.finished)
+        self._write(facts, lambda path: self._kind.join(slices, path, self.run.raise_if_stopping), overwrite=overwrite)
+        files.folder.remove()
+
+    def write(self, rows: ComputedRows, facts: Facts, ranks: Ranks, *, overwrite: bool) -> None:
+        self._write(facts, rows.with_values(), overwrite=overwrite)
+
+    def _write(self, facts: Facts, rows: Any, *, overwrite: bool) -> None:
+        described = {"format": FORMAT, "format_version": VERSION, **facts, **self.quantity.attributes()}
+        Targets(self.target).write(declared(described), {self.target: rows}, overwrite=overwrite)
+
+
+class ResultOutput(Output):
+    """A result file, with the counters by V-J pair; in slices, a file that shows those of its slices as one."""
+
+    has_rows = False
+    ending = ".h5"
+
+    def folder(self, identity: Identity) -> RunFolder:
+        # The result that is there keeps its parts until the new one is complete.
+        return RunFolder(parts.free_folder(self.target), identity)
+
+    def begin(self, folder: RunFolder, files: Sequence[Path]) -> bool:
+        if self.run.resume and not self.run.overwrite and self.target.exists():
+            try:
+                raise_if_complete(self.target, folder, SAVED)
+            except CompleteError:
+                self._require_undamaged()
+                raise
+            return True
+        return self.run.overwrite
+
+    def _require_undamaged(self) -> None:
+        """Raise InputError unless a complete result, and each of its parts, can be read."""
+        try:
+            with Result(self.target) as result:
+                files = [self.target, *result.parts]
+            for path in files:
+                parts.require_readable(path)
+        except InputError as error:
+            raise InputError(f"{error}; {option('overwrite', True)} starts again") from None
+        # A run that was killed once its slices were joined left their facts.
+        if files[1:]:
+            remove_facts(RunFolder(files[1].parent, {}))
+
+    def write_slice(self, files: SliceFiles, index: int, rows: ComputedRows, facts: Facts, ranks: Ranks) -> None:
+        write_result(files.rows(index), rows, facts | {"first_row": rows.first_row}, ranks, overwrite=True)
+
+    def join(
+        self, files: SliceFiles, inputs: Inputs, facts: Facts, ranks: Ranks, rows: int, *, overwrite: bool
+    ) -> None:
+        joint = {**facts, **self.quantity.attributes(), "slice_rows": rows}
+        parts.join(self.target, files.folder, joint, ranks, inputs, overwrite=overwrite)
+        remove_facts(files.folder)
+        if overwrite:
+            parts.discard_parts(self.target)
+
+    def write(self, rows: ComputedRows, facts: Facts, ranks: Ranks, *, overwrite: bool) -> None:
+        write_result(self.target, rows, facts, ranks, overwrite=overwrite)
+        if overwrite:
+            parts.discard_parts(self.target)
+
+
+def output_of(run: Run, quantity: Quantity) -> Output:
+    """What a run writes, by the name of its target."""
+    assert run.target is not None
+    return (TableOutput if is_table(run.target) else ResultOutput)(run, quantity)

@@ -1,0 +1,206 @@
+"""Parquet files joined without reading a value: the bytes of their row groups, and one footer for all.
+
+The footer is in Thrift's compact protocol (thrift-compact-protocol.md of Apache Thrift); its fields are those of
+`parquet.thrift` of Apache Parquet.  What moves is where a column begins; all else of a row group stays.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hpcvdj.storage.files import COPIED_BYTES
+
+MAGIC = b"PAR1"
+
+_TAIL_BYTES = 8
+"""The length of the footer and `MAGIC` end a file."""
+
+_TRUE, _FALSE, _BYTE, _INTEGERS, _DOUBLE, _BINARY, _LISTS, _STRUCT = 1, 2, 3, (4, 5, 6), 7, 8, (9, 10), 12
+"""Types of the compact protocol."""
+
+_SCHEMA, _ROWS, _ROW_GROUPS = 2, 3, 4
+"""Fields of FileMetaData."""
+
+_COLUMNS, _GROUP_OFFSET, _ORDINAL = 1, 5, 7
+"""Fields of RowGroup."""
+
+_META_DATA, _CHUNK_OFFSETS = 3, (2, 4, 6)
+"""Fields of ColumnChunk: its description; the places of it and of its indexes."""
+
+_PAGE_OFFSETS = 9, 10, 11, 14
+"""Fields of ColumnMetaData: the places of its pages and of its Bloom filter."""
+
+_MOST_NUMBERED = 1 << 15
+"""Row groups whose number fits into a footer."""
+
+
+@dataclass
+class _Struct:
+    """The fields of a struct, by number: [type, value]."""
+
+    fields: dict[int, list[Any]] = field(default_factory=dict)
+
+    def __getitem__(self, number: int) -> Any:
+        return self.fields[number][1]
+
+    def __setitem__(self, number: int, value: Any) -> None:
+        self.fields[number][1] = value
+
+    def move(self, numbers: Sequence[int], distance: int) -> None:
+        """Add `distance` to those of some fields that say where something is; 0 says that they do not."""
+        for number in numbers:
+            if self.fields.get(number, [0, 0])[1]:
+                self.fields[number][1] += distance
+
+
+@dataclass
+class _List:
+    """The elements of a list or set, all of one type."""
+
+    kind: int
+    items: list[Any]
+
+
+class _Reader:
+    """Reads values from bytes."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data, self._at = data, 0
+
+    def _byte(self) -> int:
+        self._at += 1
+        return self._data[self._at - 1]
+
+    def _unsigned(self) -> int:
+        value = shift = 0
+        while (byte := self._byte()) & 0x80:
+            value |= (byte & 0x7F) << shift
+            shift += 7
+        return value | byte << shift
+
+    def _signed(self) -> int:
+        value = self._unsigned()
+        return value >> 1 ^ -(value & 1)
+
+    def _bytes(self, size: int) -> bytes:
+        self._at += size
+        return self._data[self._at - size : self._at]
+
+    def value(self, kind: int) -> Any:
+        """A value of a type."""
+        if kind in _INTEGERS:
+            return self._signed()
+        if kind == _BINARY:
+            return self._bytes(self._unsigned())
+        if kind == _STRUCT:
+            return self.struct()
+        if kind in _LISTS:
+            head = self._byte()
+            size = head >> 4 if head >> 4 < 15 else self._unsigned()
+            # In a list, unlike in a struct, a truth value has a byte.
+            return _List(head & 15, [self.value(_BYTE if head & 15 == _FALSE else head & 15) for _ in range(size)])
+        if kind in (_TRUE, _FALSE):
+            return None
+        if kind in (_BYTE, _DOUBLE):
+            return self._bytes(8 if kind == _DOUBLE else 1)
+        raise ValueError(f"a footer has a value of the unknown type {kind}")
+
+    def struct(self) -> _Struct:
+        """A struct."""
+        found, number = _Struct(), 0
+        while head := self._byte():
+            number = number + (head >> 4) if head >> 4 else self._signed()
+            found.fields[number] = [head & 15, self.value(head & 15)]
+        return found
+
+
+def _unsigned(out: bytearray, value: int) -> None:
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+
+
+def _write(out: bytearray, kind: int, value: Any) -> None:
+    """The inverse of `_Reader.value`."""
+    if kind in _INTEGERS:
+        _unsigned(out, value << 1 if value >= 0 else (-value << 1) - 1)
+    elif kind == _BINARY:
+        _unsigned(out, len(value))
+        out += value
+    elif kind == _STRUCT:
+        last = 0
+        for number, (own_kind, own) in value.fields.items():
+            if 0 < number - last < 16:
+                out.append(number - last << 4 | own_kind)
+            else:
+                out.append(own_kind)
+                _unsigned(out, number << 1)
+            _write(out, own_kind, own)
+            last = number
+        out.append(0)
+    elif kind in _LISTS:
+        size = len(value.items)
+        out.append(min(size, 15) << 4 | value.kind)
+        if size >= 15:
+            _unsigned(out, size)
+        for item in value.items:
+            _write(out, _BYTE if value.kind == _FALSE else value.kind, item)
+    elif kind not in (_TRUE, _FALSE):
+        out += value
+
+
+def join_parquet(parts: Sequence[Path], target: Path, between: Callable[[], None]) -> None:
+    """Make `target` of Parquet files of one schema, in their order: the file that one writer of all would have made.
+
+    between  called between two steps
+
+    ValueError if their schemas differ.
+    """
+    footer: _Struct | None = None
+    with open(target, "wb") as joined:
+        joined.write(MAGIC)
+        for part in parts:
+            with open(part, "rb") as stream:
+                own, end = _footer(stream)
+                footer = footer or _Struct({**own.fields, _ROWS: [6, 0], _ROW_GROUPS: [9, _List(_STRUCT, [])]})
+                if own[_SCHEMA] != footer[_SCHEMA]:
+                    raise ValueError(f"{part} has another schema than {parts[0]}")
+                groups = footer[_ROW_GROUPS].items
+                for group in own[_ROW_GROUPS].items:
+                    _place(group, joined.tell() - len(MAGIC), len(groups))
+                    groups.append(group)
+                footer[_ROWS] += own[_ROWS]
+                stream.seek(len(MAGIC))
+                while data := stream.read(min(COPIED_BYTES, end - stream.tell())):
+                    joined.write(data)
+                    between()
+        assert footer is not None
+        text = bytearray()
+        _write(text, _STRUCT, footer)
+        joined.write(text + len(text).to_bytes(4, "little") + MAGIC)
+
+
+def _footer(stream: Any) -> tuple[_Struct, int]:
+    """The footer of a file, and where it begins."""
+    size = stream.seek(-_TAIL_BYTES, os.SEEK_END) + _TAIL_BYTES
+    tail = stream.read(_TAIL_BYTES)
+    if tail[4:] != MAGIC:
+        raise ValueError(f"{stream.name} is cut short")
+    begin = size - _TAIL_BYTES - int.from_bytes(tail[:4], "little")
+    stream.seek(begin)
+    return _Reader(stream.read(size - _TAIL_BYTES - begin)).struct(), begin
+
+
+def _place(group: _Struct, distance: int, number: int) -> None:
+    """Let a row group be group `number`, `distance` bytes after where it was."""
+    group.move([_GROUP_OFFSET], distance)
+    if number < _MOST_NUMBERED and _ORDINAL in group.fields:
+        group[_ORDINAL] = number
+    else:
+        group.fields.pop(_ORDINAL, None)
+    for chunk in group[_COLUMNS].items:
+        chunk.move(_CHUNK_OFFSETS, distance)
+        chunk[_META_DATA].move(_PAGE_OFFSETS, distance)

@@ -1,0 +1,60 @@
+"""All rows at once: root reads and writes, every rank computes its share, and finished units are the checkpoint."""
+
+import time
+from dataclasses import replace
+
+from hpcvdj.errors import StoppedError
+from hpcvdj.results.computed_rows import ComputedRows
+from hpcvdj.results.slice_facts import SliceFacts
+from hpcvdj.runs.progress import told_if_slow
+from hpcvdj.runs.stopping import NOTHING_YET
+from hpcvdj.values.compute import compute, shared_repertoire
+from hpcvdj.values.task import Done, Task, while_written
+from hpcvdj.values.unit_store import UnitStore
+
+
+def compute_at_once(task: Task) -> Done:
+    """Read all rows, compute them, and write the target."""
+    run, output, inputs, reference = task.run, task.output, task.sliced.inputs, task.reference
+    started = time.perf_counter()
+    with told_if_slow(f"reading {inputs.path.name}", shown=run.is_root):
+        junctions = run.root_steps(lambda: inputs.read(reference, between=run.raise_if_stopping), NOTHING_YET)
+    repertoire = shared_repertoire(junctions.repertoire if junctions is not None else None, run)
+    config = run.from_root(lambda: task.config.settled(repertoire.longest))
+    problem, method = config.problem(repertoire, reference), config.method_class()
+    run.on_root(lambda: output.require_columns(inputs.tables, output.quantity.width(problem)))
+    read = time.perf_counter()
+    store = UnitStore(problem, method, task.files.folder) if run.is_root else None
+    cut = run.on_root(lambda: store.restore() if store is not None else None)
+    # Ranks need to know of the unit that was under way, but its values are root's.
+    begun = run.from_root(lambda: replace(cut, values=None) if cut is not None else None)
+    missing = run.from_root(lambda: store.missing(cut) if store is not None else [])
+    opened = time.perf_counter()
+    run.request.begin()
+    backend = run.bind(config.backend, strict=config.strict_binding)
+    computed = compute(problem, config, backend, run, store, cut or begun, missing)
+    counted = time.perf_counter()
+    ranks = run.rank_facts(backend)
+
+    def write() -> SliceFacts:
+        assert junctions is not None
+        assert store is not None
+        batches = task.sliced.all_rows(run.raise_if_stopping)
+        rows = ComputedRows(inputs, junctions, output.quantity, store.values, computed.timings, batches)
+        settled = {**task.facts["config"], **config.recorded()}
+        known = {"config": settled, "checkpoint_seconds": computed.save, **rows.facts.attributes()}
+        output.write(rows, task.facts | known, ranks, overwrite=task.overwrite)
+        task.files.folder.remove()
+        return rows.facts
+
+    try:
+        facts = run.root_works(write, while_written(output.target))
+    except StoppedError:
+        run.on_root(lambda: store.save(None) if store is not None else None)
+        raise
+    timings = computed.timings
+    seconds = (
+        read - started, computed.prepare, float(timings.kernel.sum()), float(timings.reduce.sum()), computed.save,
+        opened - read + computed.store + time.perf_counter() - counted,
+    )  # fmt: skip
+    return Done(facts, config, backend, seconds)

@@ -1,0 +1,233 @@
+"""Tables of any readable format as AIRR tables, for other programs."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from hpcvdj.errors import InputError
+from hpcvdj.recombination.exclusions import Exclusion, ExclusionKind, counts_from_json, counts_json
+from hpcvdj.repertoires.batches import with_columns
+from hpcvdj.repertoires.formats import REASON, REQUIRED, Opening
+from hpcvdj.repertoires.formats.format import ROW_ID
+from hpcvdj.repertoires.formats.listed import Listed
+from hpcvdj.repertoires.inputs import Inputs, columns_of_all, in_text, tables_in, with_repertoire
+from hpcvdj.repertoires.junctions import REPERTOIRE
+from hpcvdj.repertoires.reading import Reading
+from hpcvdj.repertoires.tables import Table
+from hpcvdj.repertoires.writers import require_writable_table
+from hpcvdj.runs.run import Run
+from hpcvdj.runs.stopping import NOTHING_YET
+from hpcvdj.storage.files import require_distinct
+from hpcvdj.storage.inputs import file_digest
+from hpcvdj.values.input_slices import InputSlice, SlicedInput
+from hpcvdj.values.plain_tables import plain_table
+from hpcvdj.values.tables import slice_rows
+
+
+@dataclass
+class Converted:
+    """What `convert` wrote.
+
+    tables   how many were read
+    rows     that they have, all of which are written
+    reasons  how many rows have no junction, by the reason
+    """
+
+    tables: int
+    rows: int = 0
+    reasons: Counter[Exclusion] = field(default_factory=Counter)
+
+
+def convert(paths: Sequence[Path], opening: Opening, run: Run) -> Converted:
+    """Write the tables at `paths`, of a folder those in it, as one AIRR table, the target of `run`; ranks share slices.
+
+    Every row is written, in its place: the columns of `REQUIRED`, empty if they are not known, then the other AIRR
+    fields of the tables' formats, then the tables' own columns.  Several tables have repertoire_id: the table's name,
+    where a row names none.  Of several tables, those of `_with_other_ids` have the ids NAME.ID.
+
+    InputError, which names all such tables, and no file, if tables cannot be read or lack calls or sequences.
+    StoppedError after a signal, with finished slices saved for `resume`.
+    """
+    target = run.target
+    assert target is not None
+
+    def opened() -> list[Table]:
+        # What would be refused once all tables are read is refused now.
+        require_writable_table(target, overwrite=run.overwrite or run.resume)
+        tables = tables_in(paths, opening)
+        require_distinct(target, *(table.path for table in tables))
+        _require_junctions(tables)
+        return tables
+
+    several = len(paths) > 1 or paths[0].is_dir()
+    tables, renamed = _surveyed(run.from_root(opened), run, count=several)
+    inputs = Inputs(tuple(tables), Reading(opening=opening), together=several)
+    converted = _Converted(inputs, run.from_root(lambda: slice_rows(inputs, None)), renamed)
+    identity = {
+        "tables": [[table.path.name, table.sha256] for table in tables], "opening": opening.recorded(),
+        "together": several,
+    }  # fmt: skip
+    with plain_table(run, identity, converted.size, inputs.files) as table:
+        converted.size = table.size
+        files, finished = table.files, run.from_root(lambda: table.files.finished)
+
+        def write(part: InputSlice) -> None:
+            facts: dict[str, Any] = {"rows": part.rows}
+            table.write(part.index, converted.rows_of(part, facts), facts)
+
+        run.each(converted.slices(files.taken(finished), run.raise_if_stopping), write, files.saved)
+
+        def total() -> Converted:
+            if not files.finished:
+                # A table without rows has a header, too.
+                table.write(0, [converted.no_rows], {"rows": 0, "reasons": []})
+            inputs.require_unchanged()
+            done = Converted(len(tables))
+            for facts in map(files.read, files.finished):
+                done.rows += facts["rows"]
+                done.reasons += Counter(dict(counts_from_json(facts["reasons"])))
+            if done.rows != (converted.rows or 0):
+                raise files.foreign(files.folder.path, f"its parts have {done.rows:,} of {converted.rows or 0:,} rows")
+            return done
+
+        done = run.from_root(total)
+        table.join(run.from_root(lambda: files.finished))
+    return done
+
+
+class _Converted(SlicedInput):
+    """The tables in slices, with the columns that are written.
+
+    renamed  the tables whose ids get the names of their tables
+    """
+
+    def __init__(self, inputs: Inputs, size: int, renamed: set[Path]) -> None:
+        super().__init__(inputs, size)
+        names = columns_of_all(inputs.tables) if inputs.together else inputs.tables[0].open().columns
+        self._ordered = list(dict.fromkeys([*REQUIRED, *[REPERTOIRE] * inputs.together, *names]))
+        self._renamed = renamed
+
+    @property
+    def no_rows(self) -> pa.RecordBatch:
+        """A batch that has the columns only."""
+        return pa.RecordBatch.from_pylist([], pa.schema([(name, pa.large_string()) for name in self._ordered]))
+
+    def columns_read(self, table: Table) -> list[str]:
+        """All columns of a table, and why rows have no junction."""
+        reader = table.open()
+        return [*reader.columns, *[REASON] * reader.explains]
+
+    def rows_of(self, part: InputSlice, facts: dict[str, Any]) -> Iterator[pa.RecordBatch]:
+        """The rows of a slice as they are written; `facts` get the reasons of those without a junction."""
+        reasons = Counter[Exclusion]()
+        for table, batch in part.batches:
+            named = with_repertoire(batch, table.repertoire_id) if self.inputs.together else batch
+            rows = in_text(named, [*self._ordered, REASON])
+            reasons += _reasons(rows)
+            yield (_prefixed(rows, table.repertoire_id) if table.path in self._renamed else rows).select(self._ordered)
+        facts["reasons"] = counts_json(reasons.most_common())
+
+
+def _surveyed(tables: list[Table], run: Run, *, count: bool) -> tuple[list[Table], set[Path]]:
+    """The tables with their digests and, to `count`, their rows; and those of `_with_other_ids`.  Ranks share them."""
+    own: dict[int, tuple[str, int, NDArray[np.uint64]]] = {}
+
+    def survey(number: int) -> None:
+        table = tables[number]
+        rows, ids = _ids(table, run.raise_if_stopping) if count else (0, np.empty(0, np.uint64))
+        own[number] = file_digest(table.path, table.state), rows, ids
+
+    run.each(range(run.rank, len(tables), run.ranks), survey, NOTHING_YET)
+    gathered = run.gather(own)
+
+    def together() -> tuple[list[Table], set[Path]]:
+        found = {number: facts for part in gathered or [] for number, facts in part.items()}
+        first, placed = 0, []
+        for number, table in enumerate(tables):
+            digest, rows, _ = found[number]
+            placed.append(replace(table, sha256=digest, rows=rows, first_row=first))
+            first += rows
+        ids = [found[number][2] for number in range(len(tables))]
+        return placed, _with_other_ids(placed, ids) if len(tables) > 1 else set()
+
+    return run.from_root(together)
+
+
+def _require_junctions(tables: Sequence[Table]) -> None:
+    """Raise InputError, which names all of them, for tables that cannot be read, or lack what rows need."""
+    faults = []
+    for table in tables:
+        try:
+            reader = table.open()
+            has_sequences = not {"junction", "junction_aa", "cdr3", "cdr3_aa"}.isdisjoint(reader.columns)
+            has_calls = not Listed.recognises(reader.given_columns)
+            reader.require([*["v_call", "j_call"] * has_calls, *["junction"] * (not has_sequences)])
+        except InputError as error:
+            faults.append(str(error))
+    if len(faults) > 1:
+        raise InputError(f"{len(faults)} of {len(tables)} tables cannot be read: {'; '.join(faults)}")
+    if faults:
+        raise InputError(faults[0])
+
+
+def _with_other_ids(tables: Sequence[Table], ids: Sequence[NDArray[np.uint64]]) -> set[Path]:
+    """Of several tables, those whose ids are not unique beside the others'.
+
+    Tables of other formats than AIRR have numbers of rows or clones; tables with AIRR ids keep these, unless two of
+    them have one in common.  InputError if two such tables have one name.
+
+    ids  hashes of the AIRR ids of each table
+    """
+    readers = [table.open() for table in tables]
+    together = np.concatenate([np.empty(0, np.uint64), *ids])
+    repeated = len(np.unique(together)) < len(together)
+    renamed = [table for table, reader in zip(tables, readers, strict=True) if repeated or not reader.has_ids]
+    first: dict[str, Table] = {}
+    for table in renamed:
+        other = first.setdefault(table.repertoire_id, table)
+        if other is not table:
+            raise InputError(
+                f"{table.path}: its rows would have the ids {table.repertoire_id}.1 and so on, like those of "
+                f"{other.path}; name each table once, or rename one of the files"
+            )
+    return {table.path for table in renamed}
+
+
+def _ids(table: Table, between: Callable[[], None]) -> tuple[int, NDArray[np.uint64]]:
+    """The rows of a table, and hashes of its different AIRR ids; `between` is called after each batch."""
+    # Here, because numba takes long to import.
+    from hpcvdj.kernels import text
+
+    reader = table.open()
+    if reader.known_rows is not None and not reader.has_ids:
+        return reader.known_rows, np.empty(0, np.uint64)
+    rows, hashes = 0, [np.empty(0, np.uint64)]
+    for batch in reader.batches([ROW_ID]):
+        rows += batch.num_rows
+        if reader.has_ids:
+            hashes.append(np.empty(batch.num_rows, np.uint64))
+            text.hash_rows(*text.text_buffers(batch.column(ROW_ID)), hashes[-1])
+        between()
+    return rows, np.unique(np.concatenate(hashes))
+
+
+def _prefixed(batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
+    ids = batch.column(ROW_ID)
+    parts = pa.scalar(name, ids.type), ids, pa.scalar(".", ids.type)
+    return with_columns(batch, {ROW_ID: pc.binary_join_element_wise(*parts)})
+
+
+def _reasons(batch: pa.RecordBatch) -> Counter[Exclusion]:
+    missing = pc.equal(pc.utf8_trim_whitespace(batch.column("junction")), "")
+    texts = pc.value_counts(batch.column(REASON).filter(missing)).to_pylist()
+    empty = Exclusion.of(ExclusionKind.NO_SEQUENCE, field="junction")
+    return Counter(
+        {Exclusion.from_text(entry["values"]) if entry["values"] else empty: entry["counts"] for entry in texts}
+    )

@@ -1,0 +1,56 @@
+"""What a run computes and writes, once it has begun; and what it has done."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hpcvdj.errors import option
+from hpcvdj.kernels.backends import Backend
+from hpcvdj.repertoires.junctions import Reference
+from hpcvdj.results.outputs import Output
+from hpcvdj.results.slice_facts import SliceFacts
+from hpcvdj.results.slice_files import SliceFiles
+from hpcvdj.runs.run import Run
+from hpcvdj.values.input_slices import SlicedInput
+from hpcvdj.values.plan import Plan
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a run computes and writes.
+
+    files      where finished work is saved
+    facts      what is recorded that is known before a row is read
+    check      raises InputError unless the reference fits the input; returns what is recorded of that, on root
+    overwrite  whether what is at the target is replaced
+    """
+
+    sliced: SlicedInput
+    reference: Reference
+    config: Plan
+    output: Output
+    files: SliceFiles
+    facts: dict[str, Any]
+    check: Callable[[], dict[str, Any]]
+    run: Run
+    overwrite: bool
+
+
+def while_written(target: Path) -> str:
+    """The end of the message if a signal comes while the target is written."""
+    return f"while {target} was written; {option('resume', True)} continues"
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a run has done.
+
+    config   the plan, settled
+    seconds  of reading, preparing, computing, combining, saving and writing
+    """
+
+    facts: SliceFacts
+    config: Plan
+    backend: Backend
+    seconds: Sequence[float]

@@ -1,0 +1,323 @@
+"""One run for a cohort: its steps do what their commands do, go on where a run was stopped, and lose nothing."""
+
+import json
+import shutil
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as csv
+import pytest
+
+import hpcvdj
+from hpcvdj.analysis import analyze as analysing
+from hpcvdj.analysis.settings import STEPS
+from hpcvdj.analysis.steps import STEP
+from hpcvdj.errors import InputError, StoppedError
+from tests.commands import error_line, hpcvdj_command
+
+MODEL = "human_trb_m15"
+COLUMNS = ["sequence_id", "v_call", "j_call", "junction"]
+
+
+def written(folder):
+    """The bytes of every file in a folder, by its path."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()
+    }  # fmt: skip
+
+
+def state(folder):
+    """What became of each step."""
+    record = json.loads((folder / "analysis.json").read_text())
+    return {own["step"]: own["state"] for own in record["steps"]}
+
+
+@pytest.fixture(scope="module")
+def cohort(tmp_path_factory):
+    """The tables of four people of one model, and what is known of them."""
+    folder = tmp_path_factory.mktemp("cohort")
+    (folder / "tables").mkdir()
+    drawn = hpcvdj.generate(MODEL, 4_800, seed=5, productive=True, backend="cpu").select(COLUMNS)
+    reads = pa.array(2 + np.random.default_rng(1).geometric(0.05, len(drawn)))
+    drawn = drawn.append_column("duplicate_count", reads)
+    for k in range(4):
+        csv.write_csv(
+            drawn.slice(1_200 * k, 1_200), folder / "tables" / f"d{k}.tsv",
+            csv.WriteOptions(delimiter="\t", quoting_style="none"),
+        )  # fmt: skip
+    (folder / "people.tsv").write_text("donor\till\tbatch\nd0\tyes\tx\nd1\tno\tx\nd2\tyes\ty\nd3\tno\ty\n")
+    return folder
+
+
+def words(cohort, output, *further):
+    about = "--metadata", cohort / "people.tsv", "--group", "batch", "--case", "ill=yes"
+    return "analyze", cohort / "tables", "-m", MODEL, *about, "--backend", "cpu", "-o", output, *further
+
+
+@pytest.fixture(scope="module")
+def analysed(cohort):
+    """What the command wrote, and said."""
+    output = cohort / "analysis"
+    said, logged = hpcvdj_command(*words(cohort, output, "--without", "annotate"))
+    return output, said, logged
+
+
+def test_what_a_cohort_allows_is_done_and_the_rest_has_its_reason(analysed):
+    output, said, logged = analysed
+    assert state(output) == {
+        "contamination": "done", "infer": "left out", "infer-selection": "done", "pgen": "done", "sharing": "done",
+        "associate": "done", "enrich": "done", "annotate": "left out", "report": "done",
+    }  # fmt: skip
+    (line,) = [line for line in said.splitlines() if line.startswith("infer ")]
+    # All rows are productive.
+    assert "left out: no row to infer a model from" in line
+    # Several steps read the same tables, and say the same of them.
+    lines = [line for line in logged.splitlines() if not line.startswith("hpcvdj:  ")]
+    assert "hpcvdj: step 5 of 8: sharing" in lines
+    assert len(set(lines)) == len(lines)
+    # What was not asked for is not mentioned.
+    assert "annotate" not in said
+    assert "Samples" in (output / "report.html").read_text()
+
+
+ALONE = {
+    "contamination": ("contamination.tsv", ["--group", "batch"]),
+    "sharing": ("shared.tsv", ["--group", "batch"]),
+    "associate": ("associated.tsv", ["--case", "ill=yes"]),
+}
+
+
+@pytest.mark.parametrize("step", ALONE)
+def test_a_step_writes_what_its_command_writes(step, cohort, analysed, tmp_path):
+    name, options = ALONE[step]
+    model = analysed[0] / "model_selected"
+    uses = model if json.loads((analysed[0] / "analysis.json").read_text())["steps"][2]["model"] else MODEL
+    used = MODEL if step == "contamination" else uses
+    hpcvdj_command(
+        step, cohort / "tables", "-m", used, "--metadata", cohort / "people.tsv", *options, "--backend", "cpu", "-o",
+        tmp_path / "alone.tsv",
+    )  # fmt: skip
+    assert (tmp_path / "alone.tsv").read_bytes() == (analysed[0] / name).read_bytes()
+
+
+@pytest.mark.parametrize(("step", "name"), [("pgen", "pgen/d2.tsv.gz"), ("enrich", "enriched/d2.tsv")])
+def test_a_table_of_an_individual_is_that_of_its_command(step, name, cohort, analysed, tmp_path):
+    steps = json.loads((analysed[0] / "analysis.json").read_text())["steps"]
+    selected = bool(steps[2]["model"])
+    used = analysed[0] / "model_selected" if selected else MODEL
+    options = ["--selection"] if selected and step == "pgen" else []
+    target = tmp_path / name.rpartition("/")[2]
+    hpcvdj_command(step, cohort / "tables" / "d2.tsv", "-m", used, *options, "--backend", "cpu", "-o", target)
+    assert target.read_bytes() == (analysed[0] / name).read_bytes()
+
+
+class StoppingError(StoppedError):
+    """As a signal would stop a run."""
+
+    on_every_rank = True
+
+
+def test_a_stopped_run_goes_on_and_ends_with_the_same(cohort, analysed, tmp_path, monkeypatch):
+    output, without = tmp_path / "out", ["--without", "annotate"]
+
+    def stop(job):
+        raise StoppingError("SIGTERM")
+
+    with monkeypatch.context() as patched:
+        patched.setitem(STEP, "sharing", analysing.replace(STEP["sharing"], do=stop))
+        hpcvdj_command(*words(cohort, output, *without), code=75)
+    assert list(state(output)) == list(STEPS[:4])
+    before = {path: path.stat().st_mtime_ns for path in (output / "pgen").iterdir()}
+    # A run was killed when it had written a table, and not yet recorded it.
+    shutil.copy(analysed[0] / "shared.tsv", output / "shared.tsv")
+    hpcvdj_command(*words(cohort, output, *without, "--resume"))
+    assert {path: path.stat().st_mtime_ns for path in (output / "pgen").iterdir()} == before
+    assert state(output) == state(analysed[0])
+    tables = {name: text for name, text in written(output).items() if name.endswith((".tsv", ".gz"))}
+    assert tables == {name: text for name, text in written(analysed[0]).items() if name.endswith((".tsv", ".gz"))}
+
+
+@pytest.fixture
+def copied(analysed, tmp_path):
+    return shutil.copytree(analysed[0], tmp_path / "copied")
+
+
+def test_resuming_does_what_was_not_asked_for_before(cohort, copied):
+    database = copied.parent / "records.tsv"
+    first = csv.read_csv(cohort / "tables" / "d0.tsv", parse_options=csv.ParseOptions(delimiter="\t")).slice(0, 40)
+    rows = first.append_column("junction_aa", pa.array(hpcvdj.translate(first["junction"].to_pylist())))
+    rows = rows.append_column("epitope", pa.array(["GILGFVFTL"] * 40)).drop_columns(["junction", "duplicate_count"])
+    csv.write_csv(rows, database, csv.WriteOptions(delimiter="\t"))
+    named = "--database", database, "--database-columns", "epitope=epitope,junction_aa=junction_aa"
+    before = written(copied)
+    hpcvdj_command(*words(cohort, copied, *named, "--resume"))
+    assert state(copied)["annotate"] == "done"
+    after = written(copied)
+    changed = {name for name in before if before[name] != after[name]}
+    assert changed == {"analysis.json", "report.html"}
+    assert {name.partition("/")[0] for name in after.keys() - before.keys()} == {"annotated"}
+    # The planted records are of the first person.
+    hits = {k: csv.read_csv(copied / "annotated" / f"d{k}.hits.tsv", parse_options=csv.ParseOptions(delimiter="\t"))
+            for k in (0, 1)}  # fmt: skip
+    assert hits[0].num_rows >= 40 > hits[1].num_rows
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"MODEL": "mouse"}, "its contamination is of another run"),
+        ({"--case": "ill=no"}, "its associate is of another run (case was {'ill': 'yes'}, is {'ill': 'no'})"),
+    ],
+)
+def test_another_run_is_not_continued(change, message, cohort, copied):
+    line = [*words(cohort, copied, "--resume", "--without", "annotate")]
+    if "--case" in change:
+        line[line.index("--case") + 1] = change["--case"]
+    else:
+        table = cohort.parent / "other"
+        shutil.copytree(cohort / "tables", table, dirs_exist_ok=True)
+        (table / "d0.tsv").write_bytes((cohort / "tables" / "d1.tsv").read_bytes())
+        line[1] = table
+    before = {name: text for name, text in written(copied).items() if name != "analysis.json"}
+    assert message in error_line(hpcvdj_command(*line, code=2)[1])
+    assert {name: text for name, text in written(copied).items() if name != "analysis.json"} == before
+
+
+def test_a_table_that_was_changed_is_made_again(cohort, analysed, copied):
+    (copied / "shared.tsv").write_text("changed")
+    hpcvdj_command(*words(cohort, copied, "--resume", "--without", "annotate"))
+    assert (copied / "shared.tsv").read_bytes() == (analysed[0] / "shared.tsv").read_bytes()
+
+
+def test_overwriting_leaves_nothing_of_the_run_before_and_nothing_foreign_goes(cohort, copied):
+    (copied / "notes.txt").write_text("mine")
+    hpcvdj_command(*words(cohort, copied, "--overwrite", "--only", "pgen"))
+    names = {path.name for path in copied.iterdir()}
+    assert names == {"analysis.json", "pgen", "notes.txt"}
+    (copied / "pgen" / "d0.tsv.gz").write_text("mine")
+    error = error_line(hpcvdj_command(*words(cohort, copied, "--overwrite", "--only", "pgen"), code=2)[1])
+    assert "pgen changed since hpcvdj wrote it" in error
+    assert (copied / "pgen" / "d0.tsv.gz").read_text() == "mine"
+
+
+def test_what_is_there_stays(cohort, copied, tmp_path):
+    before = written(copied)
+    assert "--resume continues it" in error_line(hpcvdj_command(*words(cohort, copied), code=2)[1])
+    assert written(copied) == before
+    foreign = tmp_path / "foreign"
+    foreign.mkdir()
+    (foreign / "thesis.txt").write_text("mine")
+    assert "is not of an analysis" in error_line(hpcvdj_command(*words(cohort, foreign, "--overwrite"), code=2)[1])
+    assert [path.name for path in foreign.iterdir()] == ["thesis.txt"]
+    file = tmp_path / "file"
+    file.write_text("mine")
+    assert "is a file" in error_line(hpcvdj_command(*words(cohort, file), code=2)[1])
+    inside = cohort / "tables" / "out"
+    assert "input of this run" in error_line(hpcvdj_command(*words(cohort, inside), code=2)[1])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--only", "share"], "--only must be one of contamination, infer"),
+        (["--only", "pgen", "--without", "infer"], "give --only or this, not both"),
+        (["--decoys", "SARS-CoV-2"], "names records of --database, which is not given"),
+        (["--metadata", "people.tsv"], "--metadata: say what its columns are for"),
+        (["--case", "ill=yes"], "--metadata: is needed"),
+    ],
+)
+def test_wrong_options_are_said_at_once(options, message, cohort, tmp_path):
+    line = ["analyze", cohort / "tables", "-m", MODEL, "-o", tmp_path / "out", *options]
+    assert message in error_line(hpcvdj_command(*line, code=2)[1])
+    assert not (tmp_path / "out").exists()
+
+
+def test_one_individual_is_compared_with_nobody(cohort, tmp_path):
+    done = hpcvdj.analyze(
+        [cohort / "tables" / "d0.tsv"], MODEL, tmp_path / "out", without=["infer", "infer-selection"], backend="cpu"
+    )
+    reasons = {own.step: own.reason for own in done.outcomes if own.state == "left out"}
+    assert reasons["sharing"] == reasons["contamination"] == "it compares individuals, and there is one"
+    assert "no database is given" in reasons["annotate"]
+    assert set(done.answers) == {"pgen", "enrich", "report"}
+    assert not done.refused
+
+
+def test_tables_in_memory_are_kept_and_give_the_same(cohort, tmp_path):
+    tables = {
+        path.stem: csv.read_csv(path, parse_options=csv.ParseOptions(delimiter="\t")).to_pandas()
+        for path in sorted((cohort / "tables").iterdir())
+    }
+    options = {"only": ["sharing"], "backend": "cpu"}
+    memory = hpcvdj.analyze(tables, MODEL, tmp_path / "memory", **options)
+    files = hpcvdj.analyze(cohort / "tables", MODEL, tmp_path / "files", **options)
+    assert memory.answers["sharing"].table == files.answers["sharing"].table
+    again = hpcvdj.analyze(tables, MODEL, tmp_path / "memory", resume=True, **options)
+    assert again.answers == {}
+    with pytest.raises(InputError, match="as a dict"):
+        hpcvdj.analyze(tables["d0"], MODEL, tmp_path / "one")
+
+
+def test_amino_acids_only(cohort, tmp_path):
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    for path in sorted((cohort / "tables").iterdir()):
+        table = csv.read_csv(path, parse_options=csv.ParseOptions(delimiter="\t"))
+        texts = pa.array(hpcvdj.translate(table["junction"].to_pylist()))
+        table = table.append_column("junction_aa", texts).drop_columns(["junction", "duplicate_count"])
+        csv.write_csv(table, folder / path.name, csv.WriteOptions(delimiter="\t"))
+    without = ["infer-selection", "enrich", "report"]
+    done = hpcvdj.analyze(folder, MODEL, tmp_path / "out", without=without, backend="cpu")
+    states = {own.step: own.state for own in done.outcomes}
+    assert states["pgen"] == states["sharing"] == "done"
+    reasons = {own.step: own.reason for own in done.outcomes}
+    assert reasons["contamination"] == reasons["infer"] == "the tables have amino acids only"
+
+
+def test_a_refused_step_does_not_keep_the_others_from_being_done(cohort, tmp_path):
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    for k in range(2):
+        # Two tables of one sample.
+        (folder / f"d{k}.tsv").write_bytes((cohort / "tables" / "d0.tsv").read_bytes())
+    line = "analyze", folder, "-m", MODEL, "--backend", "cpu", "-o", tmp_path / "out"
+    wanted = [option for step in ("sharing", "pgen", "report") for option in ("--only", step)]
+    said, logged = hpcvdj_command(*line, *wanted, code=2)
+    assert state(tmp_path / "out")["sharing"] == "refused"
+    assert state(tmp_path / "out")["pgen"] == "done"
+    assert "samples of one person share far more than two people" in said
+    assert "1 step(s) were refused: sharing" in error_line(logged)
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "Was everything done that was asked for?" in page
+    assert "sharing: d0 and d1" in page
+    # It is tried again.
+    said, _ = hpcvdj_command(*line, "--only", "sharing", "--resume", code=2)
+    assert "refused: " in said
+
+
+def test_rows_out_of_frame_give_a_model_that_later_steps_take(tmp_path, monkeypatch):
+    monkeypatch.setattr("hpcvdj.analysis.steps.FEWEST_TO_INFER", 500)
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    for k in range(2):
+        drawn = hpcvdj.generate(MODEL, 1_500, seed=50 + k, backend="cpu").select(COLUMNS)
+        drawn = drawn.append_column("duplicate_count", pa.array([3] * len(drawn)))
+        csv.write_csv(drawn, folder / f"d{k}.tsv", csv.WriteOptions(delimiter="\t", quoting_style="none"))
+    output = tmp_path / "out"
+    only = [option for step in ("infer", "infer-selection", "pgen") for option in ("--only", step)]
+    hpcvdj_command("analyze", folder, "-m", MODEL, "--backend", "cpu", "-o", output, *only)
+    steps = {own["step"]: own for own in json.loads((output / "analysis.json").read_text())["steps"]}
+    assert steps["infer"]["model"] == "model"
+    # Too few productive rows for a factor.
+    assert steps["infer-selection"]["state"] == "left out"
+    facts = json.loads((output / "pgen" / "d0.tsv.gz.json").read_text())
+    assert facts["model_sha256"] == hpcvdj.load_model(output / "model").digest
+    assert facts["model_sha256"] != hpcvdj.load_model(MODEL).digest
+
+
+def test_steps_without_tables_are_refused(tmp_path):
+    (tmp_path / "empty").mkdir()
+    assert "has no table" in error_line(
+        hpcvdj_command("analyze", tmp_path / "empty", "-m", MODEL, "-o", tmp_path / "out", code=2)[1]
+    )
+    assert not (tmp_path / "out").exists()

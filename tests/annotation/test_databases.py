@@ -1,0 +1,114 @@
+"""Databases of receptors: every row is used, or left out with its reason; a table that cannot be read is one line."""
+
+import gzip
+
+import pyarrow as pa
+import pytest
+
+from hpcvdj.annotation.centres import centres_of
+from hpcvdj.annotation.settings import DatabaseSettings
+from hpcvdj.errors import InputError
+from hpcvdj.recombination.igor import load_model
+from hpcvdj.repertoires.databases import database_of, read_database
+
+HEADER = (
+    "gene\tcdr3\tv.segm\tj.segm\tspecies\tmhc.a\tantigen.epitope\tantigen.gene\tantigen.species\t"
+    "reference.id\tcomplex.id\n"
+)
+# Public receptors of GILGFVFTL, of NLVPMVATV and of GLCTLVAML.
+GIL = "TRB\tCASSIRSSYEQYF\tTRBV19*01\tTRBJ2-7*01\tHomoSapiens\tHLA-A*02:01\tGILGFVFTL\tM1\tInfluenzaA\tPMID:1\t0\n"
+NLV = "TRB\tCASSLAPGATNEKLFF\tTRBV7-6*01\tTRBJ1-4*01\tHomoSapiens\tHLA-A*02:01\tNLVPMVATV\tpp65\tCMV\tPMID:2\t7\n"
+
+
+@pytest.fixture(scope="module")
+def model():
+    return load_model("human_trb_m15")
+
+
+@pytest.fixture
+def read(tmp_path, model):
+    """The centres of a database with such bytes."""
+
+    def of(content, **settings):
+        path = tmp_path / "db.txt"
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return centres_of(read_database(path, settings.get("database_columns")), model, DatabaseSettings(**settings),
+                          "vj", ())  # fmt: skip
+
+    return of
+
+
+REFUSED = {
+    "is empty": b" \n",
+    "no record takes part (it is empty)": HEADER,
+    "no column antigen.epitope, as VDJdb, vdjdb.slim.txt has": "gene\tcdr3\tv.segm\n" + "TRB\tCASSF\tTRBV19\n",
+    "there are a;b": "a;b\n1;2\n",
+    "none of the databases that hpcvdj knows": "x,y\n1,2\n",
+    "is in UTF-16": (HEADER + GIL).encode("utf-16"),
+    "duplicate column cdr3; rename": HEADER.replace("mhc.a", "cdr3") + GIL,
+    "line 2: not a readable table (field larger": HEADER + GIL.replace("M1", "M" * 200_000),
+    "a zip archive; unpack it": b"PK\x03\x04",
+    "not a readable database": gzip.compress((HEADER + GIL).encode())[:-5],
+    "no record takes part (1 junction_aa with other letters than amino acids)": HEADER + GIL.replace("SIRS", "SXRS"),
+    "no record takes part (1 of another species)": HEADER + GIL.replace("HomoSapiens", "MusMusculus"),
+    "no record takes part (1 no epitope)": HEADER + GIL.replace("GILGFVFTL", ""),
+}
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_a_database_that_cannot_be_used_is_one_line(read, message):
+    with pytest.raises(InputError) as error:
+        read(REFUSED[message])
+    assert message in str(error.value)
+    assert "db.txt: " in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_each_row_is_used_or_counted_with_its_reason(read):
+    odd = [GIL.replace("CASSIRSSYEQYF", text) for text in ("CASS*RSSYEQYF", "CASS_RSSYEQYF", "CASSéRSSYEQYF")]
+    rows = [
+        GIL, GIL, NLV, GIL.replace("CASSIRSSYEQYF", "cassirssyeqyf"), *odd, GIL.replace("CASSIRSSYEQYF", ""),
+        GIL.replace("CASSIRSSYEQYF", "CASSIRSSYEQY"), GIL.replace("CASSIRSSYEQYF", f"C{'A' * 90}F"),
+        GIL.replace("TRBV19*01", "TRBV99*01"), GIL.replace("TRBV19*01", ""), GIL.replace("TRBJ2-7*01", ""),
+        GIL.replace("TRB\t", "XYZ\t").replace("TRBV19*01", "").replace("TRBJ2-7*01", ""), "TRB\tCASSIF\n",
+        GIL.replace("TRB", "TRA"), GIL.replace("HomoSapiens", "MusMusculus"), GIL.replace("GILGFVFTL", ""),
+        GIL.replace("PMID:1", "PMID:9"),
+    ]  # fmt: skip
+    centres = read(HEADER + "".join(rows), exclude_reference=("pmid: 9",))
+    assert centres.used + sum(centres.left_out.values()) == len(rows)
+    assert centres.used == 4
+    assert centres.left_out == {
+        "junction_aa with other letters than amino acids": 3,
+        "of another locus than the model's (TRB)": 2,
+        "row that is not whole": 1, "no junction_aa": 1, "junction_aa that does not go from C to F, V or W": 1,
+        "junction_aa shorter than 5 or longer than 64": 1, "V gene that is not in the model": 1, "no V call": 1,
+        "no J call": 1, "of another species": 1, "no epitope": 1, "of an excluded reference": 1,
+    }  # fmt: skip
+    # The same record several times is one sequence, and names all its rows.
+    assert centres.texts == ["CASSIRSSYEQYF", "CASSLAPGATNEKLFF"]
+    assert centres.rows == ["1;2;4", "3"]
+    assert [own.name for own in centres.epitopes] == ["GILGFVFTL", "NLVPMVATV"]
+
+
+def test_texts_are_one_line(read):
+    table = 'epitope,antigen,junction_aa,v_call,j_call\n"GIL\nGFVFTL","a\tb\0",CASSIRSSYEQYF,TRBV19,TRBJ2-7\n'
+    (epitope,) = read(table).epitopes
+    assert (epitope.name, epitope.antigen) == ("GIL GFVFTL", "a b")
+
+
+def test_a_table_in_memory(model):
+    row = {"v_call": "TRBV19*01", "j_call": "TRBJ2-7*01", "junction_aa": "CASSIRSSYEQYF", "epitope": "GILGFVFTL"}
+    table = pa.Table.from_pylist([row, {**row, "epitope": None}])
+    centres = centres_of(database_of(table), model, DatabaseSettings(), "vj", ())
+    assert (centres.used, centres.left_out) == (1, {"no epitope": 1})
+    with pytest.raises(InputError, match="database: is a int; give the path of a file, or a pandas"):
+        database_of(3)
+
+
+@pytest.mark.parametrize("separator", ["\t", ","])
+def test_texts_in_quotes(read, separator):
+    """As R and pyarrow write them, also between tabs."""
+    lines = [("epitope", "junction_aa", "v_call", "j_call"), ("GILGFVFTL", "CASSIRSSYEQYF", "TRBV19", "TRBJ2-7")]
+    centres = read("".join(separator.join(f'"{text}"' for text in line) + "\n" for line in lines))
+    assert centres.texts == read("".join(separator.join(line) + "\n" for line in lines)).texts
+    assert len(centres.texts) == 1

@@ -1,0 +1,43 @@
+"""How many recombinations made the distinct junctions of each class."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+import hpcvdj
+from hpcvdj.annotation.depth import DRAWN, Depth, depth_of
+from hpcvdj.chance.draws import Chance
+from hpcvdj.recombination.igor import load_model
+from hpcvdj.runs.run import Run
+
+
+def test_equally_probable_junctions():
+    """Of K, n recombinations make K (1 - (1 - 1 / K)^n) distinct ones; a single one is one."""
+    number = 1_000
+    depth = Depth([("V", "J")], np.zeros(200, dtype=np.int64), np.full(200, 1 / number), np.ones(200))
+    distinct = np.array([0, 1, 100, 500, 900])
+    for genes in ("V", "other"):
+        for own in distinct.tolist():
+            (n,) = depth.recombinations(np.array([own]), [(genes, "J")])
+            assert n == pytest.approx(np.log(1 - own / number) / np.log(1 - 1 / number), rel=1e-4, abs=1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.olga
+@pytest.mark.parametrize("name", ["human_igk", pytest.param("mouse_tra", marks=pytest.mark.exhaustive)])
+def test_rare_and_common_genes_alike(name):
+    """Numbers of rare genes were 9 % too large, as they were drawn towards those of common ones."""
+    model = load_model(name)
+    drawn = hpcvdj.generate(model, 60_000, seed=6, productive=True, backend="cpu")
+    columns = [drawn[column].to_pylist() for column in ("v_call", "j_call", "junction")]
+    rows = [(v.partition("*")[0], j.partition("*")[0], junction) for v, j, junction in zip(*columns, strict=True)]
+    made, distinct = Counter(row[:2] for row in rows), Counter(row[:2] for row in set(rows))
+    depth = depth_of(model, nucleotides=True, selection=False, chance=Chance(model, DRAWN, 0, "cpu", False), run=Run())
+    pairs = sorted(distinct, key=distinct.__getitem__)
+    n = depth.recombinations(np.array([distinct[pair] for pair in pairs]), pairs)
+    true = np.array([made[pair] for pair in pairs])
+    # So that each part has as many recombinations.
+    part = (4 * (np.cumsum(true) - 1)) // true.sum()
+    for own in range(4):
+        assert n[part == own].sum() == pytest.approx(true[part == own].sum(), rel=0.03)

@@ -1,0 +1,362 @@
+"""`hpcvdj associate`: tests of a small cohort by loops, copies, units, ranks, and what it writes."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from scipy import stats
+
+import hpcvdj
+from hpcvdj.association.law import Laws, laws_of_cases, rates
+from hpcvdj.association.multiplicity import q_values
+from hpcvdj.errors import InputError
+from hpcvdj.recombination.igor import load_model
+from hpcvdj.repertoires.writers import write_table
+from tests.association.drawn import GENES, Pool, metadata
+from tests.cli.test_mpiexec import MPIEXEC
+from tests.commands import error_line, hpcvdj_command, run, succeeded
+from tests.report.conftest import Page
+
+pytestmark = pytest.mark.olga
+
+DONORS = 40
+CASE = np.arange(DONORS) % 2 == 0
+BATCH = np.repeat(["x", "y"], DONORS // 2)
+SIZES = np.where(CASE, 500, 250)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return load_model("human_igk")
+
+
+@pytest.fixture(scope="module")
+def pool(model):
+    return Pool(model, 40_000, seed=5)
+
+
+@pytest.fixture(scope="module")
+def planted(pool):
+    some = np.flatnonzero((pool.numbers >= 10) & (pool.numbers <= 16))
+    return {int(own): 60.0 for own in some[:8]}
+
+
+@pytest.fixture(scope="module")
+def tables(pool, planted):
+    return pool.donors(SIZES, CASE, planted)
+
+
+def asked(tables, model, *, columns=None, **options):
+    given = {"case": {"disease": "ill"}, "draws": 2_000, "backend": "cpu", "max_p": 1.0, **options}
+    about = metadata(CASE, lane=BATCH, age=range(DONORS), **(columns or {}))
+    return hpcvdj.associate(tables, model, metadata=about, **given)
+
+
+@pytest.fixture(scope="module")
+def answer(tables, model):
+    return asked(tables, model, strata=("lane",))
+
+
+def carriers_by_loops(tables):
+    """The donors of each V, J and amino acids."""
+    has = {}
+    for k, table in enumerate(tables.values()):
+        columns = [table[name].to_pylist() for name in GENES]
+        texts = hpcvdj.translate(columns[2])
+        for v, j, text in zip(columns[0], columns[1], texts, strict=True):
+            has.setdefault((v.partition("*")[0], j.partition("*")[0], text), set()).add(k)
+    return has
+
+
+@pytest.mark.slow
+def test_rows_are_those_of_loops_over_donors(answer, tables):
+    has = {key: own for key, own in carriers_by_loops(tables).items() if len(own) >= 3}
+    rows = {(row["v_call"], row["j_call"], row["junction_aa"]): row for row in answer.table.to_pylist()}
+    assert rows.keys() == has.keys()
+    least = {}
+    for key, own in has.items():
+        row, law = rows[key], {0: 1.0}
+        for name in ("x", "y"):
+            inside = np.flatnonzero(name == BATCH)
+            m = sum(k in own for k in inside)
+            first, mass = laws_of_cases(answer.sizes[inside], CASE[inside], np.array([m]))[0]
+            law = {a + first + b: sum(law.get(a + first + b - first - c, 0) * p for c, p in enumerate(mass.tolist()))
+                   for a in law for b in range(len(mass))}  # fmt: skip
+        cases = sum(CASE[k] for k in own)
+        assert (row["carriers"], row["case_carriers"]) == (len(own), cases)
+        assert row["control_carriers"] == len(own) - cases
+        assert row["p_value"] == pytest.approx(sum(p for a, p in law.items() if a >= cases), rel=1e-9)
+        assert row["expected"] == pytest.approx(sum(a * p for a, p in law.items()), rel=1e-9)
+        expected = stats.hypergeom.sf(cases - 1, DONORS, 20, len(own))
+        assert row["p_fisher"] == pytest.approx(expected, rel=1e-9)
+        assert row["individuals"] == ",".join(f"d{k:03}" for k in sorted(own))
+        least[key] = law[max(law)]
+    number = 1
+    while sum(own <= 0.05 / number for own in least.values()) > number:
+        number += 1
+    reaching = [key for key, own in least.items() if own <= 0.05 / number]
+    assert sorted(reaching) == sorted(key for key, row in rows.items() if row["q_value"] is not None)
+    q = q_values(np.array([rows[key]["p_value"] for key in reaching]))
+    assert [rows[key]["q_value"] for key in reaching] == pytest.approx(q.tolist())
+
+
+def hits_of(answer, max_q=0.05):
+    return {"|".join((row["v_call"], row["j_call"], row["junction_aa"]))
+            for row in answer.table.to_pylist() if row["q_value"] is not None and row["q_value"] <= max_q}  # fmt: skip
+
+
+@pytest.mark.slow
+def test_planted_sequences_are_hits_and_tell_cases_from_controls(answer, pool, planted):
+    names = set(pool.names[list(planted)])
+    hits = hits_of(answer)
+    assert len(hits & names) >= 4
+    assert len(hits - names) <= 1
+    assert answer.hits == len(hits)
+    assert answer.auc.area > 0.9
+
+
+@pytest.mark.slow
+def test_scores_are_those_of_hits_found_without_the_donor(answer):
+    (own,) = answer.tested
+    threshold = own.p[own.q <= 0.05].max()
+    donors = answer.donors.to_pylist()
+    holders = [{int(name[1:]) for name in row["individuals"].split(",")} for row in answer.table.to_pylist()]
+    for donor in (0, 1, 13):
+        carried, expected, variance = 0, 0.0, 0.0
+        for held in holders:
+            others = np.array([k for k in range(DONORS) if k != donor])
+            numbers = np.array([[sum(k in held for k in others if BATCH[k] == name) for name in ("x", "y")]])
+
+            def of(k, own, others=others):
+                inside = others[BATCH[others] == ("x", "y")[k]]
+                return laws_of_cases(answer.sizes[inside], CASE[inside], own)
+
+            p = Laws.given(numbers, of).tails(np.array([sum(CASE[k] for k in held if k != donor)]))[0][0]
+            if p <= threshold:
+                place = int(BATCH[donor] == "y")
+                inside = others[BATCH[others] == BATCH[donor]]
+                chance = -np.expm1(-rates(answer.sizes[inside], numbers[0, place : place + 1])[0] * answer.sizes[donor])
+                if 0 < chance < 1:
+                    carried += donor in held
+                    expected, variance = expected + chance, variance + chance * (1 - chance)
+        assert donors[donor]["carried"] == carried
+        assert donors[donor]["expected"] == pytest.approx(expected)
+        assert donors[donor]["score"] == pytest.approx((carried - expected) / np.sqrt(variance))
+        assert donors[donor]["stratum"] == BATCH[donor]
+
+
+@pytest.mark.slow
+def test_without_depth_it_is_fishers_test(tables, model):
+    found = asked(tables, model, depth="none").table
+    np.testing.assert_allclose(found["p_value"].to_numpy(), found["p_fisher"].to_numpy(), rtol=1e-9)
+
+
+@pytest.mark.slow
+def test_a_trend_finds_what_older_donors_have(pool, model):
+    names = np.flatnonzero((pool.numbers >= 12) & (pool.numbers <= 20))[:6]
+    old = np.arange(DONORS) >= DONORS // 2
+    tables = pool.donors(np.full(DONORS, 300), old, {int(own): 80.0 for own in names})
+    found = asked(tables, model, case=None, trend="age")
+    best = found.table.slice(0, 6).to_pylist()
+    assert {"|".join((row["v_call"], row["j_call"], row["junction_aa"])) for row in best[:4]} <= set(pool.names[names])
+    assert all(row["z"] > 2 and row["p_value"] < 0.05 and row["odds_ratio"] is None for row in best)
+    (own,) = found.tested
+    assert stats.kstest(own.uniform, "uniform").pvalue > 1e-3
+
+
+@pytest.mark.slow
+def test_units_without_genes_have_more_carriers(answer, tables, model):
+    of_v = asked(tables, model, unit="v-aa", strata=("lane",)).table
+    of_none = asked(tables, model, unit="aa", strata=("lane",)).table
+    assert "j_call" not in of_v.column_names
+    assert "v_call" not in of_none.column_names
+    has = carriers_by_loops(tables)
+    for table, key in ((of_v, lambda v, j, text: (v, text)), (of_none, lambda v, j, text: text)):
+        held = {}
+        for own, donors in has.items():
+            held.setdefault(key(*own), set()).update(donors)
+        rows = table.to_pylist()
+        assert len(rows) == sum(len(donors) >= 3 for donors in held.values())
+        for row in rows:
+            known = len(held[key(row.get("v_call"), None, row["junction_aa"])])
+            assert row["carriers"] <= known if row["likely_copy"] else row["carriers"] == known
+    # Without J genes a sequence is as probable as with all of them together.
+    some = of_v.slice(0, 5).to_pylist()
+    every_j = [{"v_call": row["v_call"], "j_call": j, "junction_aa": row["junction_aa"]}
+               for row in some for j in sorted({key[1] for key in has})]  # fmt: skip
+    with_j = hpcvdj.pgen(pa.Table.from_pylist(every_j), model, sequence="aa", backend="cpu")["pgen_aa"].to_pylist()
+    for row in some:
+        parts = [p for own, p in zip(every_j, with_j, strict=True)
+                 if (own["v_call"], own["junction_aa"]) == (row["v_call"], row["junction_aa"])]  # fmt: skip
+        assert row["pgen"] == pytest.approx(sum(parts), rel=1e-9)
+
+
+@pytest.mark.slow
+def test_amino_acids_alone_have_the_same_carriers(answer, tables, model):
+    short = {name: table.select(GENES[:2]).append_column(
+        "junction_aa", pa.array(hpcvdj.translate(table["junction"].to_pylist()))
+    ) for name, table in tables.items()}  # fmt: skip
+    found = asked(short, model, strata=("lane",)).table
+    keys = ["v_call", "j_call", "junction_aa"]
+    both = [table.select([*keys, "carriers", "case_carriers"]).sort_by([(key, "ascending") for key in keys])
+            for table in (found, answer.table)]  # fmt: skip
+    assert both[0].to_pylist() == both[1].to_pylist()
+    assert found["likely_copy"].null_count == len(found)
+
+
+@pytest.mark.slow
+def test_copies_are_no_carriers_and_are_named(pool, model):
+    """A rare junction of a large clone of one case in eight others."""
+    tables = pool.donors(SIZES, seed=1)
+    rare = pool.table.slice(int(np.flatnonzero(pool.numbers[pool.sequence] == 1)[-1]), 1)
+    receivers = [f"d{k:03}" for k in range(0, 18, 2)]
+    for name, table in tables.items():
+        reads = pa.array(np.ones(len(table), dtype=int))
+        tables[name] = table.append_column("duplicate_count", reads)
+        if name in receivers:
+            reads = pa.array([3_000 if name == "d004" else 1])
+            tables[name] = pa.concat_tables([tables[name], rare.append_column("duplicate_count", reads)])
+    text = hpcvdj.translate(rare["junction"].to_pylist())[0]
+    found = asked(tables, model, min_individuals=2)
+    rows = [row for row in found.table.to_pylist() if row["junction_aa"] == text]
+    # One carrier is left, which is too few to be tested.
+    assert rows == []
+    assert found.likely_copies >= 1
+    without = asked({name: table.drop_columns(["duplicate_count"]) for name, table in tables.items()}, model)
+    assert text not in without.table["junction_aa"].to_pylist()
+    assert without.likely_copies >= 1
+
+
+def written(tables, folder):
+    folder.mkdir()
+    for name, table in tables.items():
+        write_table(folder / f"{name}.tsv", table.to_batches(), overwrite=False)
+    about = metadata(CASE, lane=BATCH).to_pylist()
+    path = folder.parent / "donors.tsv"
+    path.write_text("\n".join("\t".join(row) for row in [list(about[0]), *(list(row.values()) for row in about)]))
+    return path
+
+
+@pytest.fixture(scope="module")
+def words(tables, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("cohort")
+    about = written(tables, folder / "tables")
+    return ["associate", folder / "tables", "-m", "human_igk", "--metadata", about, "--case", "disease=ill", "--strata",
+            "lane", "--draws", "2000"]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def hits(words, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("hits")
+    hpcvdj_command(*words, "-o", folder / "hits.tsv", "--donors", folder / "donors.tsv")
+    return folder / "hits.tsv"
+
+
+@pytest.mark.slow
+def test_any_number_of_ranks_writes_the_same(words, hits, tmp_path):
+    balls = [*words, "--unit", "ball"]
+    names = ["hits.tsv", "donors.tsv", "balls.tsv", "donors_by_balls.tsv"]
+    here, there = ([folder / name for name in names] for folder in (tmp_path, hits.parent))
+    asked = [[*own, "-o", here[k], "--donors", here[k + 1]] for own, k in ((words, 0), (balls, 2))]
+    for code, out, err in run("", *asked, launcher=[MPIEXEC, "-n", "3"], timeout=300):
+        succeeded(code, out, err)
+    out, _ = hpcvdj_command(*balls, "-o", there[2], "--donors", there[3])
+    assert "of 3 donors or more, by their balls" in out
+    for path, other in zip(here, there, strict=True):
+        assert path.read_bytes() == other.read_bytes()
+    assert "AUC" in out
+    hpcvdj_command("report", there[2], "-o", tmp_path / "page.html")
+    rows = Page((tmp_path / "page.html").read_text()).rows("associate_1_tests")
+    members = there[2].read_text().splitlines()[0].split("\t").index("members")
+    assert [str(row["members"]) for row in rows] == [
+        line.split("\t")[members] for line in there[2].read_text().splitlines()[1 : len(rows) + 1]
+    ]
+
+
+@pytest.mark.slow
+def test_the_command_writes_what_the_function_returns(hits, answer):
+    facts = json.loads(hits.with_name("hits.tsv.json").read_text())
+    assert facts["asked"] == {
+        "case": {"disease": "ill"},
+        "hla": None,
+        "trend": None,
+        "strata": ["lane"],
+        "subject": None,
+    }
+    (told,) = facts["phenotypes"]
+    assert (told["cases"], told["strata"], told["hits"]) == (20, 2, answer.hits)
+    assert facts["hits"] == answer.hits
+    assert facts["auc"][0] == pytest.approx(answer.auc.area)
+    lines = hits.read_text().splitlines()
+    assert lines[0].split("\t") == answer.table.column_names
+    assert len(lines) - 1 == sum(p <= 0.05 for p in answer.table["p_value"].to_pylist())
+
+
+@pytest.mark.slow
+def test_a_report_has_a_section(hits, tmp_path):
+    hpcvdj_command("report", hits, "-o", tmp_path / "page.html")
+    page = Page((tmp_path / "page.html").read_text())
+    assert len(page.rows("associate_1_tests")) == len(hits.read_text().splitlines()) - 1
+    assert [row["phenotype"] for row in page.rows("associate_1_phenotypes")] == ["disease=ill"]
+    assert {row["sample"] for row in page.rows("associate_1_qq_table")} == {"disease=ill", "disease=ill, Fisher"}
+    assert "Do sequences go with the phenotype?" in page.text
+
+
+@pytest.mark.slow
+def test_annotate_reads_hits(hits, answer, tmp_path):
+    first = answer.table.slice(0, 1).to_pylist()[0]
+    record = "\t".join((first["v_call"], first["j_call"], first["junction_aa"], "E"))
+    database = tmp_path / "database.tsv"
+    database.write_text(f"v_call\tj_call\tjunction_aa\tepitope\n{record}\n")
+    hpcvdj_command("annotate", hits, "--database", database, "-m", "human_igk", "-o", tmp_path / "annotated", "--kappa",
+                   "1")  # fmt: skip
+    assert first["junction_aa"] in (tmp_path / "annotated" / "hits.hits.tsv").read_text()
+
+
+@pytest.mark.slow
+def test_cases_of_one_batch_are_refused_in_one_line(tables, tmp_path):
+    about = written({name: table.slice(0, 5) for name, table in tables.items()}, tmp_path / "cohort")
+    text = about.read_text().replace("lane", "batch")
+    lines = [line if line.startswith("donor") or "ill" not in line.split("\t")[1] or "healthy" in line
+             else "\t".join([*line.split("\t")[:2], "x"]) for line in text.splitlines()]  # fmt: skip
+    about.write_text("\n".join(lines))
+    _, err = hpcvdj_command("associate", tmp_path / "cohort", "-m", "human_igk", "--metadata", about, "--case",
+                            "disease=ill", "-o", tmp_path / "hits.tsv", code=2)  # fmt: skip
+    assert "all 20 cases are of one batch (x)" in error_line(err)
+    assert "--strata batch" in error_line(err)
+    assert not (tmp_path / "hits.tsv").exists()
+
+
+@pytest.mark.slow
+def test_two_samples_of_one_person_are_refused(tables, model):
+    with pytest.raises(InputError, match=r"d000 and d001 .*samples of one person"):
+        asked({**tables, "d001": tables["d000"]}, model)
+
+
+@pytest.mark.slow
+def test_donors_that_share_nothing_have_no_tests(pool, model, tmp_path):
+    tables = pool.donors(np.full(DONORS, 2), seed=3)
+    found = asked(tables, model, min_individuals=DONORS)
+    assert (found.hits, len(found.table), found.auc) == (0, 0, None)
+    about = written(tables, tmp_path / "cohort")
+    out, _ = hpcvdj_command("associate", tmp_path / "cohort", "-m", "human_igk", "--metadata", about, "--case",
+                            "disease=ill", "-o", tmp_path / "hits.tsv", "--draws", "1000", "--min-individuals",
+                            DONORS)  # fmt: skip
+    assert "0 of 0 sequences can be hits" in out
+    assert len((tmp_path / "hits.tsv").read_text().splitlines()) == 1
+    hpcvdj_command("report", tmp_path / "hits.tsv", "-o", tmp_path / "page.html")
+    assert "Chance explains it." in Page((tmp_path / "page.html").read_text()).text
+
+
+@pytest.mark.slow
+def test_samples_of_one_subject_are_one_donor(tables, answer, model):
+    samples = {f"{name}_{k}": table.slice(k * 100, None if k else 100)
+               for name, table in tables.items() for k in range(2)}  # fmt: skip
+    about = pa.table({
+        "sample": list(samples), "who": [name.partition("_")[0] for name in samples],
+        "disease": np.repeat(np.where(CASE, "ill", "healthy"), 2), "lane": np.repeat(BATCH, 2),
+    })  # fmt: skip
+    found = hpcvdj.associate(samples, model, metadata=about, subject="who", case={"disease": "ill"}, strata=("lane",),
+                             draws=2_000, backend="cpu", max_p=1.0)  # fmt: skip
+    assert found.table.equals(answer.table)

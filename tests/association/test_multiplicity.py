@@ -1,0 +1,52 @@
+"""Many tests at once."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from hpcvdj.association.multiplicity import inflation, q_values, reaching, weights
+
+
+def tarone_by_a_loop(least, level):
+    number = 1
+    while sum(own <= level / number for own in least) > number:
+        number += 1
+    return [own <= level / number for own in least]
+
+
+def test_what_cannot_reach_the_threshold_is_not_tested():
+    rng = np.random.default_rng(0)
+    for size in (0, 1, 2, 5, 50, 300):
+        least = 10 ** rng.uniform(-5, 0, size).round(1)
+        assert reaching(least, 0.05).tolist() == tarone_by_a_loop(least.tolist(), 0.05)
+
+
+def test_weights_are_learned_from_other_folds():
+    rng = np.random.default_rng(1)
+    number = 20_000
+    carriers, log_p = rng.integers(5, 60, number), rng.uniform(-25, -10, number)
+    heavy = (carriers > 45) & (log_p < -21)
+    p = np.where(heavy & (rng.random(number) < 0.3), rng.random(number) ** 4, rng.random(number))
+    weight = weights(p, carriers, log_p, seed=0)
+    assert weight.mean() == pytest.approx(1, abs=1e-12)
+    assert weight[heavy].mean() > 3 * weight[~heavy].mean()
+    found, plain = ((q <= 0.05) for q in (q_values(p, weight), q_values(p)))
+    assert found[heavy].sum() > 1.1 * plain[heavy].sum()
+    # A p-value does not change the weight of its fold.
+    changed = p.copy()
+    changed[np.flatnonzero(heavy)[0]] = 1e-9
+    assert (weights(changed, carriers, log_p, seed=0) == weight).sum() >= number / 5 - 200
+
+
+def test_without_weights_it_is_benjamini_and_hochberg():
+    p = np.random.default_rng(2).random(100) ** 2
+    np.testing.assert_array_equal(q_values(p), stats.false_discovery_control(p))
+    assert len(q_values(np.empty(0))) == 0
+    assert len(weights(np.empty(0), np.empty(0, int), np.empty(0), 0)) == 0
+
+
+def test_uniform_p_values_are_not_inflated():
+    uniform = (np.arange(1_001) + 0.5) / 1_001
+    assert inflation(uniform) == pytest.approx(1, abs=1e-3)
+    assert inflation(uniform**2) > 2
+    assert inflation(np.empty(0)) is None

@@ -1,0 +1,89 @@
+"""What the metadata say of donors."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from hpcvdj.association.phenotypes import phenotypes_of
+from hpcvdj.association.settings import Donors
+from hpcvdj.errors import InputError
+
+NAMES = [f"d{k:03}" for k in range(24)]
+
+
+def donors_of(columns, **options):
+    """The phenotypes of 24 donors with these columns of metadata."""
+    metadata = pa.table({"donor": NAMES, **{name: pa.array(list(map(str, own))) for name, own in columns.items()}})
+    return phenotypes_of(Donors(metadata=metadata, **options), {name: name for name in NAMES})
+
+
+def test_cases_are_those_with_the_value_and_unknown_donors_are_left_out():
+    arms = ["ill", "well", ""] * 8
+    (found,) = donors_of({"arm": arms}, case={"arm": "ill"})
+    assert (found.name, found.family, list(found.strata)) == ("arm=ill", "case", [""])
+    assert found.donors.tolist() == [k for k in range(24) if k % 3 < 2]
+    assert found.case.tolist() == [k % 3 == 0 for k in range(24) if k % 3 < 2]
+
+
+def test_strata_are_of_donors_that_agree_in_all_columns():
+    columns = {"arm": ["a", "b"] * 12, "batch": ["1"] * 12 + ["2"] * 12, "sex": ["f", "f", "m", "m"] * 6}
+    (found,) = donors_of(columns, case={"arm": "a"}, strata=("batch", "sex"))
+    assert list(found.strata) == ["1, f", "1, m", "2, f", "2, m"]
+    for k, name in enumerate(found.strata):
+        inside = np.flatnonzero(found.stratum == k)
+        assert {f"{columns['batch'][own]}, {columns['sex'][own]}" for own in inside} == {name}
+
+
+def test_alleles_of_ten_donors_or_more():
+    texts = [f"HLA-A*02:01;B*{'07:02' if k < 9 else '08:01'}" if k < 14 else "A*01:01, B*08:01" for k in range(24)]
+    found = {each.name: each for each in donors_of({"hla": texts}, hla="hla")}
+    assert sorted(found) == ["A*01:01", "A*02:01"]
+    assert found["A*02:01"].case.sum() == 14
+    assert found["A*02:01"].family == "hla"
+    with pytest.raises(InputError, match="no allele is in 10 donors or more"):
+        donors_of({"hla": ["A*02:01"] * 24}, hla="hla")
+
+
+def test_a_trend_is_of_ranks():
+    ages = [str(80 - k) if k else "" for k in range(24)]
+    (found,) = donors_of({"age": ages}, trend="age")
+    assert found.donors.tolist() == list(range(1, 24))
+    assert (np.diff(found.value) <= 0).all()
+    assert found.value[0] > found.value[-1]
+    with pytest.raises(InputError, match="d003 has 'old'; give a number"):
+        donors_of({"age": ["old" if k == 3 else "7" for k in range(24)]}, trend="age")
+
+
+def test_cases_of_one_batch_need_strata():
+    arms, batches = ["ill"] * 12 + ["well"] * 12, ["x"] * 12 + ["x", "y"] * 6
+    with pytest.raises(InputError, match=r"all 12 cases are of one Batch \(x\).*strata='Batch'"):
+        donors_of({"arm": arms, "Batch": batches}, case={"arm": "ill"})
+    assert donors_of({"arm": arms, "Batch": batches}, case={"arm": "ill"}, strata=("Batch",))
+    assert donors_of({"arm": arms, "Batch": ["x"] * 24}, case={"arm": "ill"})
+    assert donors_of({"arm": arms, "Batch": ["x", "y"] * 12}, case={"arm": "ill"})
+    with pytest.raises(InputError, match="no stratum has donors of different values; leave out columns of strata"):
+        donors_of({"arm": arms, "Batch": ["x"] * 12 + ["y"] * 12}, case={"arm": "ill"}, strata=("Batch",))
+
+
+@pytest.mark.parametrize(("options", "message"), [
+    ({"case": {"arm": "sick"}}, "no donor has sick in arm; there are ill, well"),
+    ({"case": {"disease": "ill"}}, "no column disease"),
+    ({"case": {"arm": "ill"}, "strata": ("batch",)}, "no column batch"),
+    ({"case": {"empty": "ill"}}, "none of d000, .* has a value in empty; one column must have the names"),
+    ({"case": {"same": "ill"}}, "all donors have one value; give donors with other values, too"),
+    ({}, "say what sequences may go with"),
+    ({"case": {"arm": "ill", "sex": "f"}}, "give one column and its value"),
+])  # fmt: skip
+def test_what_the_metadata_lack_is_one_line(options, message):
+    with pytest.raises(InputError, match=message):
+        donors_of({"arm": ["ill", "well"] * 12, "empty": [""] * 24, "same": ["ill"] * 24}, **options)
+
+
+def test_samples_of_one_donor_agree():
+    metadata = pa.table({"sample": ["s1", "s2", "s3"], "who": ["p", "p", "q"], "arm": ["ill", "well", "well"]})
+    given = Donors(metadata=metadata, case={"arm": "ill"}, subject="who")
+    subject = given.people(["s1", "s2", "s3"]).subject
+    with pytest.raises(InputError, match="p: its samples have ill and well in arm"):
+        phenotypes_of(given, subject)
+    with pytest.raises(InputError, match="metadata"):
+        Donors(case={"arm": "ill"})

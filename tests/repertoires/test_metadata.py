@@ -1,0 +1,75 @@
+"""hpcvdj.repertoires.metadata: what a table says of samples, from a file and in memory, and what is refused."""
+
+import pyarrow as pa
+import pytest
+
+from hpcvdj.errors import InputError
+from hpcvdj.repertoires.metadata import column_of, listed_in
+
+NAMES = ("a", "b", "c")
+COLUMNS = {"file": ["a.tsv.gz", "b.tsv", "in/c.parquet"], "year": [2019, 2020, 2020], "arm": ["x", "y", "y"]}
+
+
+def path_of(folder, columns):
+    """A text table with these columns."""
+    path = folder / "meta.tsv"
+    rows = zip(*columns.values(), strict=True)
+    path.write_text("\n".join("\t".join(map(str, row)) for row in (tuple(columns), *rows)) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("in_memory", [True, False])
+def test_names_are_those_of_files_and_values_are_texts(tmp_path, in_memory):
+    metadata = pa.table(COLUMNS) if in_memory else path_of(tmp_path, COLUMNS)
+    assert listed_in(metadata, "arm", NAMES) == {"a": "x", "b": "y", "c": "y"}
+    assert column_of(metadata, "year", NAMES) == {"a": "2019", "b": "2020", "c": "2020"}
+    assert listed_in(metadata, "arm", ("a", "z")) == {"a": "x"}
+    assert listed_in(metadata, "arm", ()) == {}
+
+
+def test_the_column_with_most_of_the_names_counts_and_of_equal_ones_that_of_airr():
+    mixed = pa.table({"who": ["b", "a", "x"], "repertoire_id": ["a", "b", "y"], "arm": ["1", "2", "3"]})
+    assert listed_in(mixed, "arm", NAMES) == {"a": "1", "b": "2"}
+    more = mixed.append_column("other", pa.array(["c", "b", "a"]))
+    assert listed_in(more, "arm", NAMES) == {"c": "1", "b": "2", "a": "3"}
+
+
+def test_rows_without_a_name_or_a_group():
+    some = pa.table({"who": ["a", "", None, "b", "a"], "arm": ["x", "y", "y", "", "x"]})
+    assert listed_in(some, "arm", NAMES) == {"a": "x"}
+    with pytest.raises(InputError, match=r"^the metadata: no arm of it for b, c; it needs a row for each individual"):
+        column_of(some, "arm", NAMES, "arm of it")
+
+
+def test_what_is_refused_names_the_table(tmp_path):
+    path = path_of(tmp_path, COLUMNS)
+    with pytest.raises(InputError, match=r"meta\.tsv: no column batch \(group\); there are file, year, arm$"):
+        listed_in(path, "batch", NAMES)
+    with pytest.raises(InputError, match=r"^the metadata: no column batch \(subject\); there are file, year, arm$"):
+        listed_in(pa.table(COLUMNS), "batch", NAMES, "subject")
+    with pytest.raises(InputError, match=r"meta\.tsv: no group for z; .* with its name in one column and its group in"):
+        column_of(path, "arm", ("a", "z"))
+    semicolons = tmp_path / "semicolons.tsv"
+    semicolons.write_text("who;arm\na;x\n")
+    with pytest.raises(InputError, match=r"semicolons\.tsv: no column arm \(group\); .*semicolon"):
+        listed_in(semicolons, "arm", NAMES)
+    twice = pa.table({"who": ["a", "a"], "arm": ["x", "y"]})
+    with pytest.raises(InputError, match=r"^the metadata: a has the groups x and y; correct the column arm$"):
+        listed_in(twice, "arm", NAMES)
+
+
+@pytest.mark.parametrize(
+    ("name", "what", "refused"),
+    [
+        ("individuals", "group", True), ("individuals", "subject", False), ("x\ty", "group", True),
+        ("x\ny", "subject", True), ("x y", "group", False),
+    ],
+)  # fmt: skip
+def test_values_that_name_columns(name, what, refused):
+    metadata = pa.table({"who": ["a"], "arm": [name]})
+    if not refused:
+        assert listed_in(metadata, "arm", NAMES, what) == {"a": name}
+        return
+    message = rf"^the metadata: a {what} cannot be called .*, as columns are named by it; rename it$"
+    with pytest.raises(InputError, match=message):
+        listed_in(metadata, "arm", NAMES, what)

@@ -1,0 +1,79 @@
+"""The section of `associate --time`: pairs of times, their shares and hits, and what it supports."""
+
+import json
+
+import numpy as np
+import pytest
+
+from tests.report import examples
+
+
+def test_the_numbers_of_expansions(tmp_path, report):
+    path = examples.expansion(tmp_path / "t.tsv")
+    page, facts = report([path]), json.loads(path.with_name("t.tsv.json").read_text())
+    # Of three hits and two others of an earlier pair of times; no interval has an upper end without reads before.
+    head, *lines = [line.split("\t") for line in path.read_text().splitlines()]
+    for row, line in zip(page.rows("expansion_1_tests"), lines, strict=True):
+        for name, text in zip(head, line, strict=True):
+            assert row[name] == (text if isinstance(row[name], str) else float(text) if text else None), name
+    first, last = facts["pairs"]
+    compared = page.rows("expansion_1_pairs")
+    assert [row["hits"] for row in compared] == [3, 0]
+    for row, pair in zip(compared, (last, first), strict=True):
+        assert [row["subject"], row["time_before"], row["time_after"]] == ["anna", *pair["times"]]
+        assert [row["depth_before"], row["depth_after"], row["depth_ratio"]] == [*pair["depths"], pair["depth_ratio"]]
+        assert [row["clonotypes"], row["tested"]] == [pair["clonotypes"], pair["tested"]]
+    for k, pair in ((1, last), (2, first)):
+        rows = page.rows(f"expansion_1_shares_{k}_all")
+        assert [[row["reads_before"], row["reads_after"], row["clonotypes"]] for row in rows] == pair["reads"]
+        for row in rows:
+            assert row["share_before"] == pytest.approx((row["reads_before"] + 0.5) / pair["depths"][0])
+            assert row["share_after"] == pytest.approx((row["reads_after"] + 0.5) / pair["depths"][1])
+            expected = (row["reads_before"] + 0.5) * pair["depth_ratio"] / pair["depths"][1]
+            assert row["unchanged"] == pytest.approx(expected)
+    hits = page.rows("expansion_1_shares_1_hits")
+    assert [row["reads_after"] for row in hits] == [400, 401, 402]
+    assert hits[0]["share_before"] == pytest.approx(0.5 / 5000)
+    assert "expansion_1_shares_2_hits" not in page.data["tables"]
+    quantiles = page.rows("expansion_1_qq_table")
+    assert [row["observed"] for row in quantiles] == pytest.approx((-np.log10(facts["qq"]["observed"])).tolist())
+    assert [row["left_out"] for row in page.rows("expansion_1_individuals")] == [0, 1, 2]
+    assert set(page.specs) == {"expansion_1_shares_1", "expansion_1_shares_2", "expansion_1_qq"}
+    assert (
+        "The variance of m reads is 1.25 m + 0.31 m². It is that of replicates (2 pairs). Inflation: 1.02." in page.text
+    )
+    assert "3 hits among 1,401 tests, in 2 pair(s) of times." in page.text
+    assert "associate --time: 9,000 rows used, 3 left out" in page.text
+
+
+def verdict(page):
+    return [each["class"] for each in page.of("div") if each.get("class") in ("yes", "with-care", "no")][-1]
+
+
+def test_what_expansions_support(tmp_path, report):
+    page = report([examples.expansion(tmp_path / "t.tsv")])
+    assert verdict(page) == "with-care"
+    noise = {"linear": 0.1, "quadratic": 2.5, "pairs_of_replicates": 0}
+    page = report([examples.expansion(tmp_path / "t.tsv", hits=1, noise=noise, inflation=1.5)])
+    assert "There are no replicates: what changed between times counts as noise" in page.text
+    assert "P-values are inflated (1.5)" in page.text
+    page = report([examples.expansion(tmp_path / "u.tsv", pairs=[], tested=0, qq=None, hits=0)])
+    assert verdict(page) == "no"
+    assert "Noise explains the changes." in page.text
+    assert page.specs == {}
+
+
+def test_pairs_with_the_most_hits_are_drawn(tmp_path, report, monkeypatch):
+    monkeypatch.setattr("hpcvdj.reports.associations.MOST_PAIRS", 1)
+    page = report([examples.expansion(tmp_path / "t.tsv")])
+    assert set(page.specs) == {"expansion_1_shares_1", "expansion_1_qq"}
+    assert "anna, 1.5 to 12: shares" in page.specs["expansion_1_shares_1"]["description"]
+
+
+def test_a_table_before_its_facts_had_reads(tmp_path, report):
+    path = examples.expansion(tmp_path / "t.tsv")
+    facts = json.loads(path.with_name("t.tsv.json").read_text())
+    for pair in facts["pairs"]:
+        del pair["reads"]
+    path.with_name("t.tsv.json").write_text(json.dumps(facts))
+    assert set(report([path]).specs) == {"expansion_1_qq"}

@@ -1,0 +1,250 @@
+"""Every rank reads, computes and writes slices: any number of ranks writes the same bytes, stops and continues."""
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from hpcvdj.generation import generate as generation
+from hpcvdj.results.slice_files import SliceFiles
+from hpcvdj.values import tables as values_tables
+from tests.cli.test_mpiexec import MPIEXEC, launch
+from tests.commands import error_line, hpcvdj_command
+from tests.conftest import GERMLINE, SMALL
+
+ENDINGS = (".tsv", ".tsv.gz", ".tsv.zst", ".parquet", ".dataset")
+FEWEST_ROWS, BATCH = 60, 40
+MODEL, EXAMPLE = ("-m", "mouse_trb"), ("-m", "human_trb_m15")
+
+PROGRAM = f"""
+import json, sys
+from hpcvdj.generation import generate as generation
+from hpcvdj.results.slice_files import SliceFiles
+from hpcvdj.values import tables as values_tables
+import hpcvdj.cli as cli
+values_tables.FEWEST_ROWS, generation.BATCH = {FEWEST_ROWS}, {BATCH}
+generation.SMALLEST_BATCH = {BATCH}
+"""
+"""Slices of few rows, of which a small table has several."""
+
+ONE_AFTER_ANOTHER = (
+    PROGRAM
+    + """
+for words in json.loads(sys.argv[1]):
+    sys.argv[1:] = words
+    try:
+        cli.main()
+    except SystemExit as end:
+        assert not end.code, words
+"""
+)
+
+needs_mpiexec = pytest.mark.skipif(MPIEXEC is None, reason="no mpiexec")
+
+
+@pytest.fixture(autouse=True)
+def few_rows(monkeypatch):
+    monkeypatch.setattr(values_tables, "FEWEST_ROWS", FEWEST_ROWS)
+    monkeypatch.setattr(generation, "BATCH", BATCH)
+    monkeypatch.setattr(generation, "SMALLEST_BATCH", BATCH)
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory):
+    """Tables of 500 rows: text, and Parquet in row groups that are no slices; and a folder of both."""
+    folder = tmp_path_factory.mktemp("tables")
+    hpcvdj_command("convert", SMALL, "-o", folder / "t.parquet")
+    table = pq.read_table(folder / "t.parquet")
+    pq.write_table(table, folder / "t.parquet", row_group_size=170)
+    (folder / "several").mkdir()
+    pq.write_table(table.slice(0, 130), folder / "several" / "a.parquet")
+    pq.write_table(table.slice(0, 0), folder / "several" / "b.parquet")
+    header, *rows = SMALL.read_text().splitlines(keepends=True)
+    (folder / "several" / "c.tsv").write_text(header + "".join(rows[:200]))
+    return folder
+
+
+def commands(tables):
+    """By name: the words of a command that writes a table of several slices."""
+    return {
+        "count": ["count", tables / "t.parquet", "-g", GERMLINE, "--max-n", "2"],
+        "pgen": ["pgen", SMALL, *MODEL, "--sequence", "nt", "--force"],
+        "generate": ["generate", *EXAMPLE, "-n", "700", "--seed", "3"],
+        "generate productive": ["generate", *EXAMPLE, "-n", "500", "--productive", "--scenarios"],
+        "convert": ["convert", tables / "t.parquet"],
+        "convert text": ["convert", SMALL],
+        "convert several": ["convert", tables / "several"],
+    }
+
+
+NAMES = tuple(commands(Path()))
+
+
+def written(path):
+    """The bytes of a table; of a folder, its rows."""
+    return path.read_bytes() if path.is_file() else pq.read_table(path).to_pydict()
+
+
+def parts_of(path):
+    return sorted(path.with_name(f"{path.name}.parts").glob("part-*.json"))
+
+
+@pytest.mark.slow
+@needs_mpiexec
+@pytest.mark.parametrize("ranks", [2, 3, pytest.param(7, marks=pytest.mark.exhaustive)])
+def test_any_number_of_ranks_writes_the_same_bytes(tables, tmp_path, ranks):
+    program = tmp_path / "program.py"
+    program.write_text(ONE_AFTER_ANOTHER)
+    work = [
+        (name, ending, words)
+        for k, (name, words) in enumerate(commands(tables).items())
+        for ending in (ENDINGS if name in ("pgen", "generate productive") else (ENDINGS[k % 2 * 3],))
+    ]
+    (tmp_path / "one").mkdir()
+    (tmp_path / "many").mkdir()
+    for name, ending, words in work:
+        hpcvdj_command(*words, "-o", tmp_path / "one" / f"{name}{ending}")
+    many = [[str(word) for word in (*words, "-o", tmp_path / "many" / f"{name}{end}")] for name, end, words in work]
+    done = launch(ranks, program, json.dumps(many))
+    assert done.returncode == 0, done.stdout + done.stderr
+    for name, ending, _ in work:
+        one, found = (tmp_path / folder / f"{name}{ending}" for folder in ("one", "many"))
+        assert written(one) == written(found), (name, ending)
+    names = [sorted(path.name for path in (tmp_path / folder).iterdir()) for folder in ("one", "many")]
+    assert names[0] == names[1]
+
+
+def stopped(words, target, monkeypatch, after):
+    """A command that has a signal once it has written some slices."""
+    finish, left = SliceFiles.finish, [after]
+
+    def finishing(self, *arguments):
+        finish(self, *arguments)
+        left[0] -= 1
+        if not left[0]:
+            run.request.name = "SIGTERM"
+
+    from hpcvdj.cli import common
+
+    begin = common.begin
+
+    def begun(*arguments):
+        nonlocal run
+        run = begin(*arguments)
+        return run
+
+    run = None
+    with monkeypatch.context() as patch:
+        patch.setattr(SliceFiles, "finish", finishing)
+        patch.setattr(common, "begin", begun)
+        _, err = hpcvdj_command(*words, "-o", target, code=75)
+    assert f"SIGTERM: stopped with the part files in {target}.parts saved; --resume continues" in err
+    assert len(parts_of(target)) == after
+    assert not target.exists()
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if n not in ("count", "pgen")])
+@pytest.mark.parametrize("ending", [".tsv.gz", ".dataset"])
+def test_a_stopped_run_continues(tables, tmp_path, monkeypatch, name, ending):
+    words, target = commands(tables)[name], tmp_path / f"o{ending}"
+    hpcvdj_command(*words, "-o", tmp_path / f"whole{ending}")
+    stopped(words, target, monkeypatch, 2)
+    _, err = hpcvdj_command(*words, "-o", target, code=2)
+    assert "has the work of an unfinished run; --resume continues it" in err
+    kept = [path.stat().st_mtime_ns for path in parts_of(target)]
+    with monkeypatch.context() as patch:
+        # What is found of the parts when they are joined.
+        join, seen = SliceFiles.digests, []
+        patch.setattr(
+            SliceFiles, "digests",
+            lambda self, indices: seen.extend(self.facts(k).stat().st_mtime_ns for k in self.finished)
+            or join(self, indices),
+        )  # fmt: skip
+        hpcvdj_command(*words, "-o", target, "--resume")
+    assert seen[:2] == kept
+    assert written(target) == written(tmp_path / f"whole{ending}")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [f"o{ending}", f"whole{ending}"]
+    assert "exists already" in hpcvdj_command(*words, "-o", target, "--resume", code=2)[1]
+
+
+def test_other_work_is_not_continued(tables, tmp_path, monkeypatch):
+    target = tmp_path / "o.tsv"
+    words = commands(tables)["generate"]
+    stopped(words, target, monkeypatch, 2)
+    _, err = hpcvdj_command("generate", *EXAMPLE, "-n", 700, "--seed", 4, "-o", target, "--resume", code=2)
+    assert "belongs to another run (seed was 3, is 4)" in err
+    hpcvdj_command("generate", *EXAMPLE, "-n", 700, "--seed", 4, "-o", target, "--overwrite")
+    stopped(["convert", SMALL], tmp_path / "c.tsv", monkeypatch, 2)
+    _, err = hpcvdj_command("convert", tables / "t.parquet", "-o", tmp_path / "c.tsv", "--resume", code=2)
+    assert "belongs to another run" in err
+
+
+def test_damaged_parts_are_refused(tables, tmp_path, monkeypatch):
+    target = tmp_path / "o.tsv"
+    words = commands(tables)["convert"]
+    stopped(words, target, monkeypatch, 2)
+    part = target.with_name("o.tsv.parts") / "part-000001.tsv"
+    part.write_bytes(part.read_bytes().replace(b"TRBV", b"TRBW", 1))
+    _, err = hpcvdj_command(*words, "-o", target, "--resume", code=2)
+    assert "part-000001.tsv: is damaged (its SHA-256 differs); --overwrite starts again" in error_line(err)
+
+
+@pytest.mark.slow
+@needs_mpiexec
+@pytest.mark.parametrize("name", ["pgen", "generate productive", "convert"])
+@pytest.mark.parametrize("ranks", [3, pytest.param(7, marks=pytest.mark.exhaustive)])
+def test_a_rank_that_fails_ends_the_run_with_one_line(tables, tmp_path, name, ranks):
+    """What the others wrote is kept, and any number of ranks continues."""
+    words, target, whole = commands(tables)[name], tmp_path / "o.parquet", tmp_path / "whole.parquet"
+    program, good = tmp_path / "program.py", tmp_path / "good.py"
+    program.write_text(
+        PROGRAM
+        + """
+from hpcvdj.errors import MachineError
+from hpcvdj.runs.ranks import world
+finish = SliceFiles.finish
+def finishing(self, index, *arguments):
+    if index == 4:
+        raise MachineError("o.parquet: the disk is full")
+    finish(self, index, *arguments)
+SliceFiles.finish = finishing
+cli.main()
+"""
+    )
+    good.write_text(PROGRAM + "cli.main()\n")
+    hpcvdj_command(*words, "-o", whole)
+    done = launch(ranks, program, *words, "-o", target)
+    assert done.returncode == 1
+    assert error_line(done.stderr) == "hpcvdj: error: o.parquet: the disk is full"
+    assert not target.exists()
+    assert not list(target.with_name("o.parquet.parts").glob(".*"))
+    done = launch(2, good, *words, "-o", target, "--resume")
+    assert done.returncode == 0, done.stderr
+    assert written(target) == written(whole)
+
+
+@pytest.mark.slow
+@needs_mpiexec
+def test_a_damaged_row_that_one_rank_reads(tmp_path):
+    header, *rows = SMALL.read_text().splitlines(keepends=True)
+    (tmp_path / "t.tsv").write_text(header + "".join(rows[:300]) + "one value\n" + "".join(rows[300:]))
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM + "cli.main()\n")
+    done = launch(2, program, "convert", tmp_path / "t.tsv", "-o", tmp_path / "o.tsv")
+    assert done.returncode == 2
+    assert "line 302: 1 values for" in error_line(done.stderr)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["program.py", "t.tsv"]
+
+
+def test_a_rank_takes_a_slice_once(tmp_path):
+    folder = tmp_path / "o.tsv.parts"
+    folder.mkdir()
+    from hpcvdj.runs.folder import RunFolder
+
+    files = SliceFiles(RunFolder(folder, {}), ".tsv")
+    first, second = files.taken([1]), files.taken([1])
+    assert [first(0), second(0), first(0), first(1), second(2), first(2)] == [True, False, True, False, True, False]
+    files.facts(2).write_text("{}")
+    files.forget(2)
+    assert files.taken([])(2)
