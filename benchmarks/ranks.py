@@ -18,7 +18,9 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
-from itertools import product
+from concurrent.futures import ProcessPoolExecutor
+from itertools import product, repeat
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +32,14 @@ from hpcvdj.kernels.backends import open_backend
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.recombination.packaged import model_paths
 from hpcvdj.repertoires.writers import write_table
+from hpcvdj.runs.ranks import set_threads
 from hpcvdj.runs.run import Run
 from hpcvdj.storage.folders import folder_digest
 from hpcvdj.storage.inputs import file_digest
 
 COMMANDS = ["sharing", "contamination", "associate"]
 OF_TABLES = ["pgen", "convert", "generate"]
+COLUMNS = ["sequence_id", "v_call", "j_call", "junction"]
 
 PROGRAM = """
 import atexit, os, resource, sys
@@ -50,15 +54,24 @@ sys.exit(main())
 """A rank that notes its processor seconds when it ends."""
 
 
+def draw(target: Path, plan: GenerationSettings, model: str) -> None:
+    """The table of an individual, on one core."""
+    set_threads(Run().world, 1)
+    rows = generate(load_model(model_paths()[model]), plan, open_backend("cpu"), Run())
+    write_table(target, (batch.select(COLUMNS) for batch in rows), overwrite=False)
+
+
 def drawn(folder: Path, options: argparse.Namespace) -> Path:
     """The tables of the individuals, and the metadata beside their folder."""
-    model, tables = load_model(model_paths()[options.model]), folder / "tables"
+    tables = folder / "tables"
     tables.mkdir()
-    for k in range(options.individuals):
-        plan = GenerationSettings(options.junctions, options.seed + k, productive=True)
-        rows = generate(model, plan, open_backend("cpu"), Run())
-        names = ["sequence_id", "v_call", "j_call", "junction"]
-        write_table(tables / f"d{k:04}.tsv", (batch.select(names) for batch in rows), overwrite=False)
+    plans = {
+        tables / f"d{k:04}.{options.format}": GenerationSettings(options.junctions, options.seed + k, productive=True)
+        for k in range(options.individuals)
+    }
+    # Not forked: OpenMP's threads, which numba may have started, do not survive that.
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+        list(pool.map(draw, plans, plans.values(), repeat(options.model)))
     lines = [f"d{k:04}\t{'yes' if k % 2 else 'no'}" for k in range(options.individuals)]
     (folder / "metadata.tsv").write_text("\n".join(["individual\till", *lines]) + "\n")
     return tables
@@ -120,6 +133,7 @@ if __name__ == "__main__":
         rows=(10**7, "of the table that pgen and convert read, and that generate draws"),
         endings=([".parquet", ".dataset", ".tsv.gz"], "of what pgen, convert and generate write"),
         repeats=(1, "of each"),
+        format=("tsv", "ending of the tables of a cohort: tsv, tsv.gz, tsv.zst or parquet"),
         model=("human_trb_m15", "a model that comes with hpcvdj"),
         seed=(1, "of the first individual"),
         folder=(None, "where tables are drawn, of some GB; by default the system's temporary folder"),

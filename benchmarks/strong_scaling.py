@@ -3,9 +3,10 @@
 python benchmarks/strong_scaling.py --output results/strong_scaling/raw.csv
 
 A row for each command and number of GPUs, with its wall seconds, the stages that it prints, and the SHA-256 of what it
-found, which must be the same for all numbers of GPUs.  One rank on each GPU; the step `rows` has `--ranks` in all,
-since reading and writing fill the cores.  `log.txt`, beside the rows, has what the commands printed.  Exit code 1 if
-anything failed or differs.  `hpcvdj study scaling` and `hpcvdj study throughput` measure the kernels of pathways.
+found, which must be the same for all numbers of GPUs.  One rank on each GPU; the step `rows`, which writes folders of
+Parquet, has `--ranks` in all, since reading and writing fill the cores.  `log.txt`, beside the rows, has what the
+commands printed.  Exit code 1 if anything failed or differs.  `hpcvdj study scaling` and `hpcvdj study throughput`
+measure the kernels of pathways.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ import numpy as np
 from _common import HPCVDJ, record, run
 
 from hpcvdj.recombination.alphabet import BASES
+from hpcvdj.storage.folders import folder_digest
 from hpcvdj.studies.motifs import SequenceSource
 
 MODEL = "human_trb_m15"
@@ -42,6 +44,8 @@ def gpus() -> int:
 def digest(path: Path) -> str:
     """SHA-256 of what a file says: of a result its values, without when and where they were computed."""
     found = hashlib.sha256()
+    if path.is_dir():
+        return folder_digest(path)[:16]
     if path.suffix != ".h5":
         return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
     with h5py.File(path) as file:
@@ -66,7 +70,10 @@ def launched(options: argparse.Namespace, step: str, number: int, ranks: int, wo
         stages = f"iteration {statistics.median(each):.4f} s, median of {len(each)}"
         target = target / "model_marginals.txt"
     found = digest(target) if target.exists() and done.status == 0 else FAILED
-    return {"step": step, "gpus": number, "ranks": ranks, "wall_seconds": done.wall, "stages": stages, "found": found}
+    return {
+        "step": step, "gpus": number, "ranks": ranks, "wall_seconds": done.wall, "peak_mb": done.peak_rss / 1e6,
+        "stages": stages, "found": found,
+    }  # fmt: skip
 
 
 def tables(options: argparse.Namespace, work: Path) -> tuple[Path, Path, Path]:
@@ -104,10 +111,10 @@ def measured(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
                 for step, (words, target) in commands.items():
                     if step.split()[0] in options.steps:
                         yield launched(options, step, number, number, words, target) | {"repeat": repeat}
-        given = [copies, "--together", "--batch-rows", 2097152, *to]
-        for step, own in (("count", ["-g", "human_trb"]), ("pgen", model)) if "rows" in options.steps else ():
-            words = [step, *given, *own]
-            yield launched(options, f"{step} rows", counts[-1], options.ranks, words, work / f"{step}.h5")
+                for step in ("pgen", "count") if "rows" in options.steps else ():
+                    words = [step, copies, "--together", *(model if step == "pgen" else ["-g", "human_trb"]), *to]
+                    row = launched(options, f"{step} rows", number, options.ranks, words, work / f"{step}.dataset")
+                    yield row | {"repeat": repeat}
 
 
 if __name__ == "__main__":
