@@ -62,13 +62,35 @@ class SlicedInput:
         return columns_of_all(tables) if self.inputs.together else tables[0].open().columns
 
     def slices(self, wanted: Callable[[int], bool], between: Callable[[], None]) -> Iterator[InputSlice]:
-        """The slices whose index is `wanted`, in their order; `between` is called after each batch.
+        """The slices whose index is `wanted`; `between` is called after each batch.
 
         Each is asked for when the one before it is done.  A file that can only be read from its beginning is read once.
+        Whoever has the first slice of a row group goes on with the others, since each reader of one must decode what is
+        before them; only then are those that are left asked for.
         """
+        if self.rows is None:
+            yield from self._joined(self._count(wanted, between), between)
+            return
+        together, had = self._group_slices, set[int]()
+
+        def in_order(index: int) -> bool:
+            if (index % together == 0 or index - 1 in had) and wanted(index):
+                had.add(index)
+            return index in had
+
+        yield from self._joined(self._read(self.rows, in_order), between)
+        if together > 1:
+            yield from self._joined(self._read(self.rows, lambda index: index not in had and wanted(index)), between)
+
+    @property
+    def _group_slices(self) -> int:
+        """About how many slices a row group has, at least 1; tables that are taken together are mostly alike."""
+        return max(1, round(self.inputs.tables[0].open().group_rows / self.size))
+
+    def _joined(self, read: Batches, between: Callable[[], None]) -> Iterator[InputSlice]:
+        """The slices that batches are of."""
         held: list[tuple[Table, pa.RecordBatch]] = []
         first = 0
-        read = self._count(wanted, between) if self.rows is None else self._read(self.rows, wanted)
         for row, table, batch in read:
             first = first if held else row
             held.append((table, batch))

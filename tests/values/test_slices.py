@@ -363,3 +363,27 @@ def test_a_full_disk_while_the_parts_are_joined(tables, paper_germline, tmp_path
     assert names == {"o.h5", "o.h5.parts", "run.json", *(f"part-{index:06}.h5" for index in range(4))}
     _, one = whole(tables, paper_germline, tmp_path)
     assert by_row(target)["pathways_total"].to_pylist() == by_row(one)["pathways_total"].to_pylist()
+
+
+@pytest.mark.parametrize(("group_rows", "of_first"), [(4, [0, 1, 2, 3, 8]), (1, [0, 2, 4, 6, 8])])
+def test_a_rank_goes_on_within_a_row_group(tmp_path, group_rows, of_first):
+    """Each of two ranks in turn takes a slice; what is left of a group that was not finished is taken at the end."""
+    path = tmp_path / "t.parquet"
+    table = pa.table({name: [f"{name}{row}" for row in range(10)] for name in Reading().columns})
+    pq.write_table(table, path, row_group_size=group_rows)
+    free = set(range(10))
+
+    def take(index):
+        return index in free and not free.remove(index)
+
+    ranks = [SlicedInput(Inputs.of_file(path, Reading()), 1).slices(take, int) for _ in range(2)]
+    taken = [], []
+    while any(found := [next(rank, None) for rank in ranks]):
+        for own, part in zip(taken, found, strict=True):
+            own += [part] if part else []
+    assert not free
+    assert [part.index for part in taken[0]] == of_first
+    ids = {
+        part.index: [batch["sequence_id"].to_pylist() for _, batch in part.batches] for part in (*taken[0], *taken[1])
+    }
+    assert ids == {index: [[f"sequence_id{index}"]] for index in range(10)}

@@ -45,6 +45,11 @@ class ParquetReader(TableReader):
     def known_rows(self) -> int:
         return int(self._metadata.num_rows)
 
+    @property
+    def group_rows(self) -> int:
+        groups = range(self._metadata.num_row_groups)
+        return max((self._metadata.row_group(group).num_rows for group in groups), default=1)
+
     def given_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
         with self._opened(columns) as batches_of:
             yield from batches_of(range(self.known_rows))

@@ -134,6 +134,11 @@ class TableReader:
         """The number of data rows, if the file says it."""
         return None
 
+    @property
+    def group_rows(self) -> int:
+        """Rows of the largest group of which no part can be read without what is before it in the group."""
+        return 1
+
     def require(self, columns: Sequence[str]) -> None:
         """Raise InputError unless the table has these `columns`, each once; rows without ids are numbered."""
         given = {*self.columns, ROW_ID, *[REASON] * self.explains}
