@@ -20,6 +20,7 @@ from hpcvdj.chance.settings import Checks, ClonotypeChoice
 from hpcvdj.cohorts.contamination_question import JUNCTIONS, CleanOutput, ContaminationQuestion
 from hpcvdj.cohorts.settings import ContaminationSettings, SharingSettings
 from hpcvdj.cohorts.sharing_question import SharingQuestion
+from hpcvdj.enrichment.enrich import Enrichment
 from hpcvdj.enrichment.question import EnrichmentQuestion
 from hpcvdj.enrichment.settings import Settings as EnrichmentSettings
 from hpcvdj.errors import CompleteError, InputError, TooFewError, installing, naming, option
@@ -90,9 +91,9 @@ class Job:
         path = self.target(name)
         return folder_digest(path) if path.is_dir() else file_digest(path)
 
-    def ask(self, question: Question[Any], output: Output[Any], tables: Sequence[Table] | None = None) -> "Done":
-        """Ask a question about the tables, or some of them."""
-        answer = ask(question, tables or self.tables, self.model, self.checks, self.run, output)
+    def ask(self, question: Question[Any], output: Output[Any]) -> "Done":
+        """Ask a question about the tables."""
+        answer = ask(question, self.tables, self.model, self.checks, self.run, output)
         if answer is None:
             return Done()
         return Done(answer, [*question.summary(answer), *output.summary(answer)])
@@ -205,12 +206,14 @@ def _pgen(job: Job) -> Done:
     fit = job.run.from_root(lambda: check_tables(job.checks, each, model, config.names[0]).facts())
     make_folder(job, "pgen")
 
-    def compute(inputs: Inputs, target: Path) -> Any:
-        to_target = job.run.to(target, resume=job.run.resume, overwrite=job.run.overwrite)
+    def compute(given: tuple[Inputs, Path], run: Run) -> Any:
+        inputs, target = given
+        to_target = run.to(target, resume=job.run.resume, overwrite=job.run.overwrite)
         return compute_tables(inputs, model, config, to_target, None, partial(dict, fit))
 
     targets = [job.target("pgen") / f"{repertoire_name(inputs.path)}.tsv.gz" for inputs in each]
-    computed = _one_after_another(list(zip(each, targets, strict=True)), compute, lambda inputs: inputs.path.name)
+    outcomes = job.run.deal(list(zip(each, targets, strict=True)), compute)
+    computed = _sorted_out([inputs.path.name for inputs in each], outcomes)
     said: Lines = []
     if computed:
         total = total_of(computed)
@@ -247,16 +250,23 @@ def _enrich(job: Job) -> Done:
     question = EnrichmentQuestion(EnrichmentSettings(backend=job.settings.backend), ClonotypeChoice())
     make_folder(job, "enriched")
 
-    def compute(table: Table, target: Path) -> Any:
+    def compute(given: tuple[Table, Path], run: Run) -> Any:
+        table, target = given
         output = TableOutput[Any](target, job.run.overwrite, job.run.resume)
         with naming(table.path.name):
-            return job.ask(question, output, [table]).answer
+            return ask(question, [table], job.model, job.checks, run, output)
 
     targets = [job.target("enriched") / f"{repertoire_name(table.path)}.tsv" for table in job.tables]
-    answers = _one_after_another(list(zip(job.tables, targets, strict=True)), compute, lambda table: table.path.name)
+    work, sizes = list(zip(job.tables, targets, strict=True)), [table.rows for table in job.tables]
+    outcomes = job.run.deal(work, compute, sizes=sizes)
+    answers = _sorted_out([table.path.name for table in job.tables], outcomes)
     if not job.run.is_root or not answers:
         return Done()
-    hits = [(answer.hits, target.name) for answer, target in zip(answers, targets, strict=False) if answer.hits]
+    hits = [
+        (answer.hits, target.name)
+        for answer, target in zip(outcomes, targets, strict=True)
+        if isinstance(answer, Enrichment) and answer.hits
+    ]
     clonotypes = sum(answer.clonotypes for answer in answers)
     said = [("clonotypes", f"{clonotypes:,} of {len(answers):,} individual(s)"),
             ("hits", f"{sum(number for number, _ in hits):,} of {len(hits):,} individual(s)")]  # fmt: skip
@@ -310,31 +320,23 @@ def make_folder(job: Job, name: str) -> None:
     job.run.on_root(make)
 
 
-def _one_after_another(
-    work: list[tuple[T, Path]], compute: Callable[[T, Path], Any], name: Callable[[T], str]
-) -> list[Any]:
-    """What is computed of each table; those that are complete are left as they are.
+def _sorted_out(names: Sequence[str], outcomes: Sequence[Any]) -> list[Any]:
+    """What `Run.deal` gave of each table; InputError that names the first that was refused.
 
-    One that is refused does not keep the others from being computed; InputError, at the end, names it.
+    Those that are complete are left as they are.
     """
-    done, refused, too_few = [], [], True
-    for item, target in work:
-        try:
-            done.append(compute(item, target))
-        except CompleteError:
-            continue
-        except InputError as error:
-            if not error.on_every_rank:
-                raise
-            too_few &= isinstance(error, TooFewError)
-            refused.append(str(error) if name(item) in str(error) else f"{name(item)}: {error}")
+    refused = [
+        (error, str(error) if name in str(error) else f"{name}: {error}")
+        for name, error in zip(names, outcomes, strict=True)
+        if isinstance(error, InputError)
+    ]
     if refused:
         more = f", and {len(refused) - 1:,} more" if refused[1:] else ""
-        kind = TooFewError if too_few else InputError
-        failure = kind(f"{len(refused):,} of {len(work):,} tables: {refused[0]}{more}")
+        kind = TooFewError if all(isinstance(error, TooFewError) for error, _ in refused) else InputError
+        failure = kind(f"{len(refused):,} of {len(names):,} tables: {refused[0][1]}{more}")
         failure.on_every_rank = True
         raise failure
-    return done
+    return [answer for answer in outcomes if answer is not None and not isinstance(answer, CompleteError)]
 
 
 def _with_facts(name: str) -> tuple[str, str]:

@@ -1,23 +1,22 @@
 """What `hpcvdj count` and `hpcvdj pgen` do with their tables, and what they print."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from hpcvdj.cli import common
 from hpcvdj.cli.streams import is_stream
-from hpcvdj.errors import CompleteError, InputError, StoppedError, few
+from hpcvdj.errors import CompleteError, InputError, few
 from hpcvdj.runs.settings import Started
-from hpcvdj.runs.stopping import stopped_by
 
 if TYPE_CHECKING:
     from hpcvdj.repertoires.inputs import Inputs
     from hpcvdj.repertoires.junctions import Reference
     from hpcvdj.repertoires.reading import Reading
     from hpcvdj.repertoires.tables import Table
-    from hpcvdj.runs.run import Run
+    from hpcvdj.runs.run import Refused, Run
     from hpcvdj.values.plan import Plan
     from hpcvdj.values.summary import Summary
 
@@ -54,7 +53,8 @@ def compute_each(
             # Once for all tables, and none is computed if the reference does not fit them.
             checked = partial(dict, run.from_root(checked))
 
-        def compute(inputs: "Inputs", target: Path) -> "Summary":
+        def compute(given: "tuple[Inputs, Path]", run: "Run") -> "Summary":
+            inputs, target = given
             seconds = started.checkpoint_every
             to_target = run.to(target, resume=started.resume, overwrite=started.overwrite, save_seconds=seconds)
             summary = compute_tables(inputs, reference, config, to_target, started.batch_rows, checked)
@@ -62,7 +62,8 @@ def compute_each(
                 _report_line(summary, inputs, target)
             return summary
 
-        computed, refused = one_after_another(run, work, compute, lambda inputs: inputs.path.name)
+        outcomes = run.deal(work, compute, common.complain)
+        computed, refused = sorted_out(work, outcomes, lambda inputs: inputs.path.name)
     refused += [inputs.path.name for inputs, summary in computed if not summary.counted]
     if run.is_root and computed:
         folder, target = len(work) > 1, work[0][1]
@@ -80,34 +81,17 @@ def compute_each(
         raise failure
 
 
-def one_after_another(
-    run: "Run", work: list[tuple[T, Path]], compute: Callable[[T, Path], U], name: Callable[[T], str]
+def sorted_out(
+    work: Sequence[tuple[T, Path]], outcomes: "Sequence[U | Refused | None]", name: Callable[[T], str]
 ) -> tuple[list[tuple[T, U]], list[str]]:
-    """What `compute` gives for each input and target, and the names of inputs that it refused.
-
-    One that cannot be read does not keep the others from it; its error is printed, or raised if it is the only one.
-    StoppedError after a signal; --resume then leaves those that are complete.
-    """
-    done, refused, complete = [], [], 0
-    for item, target in work:
-        try:
-            done.append((item, compute(item, target)))
-        except (InputError, CompleteError) as error:
-            if len(work) == 1 or not error.on_every_rank:
-                raise
-            if isinstance(error, InputError):
-                refused.append(name(item))
-            else:
-                complete += 1
-            if run.is_root:
-                common.complain(error)
-        except StoppedError as error:
-            finished = len(done) + complete
-            if not finished:
-                raise
-            stopped = stopped_by(error.signal, f"after {finished:,} of {len(work):,} repertoires; --resume continues")
-            stopped.on_every_rank = error.on_every_rank
-            raise stopped from None
+    """What `Run.deal` gave for each input and target, and the names of inputs that were refused."""
+    done: list[tuple[T, U]] = []
+    refused: list[str] = []
+    for (item, _), outcome in zip(work, outcomes, strict=True):
+        if isinstance(outcome, InputError):
+            refused.append(name(item))
+        elif outcome is not None and not isinstance(outcome, CompleteError):
+            done.append((item, outcome))
     return done, refused
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from hpcvdj.chance.settings import Checks, ClonotypeChoice
 from hpcvdj.cli import asking, common, options
-from hpcvdj.cli.computing import make_folder, not_all, one_after_another
+from hpcvdj.cli.computing import make_folder, not_all, sorted_out
 from hpcvdj.enrichment.settings import Settings
 from hpcvdj.errors import InputError, naming, option
 from hpcvdj.options import Option
@@ -14,6 +14,7 @@ from hpcvdj.runs.settings import Launch, Overwrite
 
 if TYPE_CHECKING:
     from hpcvdj.repertoires.tables import Table
+    from hpcvdj.runs.run import Run
 
 
 def command(
@@ -79,7 +80,8 @@ def command(
         make_folder(junctions, output)
         return work
 
-    def compute(table: "Table", target: Path) -> None:
+    def compute(given: "tuple[Table, Path]", run: "Run") -> None:
+        table, target = given
         written = TableOutput[Any](target, overwrite, resume, plot=plot)
         with naming(table.path.name):
             answer = ask(question, [table], loaded, checks, run, written)
@@ -94,6 +96,7 @@ def command(
         question = EnrichmentQuestion(settings, choice, others)
         work = run.from_root(plan)
         loaded = run.from_root(lambda: options.used_model(model))
-        _, refused = one_after_another(run, work, compute, lambda table: table.path.name)
+        outcomes = run.deal(work, compute, common.complain, [(table.state or (0, 0))[1] for table, _ in work])
+        _, refused = sorted_out(work, outcomes, lambda table: table.path.name)
     if refused:
         raise not_all(refused, len(work), "tested")

@@ -12,19 +12,24 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.errors import HpcvdjError, LostRankError, MachineError, StoppedError, option
+from hpcvdj.errors import CompleteError, HpcvdjError, InputError, LostRankError, MachineError, StoppedError, option
 from hpcvdj.kernels.backends import Backend, open_backend
 from hpcvdj.runs.folder import Identity, RunFolder, raise_if_complete
 from hpcvdj.runs.pacing import SAVE_SECONDS
+from hpcvdj.runs.partition import evenly
 from hpcvdj.runs.provenance import run_facts
 from hpcvdj.runs.ranks import World, limit_arrow
-from hpcvdj.runs.stopping import Agreement, StopRequest, StopWorkError, stopped_by
+from hpcvdj.runs.stopping import NOTHING_YET, Agreement, StopRequest, StopWorkError, stopped_by
 from hpcvdj.storage.files import behind_links, exclusive_lock, require_distinct, require_writable
 from hpcvdj.storage.folders import exclusive_folder
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+U = TypeVar("U")
+
+Refused = InputError | CompleteError
+"""Why an item of many was not computed: it cannot be, or it has been already."""
 
 
 class Run:
@@ -48,6 +53,7 @@ class Run:
         self.request = StopRequest()
         self.shown = self.is_root
         self._agreement: Agreement | None = None
+        self._launched, self._local_rank = self.world, -1
 
     def to(
         self, target: Path, *, resume: bool = False, overwrite: bool = False, save_seconds: float = SAVE_SECONDS
@@ -109,7 +115,7 @@ class Run:
 
         sharing_pays  the ranks do most of their work on the CPU, so they may share a GPU without a warning
         """
-        backend = open_backend(name, self.world.local_rank())
+        backend = open_backend(name, self._local_rank if self._local_rank >= 0 else self.world.local_rank())
         self.barrier()
         uuids = self.gather(backend.uuid)
         if strict or not sharing_pays:
@@ -167,7 +173,7 @@ class Run:
 
     def provenance(self) -> dict[str, Any]:
         """What every output of this run records."""
-        return run_facts(self.world)
+        return run_facts(self._launched)
 
     def rank_facts(self, backend: Backend) -> list[dict[str, str]]:
         """Where each rank runs, and on what; on root."""
@@ -213,6 +219,63 @@ class Run:
                 raise failed
         if not all(done for _, done in outcomes):
             raise self.stopped(saved)
+
+    def deal(
+        self,
+        items: Sequence[T],
+        work: Callable[[T, "Run"], U],
+        told: Callable[[HpcvdjError], None] = lambda error: None,
+        sizes: Sequence[int] | None = None,
+    ) -> list[U | Refused | None]:
+        """What `work` gives of each item with the run that it is to use; an item that is refused does not stop others.
+
+        With sizes, and if there are at least as many items as ranks, each is computed by one rank on its own, the
+        largest first; other ranks than root then have None for what others computed.  Otherwise all ranks compute them
+        together, one after another.
+
+        told   called on one rank with the error of each item that is refused, unless there is only one item
+        sizes  of the items, in any unit
+
+        StoppedError on every rank after a signal; what is complete then can be left with --resume.
+        """
+        found: dict[int, U | Refused] = {}
+        apart = sizes is not None and 1 < self.ranks <= len(items)
+        local_rank = self.world.local_rank() if apart else -1
+
+        def one(k: int) -> None:
+            run = self
+            if apart:
+                run = self.alone()
+                run.request, run._launched, run._local_rank = self.request, self._launched, local_rank
+            try:
+                found[k] = work(items[k], run)
+            except (InputError, CompleteError) as error:
+                if len(items) == 1 or not error.on_every_rank:
+                    raise
+                found[k] = error
+                if run.is_root:
+                    told(error)
+
+        try:
+            if apart:
+                self.each(evenly(sizes or [], self.ranks)[self.rank], one, NOTHING_YET)
+            else:
+                for k in range(len(items)):
+                    one(k)
+        except StoppedError as error:
+            finished = sum(self.gather_everywhere(len(found))) if apart else len(found)
+            if not finished:
+                raise
+            stopped = stopped_by(error.signal, f"after {finished:,} of {len(items):,} repertoires; --resume continues")
+            stopped.on_every_rank = error.on_every_rank
+            raise stopped from None
+        if apart:
+            refused = {k: value for k, value in found.items() if isinstance(value, Refused)}
+            for part in self.gather_everywhere(refused):
+                found.update(part)
+            for own in self.gather(found) or []:
+                found.update(own)
+        return [found.get(k) for k in range(len(items))]
 
     def root_works(self, work: Callable[[], T], saved: str) -> T:
         """`work()` on root, what it returns on every rank; the other ranks notice if root hangs.

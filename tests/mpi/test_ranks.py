@@ -19,7 +19,7 @@ from hpcvdj.cohorts.settings import ContaminationSettings, Naming, SharingSettin
 from hpcvdj.cohorts.sharing_question import SharingQuestion
 from hpcvdj.counting.config import Config
 from hpcvdj.counting.verify import reference
-from hpcvdj.errors import InputError, LostRankError
+from hpcvdj.errors import InputError, LostRankError, StoppedError
 from hpcvdj.generation.generate import generate
 from hpcvdj.generation.settings import GenerationSettings
 from hpcvdj.kernels.backends import open_backend
@@ -265,3 +265,39 @@ def test_comparisons_of_individuals_do_not_depend_on_ranks(run, name, monkeypatc
         for further in ("junctions", "donors", "copies"):
             if hasattr(alone[0], further):
                 assert getattr(found[0], further) == getattr(alone[0], further)
+
+
+def test_items_dealt_to_ranks(run):
+    """Each is computed once, by one rank on its own if there are enough; one that is refused stops no other."""
+    told = []
+    for items in (1, run.ranks, 3 * run.ranks + 1):
+
+        def work(item, alone, items=items):
+            assert alone.ranks == (1 if run.ranks <= items else run.ranks)
+            assert alone.provenance()["mpi_size"] == run.ranks
+            if item == 2:
+                error = InputError("no rows")
+                error.on_every_rank = True
+                raise error
+            return item, run.rank
+
+        dealt = run.deal(list(range(items)), work, lambda error: told.append(str(error)), sizes=[5] * items)
+        assert [str(outcome) for outcome in dealt[2:3]] == ["no rows"] * (items > 2)
+        values = [outcome for outcome in dealt if isinstance(outcome, tuple)]
+        if run.is_root:
+            assert [item for item, _ in values] == [item for item in range(items) if item != 2]
+        by_rank = [item for item, rank in values if rank == run.rank]
+        shared = run.gather_everywhere(by_rank if 1 < run.ranks <= items else by_rank * run.is_root)
+        assert sorted(item for own in shared for item in own) == [item for item in range(items) if item != 2]
+    refusals = 1 + (run.ranks > 2)
+    assert sum(len(own) for own in run.gather_everywhere(told)) == refusals
+
+
+def test_a_signal_while_items_are_dealt(run):
+    def work(item, alone):
+        if run.rank == run.ranks - 1:
+            run.request.name = "SIGTERM"
+        alone.each([item], int, "before any result")
+
+    with pytest.raises(StoppedError, match=r"^SIGTERM: stopped (before any|after \d+ of 40 repertoires; --resume)"):
+        run.deal([str(item) for item in range(40)], work, sizes=[1] * 40)
