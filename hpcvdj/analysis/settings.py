@@ -30,6 +30,7 @@ class Cohort(Donors, Naming):
 
     def __post_init__(self) -> None:
         Individuals.__post_init__(self)
+        self._list_groups()
         if self.metadata is not None:
             if not any((self.group, self.subject, self._asks)):
                 raise InputError(

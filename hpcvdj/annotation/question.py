@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from hpcvdj.chance.clonotypes import distinct_junctions
 from hpcvdj.chance.draws import Chance
 from hpcvdj.chance.question import Lines, Output, Question, Rows
 from hpcvdj.chance.settings import ClonotypeChoice
+from hpcvdj.chance.shown import table_html
 from hpcvdj.errors import CompleteError, InputError, naming, option
 from hpcvdj.recombination.calls import Genes
 from hpcvdj.recombination.exclusions import counts_json
@@ -51,6 +53,14 @@ class Annotation:
     database: Centres
     members: int
     selected: bool
+
+    def __repr__(self) -> str:
+        """How many samples, hits and records there are."""
+        hits = f"{len(self.hits):,} hits of {self.database.used:,} records"
+        return f"<Annotation of {len(self.samples):,} samples: {hits}>"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(repr(self))}</p>{table_html(self.epitopes)}"
 
     def table(self, name: str) -> pa.Table:
         """`hits` or `epitopes` of all samples, with their names."""

@@ -31,7 +31,7 @@ def analyze(
     *,
     individual: str | None = None,
     metadata: Any = None,
-    group: str | None = None,
+    group: str | Mapping[str, str] | None = None,
     subject: str | None = None,
     case: Mapping[str, str] | None = None,
     hla: str | None = None,

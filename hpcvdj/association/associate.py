@@ -20,6 +20,7 @@ from hpcvdj.chance.check import UNCHECKED, ModelFit
 from hpcvdj.chance.depth import Draws, recombinations_of
 from hpcvdj.chance.draws import Chance, log_factors
 from hpcvdj.chance.p_values import Floats
+from hpcvdj.chance.shown import Shown
 from hpcvdj.cohorts.cohort import Cohort, Grouping, Sequences, sequences_of
 from hpcvdj.cohorts.improbable import Improbable, improbable_of
 from hpcvdj.cohorts.ranking import Auc, auc
@@ -33,7 +34,7 @@ PGEN_AA = PGEN_COLUMNS[1:2]
 
 
 @dataclass(frozen=True)
-class Association:
+class Association(Shown):
     """What goes with the phenotypes.
 
     table       pyarrow, a row for each test with a small p-value: see docs/associate.md for the columns

@@ -12,6 +12,7 @@ from hpcvdj.association import multiplicity
 from hpcvdj.association.noise import Counted, Noise, noise_of
 from hpcvdj.association.settings import AssociationSettings, Donors
 from hpcvdj.chance.p_values import Bools, Counts, Floats, randomised
+from hpcvdj.chance.shown import Shown
 from hpcvdj.cohorts.cohort import Cohort
 from hpcvdj.errors import InputError, option
 from hpcvdj.repertoires.genes import amino_acid_column, amino_acids, has_nucleotides, kinds_of, sequences
@@ -37,7 +38,7 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Expansion:
+class Expansion(Shown):
     """The clonotypes that expanded.
 
     table       pyarrow, a row for each test with a small p-value: see docs/associate.md for the columns

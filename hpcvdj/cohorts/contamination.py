@@ -13,6 +13,7 @@ from hpcvdj.chance.check import UNCHECKED, ModelFit
 from hpcvdj.chance.depth import Counts, Draws, Floats, recombinations_of
 from hpcvdj.chance.draws import Chance
 from hpcvdj.chance.fit import at_least
+from hpcvdj.chance.shown import Shown
 from hpcvdj.cohorts.cohort import Cohort, Sequences, junctions_of, names_of_holders
 from hpcvdj.cohorts.improbable import COMMON, SEEN, Improbable, Pairs, improbable_of, more_reads, people_of
 from hpcvdj.cohorts.settings import ContaminationSettings
@@ -72,7 +73,7 @@ class Copy:
 
 
 @dataclass(frozen=True)
-class Contamination:
+class Contamination(Shown):
     """Improbable junctions that individuals share.
 
     table       pyarrow, a row for each two individuals: see docs/contamination.md for the columns

@@ -1,6 +1,6 @@
 """What users choose of cohorts: who is an individual, and how sharing and contamination are tested."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -113,7 +113,11 @@ class Naming(Individuals):
         Option("a table with a row for each individual: its name, or that of its file, in one column, its group in "
                "another", metavar="TABLE", parse=Path),
     ] = None  # fmt: skip
-    group: Annotated[str | None, Option("the column of the metadata that has the groups", metavar="COLUMN")] = None
+    group: Annotated[
+        Any,
+        Option("the column of the metadata that has the groups, or a dict with the group of each individual",
+               shell="the column of the metadata that has the groups", metavar="COLUMN", parse=str),
+    ] = None  # fmt: skip
     subject: Annotated[
         str | None,
         Option("the column of the metadata that says whose each sample is: samples of one subject are one individual",
@@ -122,6 +126,7 @@ class Naming(Individuals):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self._list_groups()
         for name, column in (("group", self.group), ("subject", self.subject)):
             if column is not None and self.metadata is None:
                 raise InputError(f"{option(name, column)}: needs {option('metadata')}, the table that has this column")
@@ -129,6 +134,17 @@ class Naming(Individuals):
             raise InputError(
                 f"{option('metadata')}: needs {option('group')}, or {option('subject')}, the column that has them"
             )
+
+    def _list_groups(self) -> None:
+        """In Python, `group` may be a dict: the group of each individual."""
+        if isinstance(self.group, Mapping):
+            if self.metadata is not None:
+                raise InputError("group is a dict, which has the groups; leave metadata out, or name its column")
+            import pyarrow as pa
+
+            listed = {"individual": list(map(str, self.group)), "group": list(map(str, self.group.values()))}
+            object.__setattr__(self, "metadata", pa.table(listed))
+            object.__setattr__(self, "group", "group")
 
     def people(self, names: Sequence[str]) -> "People":
         """The subject and the group of each sample; InputError as of `column_of`."""

@@ -18,6 +18,7 @@ from hpcvdj.chance.check import BROKEN_GENE, CONTRADICTED_CALL, IMPOSSIBLE, OF_R
 from hpcvdj.chance.depth import Counts, Draws, Floats, recombinations_of
 from hpcvdj.chance.draws import Chance, log_factors
 from hpcvdj.chance.fit import TAIL
+from hpcvdj.chance.shown import Shown
 from hpcvdj.cohorts.cohort import Cohort, Grouping, Sequences, sequences_of, with_any_genes
 from hpcvdj.cohorts.copies import Copies, LargeClones, copies_of
 from hpcvdj.cohorts.dealing import ROWS_TOGETHER, hashes_of
@@ -54,7 +55,7 @@ PRIVATE = 200_000
 
 
 @dataclass(frozen=True)
-class Sharing:
+class Sharing(Shown):
     """Sequences that individuals share.
 
     table       pyarrow, a row for each of at least `SharingSettings.min_individuals` individuals, by p-value: see

@@ -34,6 +34,7 @@ from hpcvdj.chance.check import (
 )
 from hpcvdj.chance.clonotypes import Clonotypes, Counts
 from hpcvdj.chance.p_values import benjamini_hochberg, poisson_tail, quantiles, randomised
+from hpcvdj.chance.shown import Shown
 from hpcvdj.enrichment import statistics
 from hpcvdj.enrichment.settings import Settings
 from hpcvdj.enrichment.statistics import Floats, Kappa
@@ -84,7 +85,7 @@ class ReadOnce:
 
 
 @dataclass(frozen=True)
-class Enrichment:
+class Enrichment(Shown):
     """Tested clonotypes.
 
     table       pyarrow, a row for each, by p-value: see docs/enrich.md for the columns
@@ -122,6 +123,11 @@ class Enrichment:
     left_out: dict[str, int] = field(default_factory=dict)
     junctions: int = 0
     control: list[list[Any]] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        """How many clonotypes and hits there are."""
+        hits = f"{self.hits:,} hits in {self.clusters:,} clusters"
+        return f"<Enrichment of {self.clonotypes:,} clonotypes: {hits}>"
 
 
 def enrich(

@@ -171,6 +171,7 @@ def test_groups_and_subjects(few, model, tmp_path):
     paths = files_of(few, tmp_path / "in")
     for naming, expected in (
         (Naming(metadata=METADATA, group="batch"), [("a", "x", 12), ("b", "y", 18), ("c", "y", 10)]),
+        (Naming(group={"a": "x", "b": "y", "c": "y"}), [("a", "x", 12), ("b", "y", 18), ("c", "y", 10)]),
         (Naming(metadata=METADATA, subject="person"), [("p", None, 12), ("q", None, 28)]),
         (Naming(metadata=METADATA, group="batch", subject="person"), [("p", "x", 12), ("q", "y", 28)]),
     ):
@@ -196,6 +197,7 @@ def test_groups_and_subjects(few, model, tmp_path):
     [
         ({"group": "g"}, "^group='g': needs metadata, the table that has this column$"),
         ({"subject": "s"}, "^subject='s': needs metadata, the table that has this column$"),
+        ({"group": {"a": "x"}, "metadata": METADATA}, "^group is a dict, which has the groups; leave metadata out"),
         ({"metadata": METADATA}, "^metadata: needs group, or subject, the column that has them$"),
     ],
 )
