@@ -106,13 +106,14 @@ def measured(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
             "infer": (["infer", junctions, *once], work / "inferred"),
             "motifs": (["motifs", "compare", sequences, "-k", 16, "-d", 2, "--min-score", 0.5, *to], work / "edges.h5"),
         }
+        own = {"pgen": [*model, "--sequence", "nt"], "count": ["-g", "human_trb"]}
         for number in reversed(counts):
             for repeat in range(options.repeats):
                 for step, (words, target) in commands.items():
                     if step.split()[0] in options.steps:
                         yield launched(options, step, number, number, words, target) | {"repeat": repeat}
                 for step in ("pgen", "count") if "rows" in options.steps else ():
-                    words = [step, copies, "--together", *(model if step == "pgen" else ["-g", "human_trb"]), *to]
+                    words = [step, copies, "--together", *own[step], *to]
                     row = launched(options, f"{step} rows", number, options.ranks, words, work / f"{step}.dataset")
                     yield row | {"repeat": repeat}
 
