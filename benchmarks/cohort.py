@@ -32,7 +32,7 @@ def rows_of(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(stream, delimiter="\t"))
 
 
-STEPS = ["pgen", "infer", "infer-selection", "contamination", "sharing", "enrich", "report"]
+STEPS = ["pgen", "infer", "infer-selection", "contamination", "sharing", "enrich", "report", "analyze"]
 
 
 def clonotype(row: dict[str, str]) -> tuple[str, str, str]:
@@ -75,6 +75,8 @@ class Steps:
         tables = [to / "sharing.tsv", to / "contamination.tsv", *sorted(to.glob("enriched_*.tsv"))]
         results = [str(path) for path in [*sorted((to / "pgen").glob("*.h5")), *tables] if path.exists()]
         yield "report", ["report", *results, *metadata, "-o", str(to / "report.html")], None
+        words = ["analyze", *map(str, self.samples), *given, str(to / "analysis"), *metadata, "--case", "group=A"]
+        yield "analyze", [*words, *self.options], None
 
     def planted(self, kind: str, repertoire: str | None = None) -> dict[str, list[tuple[str, str, str]]]:
         """The clonotypes of each planted signal, of all individuals or of one."""
@@ -133,7 +135,7 @@ if __name__ == "__main__":
         model=("human_trb_m15", "a recombination model"),
         individuals=(5, "tables"),
         junctions=(5_000, "productive junctions of each individual"),
-        steps=(STEPS, "commands to run"),
+        steps=(STEPS[:-1], "commands to run, or analyze, which does all of them in one"),
         selection=(False, "draw with the model's selection factor"),
         seed=(0, "of everything"),
         backend=("cpu", "cpu or cuda"),

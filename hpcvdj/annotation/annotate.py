@@ -145,7 +145,7 @@ class Tested:
     chance    float64 [members]: π
     k, expected, at_least, more   of each epitope
     alone     float64 [epitopes]: expected with κ = 1
-    of_decoys  hits of decoys, and those expected with κ = 1
+    of_decoys, of_records  hits of decoys, and of all records, and those expected with κ = 1
     """
 
     sample: Sample
@@ -162,6 +162,7 @@ class Tested:
     not_tested: dict[str, int]
     alone: Floats
     of_decoys: tuple[int, float]
+    of_records: tuple[int, float]
 
 
 def annotate(
@@ -178,10 +179,12 @@ def annotate(
     tested = [_tested(sample, union, p, broken, model, settings, fit) for sample in samples]
     common = _common_kappa(tested, union, settings)
     if common is not None:
+        enough = (*KNOWN, "records") if common.source == "records" else KNOWN
         tested = [
-            each if each.kappa.source in KNOWN else _tested(each.sample, union, p, broken, model, settings, fit, common)
+            each if each.kappa.source in enough
+            else _tested(each.sample, union, p, broken, model, settings, fit, common)
             for each in tested
-        ]
+        ]  # fmt: skip
     has = [each.expected > 0 for each in tested]
     p_values = np.concatenate([each.at_least[own] for each, own in zip(tested, has, strict=True)])
     q_values = benjamini_hochberg(p_values, len(p_values))
@@ -220,11 +223,12 @@ def _tested(
     seen[sample.member[rows]] = 1
     decoy = np.array([epitope.decoy for epitope in union.centres.epitopes])
     k = union.by_epitope(seen).astype(np.int64)
-    alone = union.by_epitope(statistics.chance_of(made, 1.0))
+    of_one = statistics.chance_of(made, 1.0)
+    alone = union.by_epitope(of_one)
     of_epitopes = statistics.kappa_of_epitopes(k[~decoy], alone[~decoy])
     kappa = common or _kappa(union, seen, made, decoy, of_epitopes, settings)
     near = np.unique(union.of_member[decoy[union.of_epitope]])
-    of_decoys = int(seen[near].sum()), float(statistics.chance_of(made[near], 1.0).sum())
+    of_decoys, of_records = ((int(seen[own].sum()), float(of_one[own].sum())) for own in (near, np.arange(len(union))))
     chance = statistics.chance_of(made, kappa.value)
     expected, squares = union.by_epitope(chance), union.by_epitope(chance**2)
     null = bool(decoy.any())
@@ -238,14 +242,15 @@ def _tested(
     ]
     at_least, more = statistics.tail(k, expected, phi, many)
     return Tested(
-        sample, usable, rows, chance, kappa, of_epitopes, phi, k, expected, at_least, more, not_tested, alone, of_decoys
-    )
+        sample, usable, rows, chance, kappa, of_epitopes, phi, k, expected, at_least, more, not_tested, alone,
+        of_decoys, of_records,
+    )  # fmt: skip
 
 
 def _common_kappa(tested: Sequence[Tested], union: Union, settings: AnnotationSettings) -> Kappa | None:
     """κ for samples with too few hits for one of their own; None if it is given, or if all together have too few.
 
-    The median of those samples that have one; else that of the hits of all samples.
+    The median of those samples that have one; else that of the decoys, the epitopes or the records of all samples.
     """
     if settings.kappa is not None or len(tested) < 2 or all(each.kappa.source in KNOWN for each in tested):
         return None
@@ -257,7 +262,10 @@ def _common_kappa(tested: Sequence[Tested], union: Union, settings: AnnotationSe
     other = np.array([not epitope.decoy for epitope in union.centres.epitopes])
     k = np.sum([each.k for each in tested], axis=0)
     together = statistics.kappa_of_epitopes(k[other], np.sum([each.alone for each in tested], axis=0)[other])
-    return None if together is None else replace(together, source="samples")
+    if together is not None:
+        return replace(together, source="samples")
+    found, expected = (sum(each.of_records[k] for each in tested) for k in (0, 1))
+    return Kappa(found / expected, source="records") if found >= statistics.FEWEST_HITS and expected else None
 
 
 def _kappa(
@@ -287,7 +295,8 @@ def _annotation(
     of_decoys = int((hits["decoy"].to_numpy() & (hits["fdr"].to_numpy() <= settings.max_q)).sum())
     if passed and not statistics.decoy_hits_pass(int((rates <= settings.max_q).sum()), of_decoys, settings.max_q):
         passed = False
-    refused = passed is False
+    # Without a κ nobody knows what chance makes.
+    refused = passed is False or tested.kappa.source == "none"
     if refused:
         unknown = pa.nulls(len(hits), pa.float64())
         hits = hits.set_column(hits.column_names.index("fdr"), "fdr", unknown)

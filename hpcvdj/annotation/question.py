@@ -171,8 +171,8 @@ class AnnotationQuestion(Question[Annotation]):
                     )
             if sample.kappa.source == "none":
                 lines.append(
-                    f"{sample.name}: too few hits to estimate kappa: 1 is taken, and in most people it is larger, so "
-                    f"do not trust what is called; give more samples, or {option('kappa')}"
+                    f"{sample.name}: too few hits to estimate kappa, so nothing is called; expected numbers are those "
+                    f"with kappa 1, and in most people it is larger; give more samples, or {option('kappa')}"
                 )
             if sample.kappa.source == "records":
                 lines.append(
@@ -200,6 +200,8 @@ def _sample_lines(sample: SampleAnnotation) -> Lines:
     ]  # fmt: skip
     if sample.passed is False:
         return [*lines, ("", "the decoys fail, so nothing is called")]
+    if kappa.source == "none":
+        return [*lines, ("", "too few hits to estimate kappa, so nothing is called")]
     epitopes, hits = sample.called
     return [*lines, ("", f"called: {epitopes:,} epitope(s), {hits:,} hit(s)")]
 

@@ -40,7 +40,8 @@ class Kappa:
 
     low, high  the ends of the 95 % interval; of a given value it has none
     source     `given`, `decoys`, `epitopes`: the median of their ratios, `samples`: of the samples of the run, for one
-               with too few hits, or `records`: all of them; `none`: too few
+               with too few hits, or `records`: all of them, of the sample or, if it has too few hits, of all samples;
+               `none`: too few, and nothing is called
     """
 
     value: float

@@ -17,7 +17,7 @@ from hpcvdj.api.tables import Given, is_column, listed, used_model
 from hpcvdj.chance.settings import Checks
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.backends import AUTO
-from hpcvdj.recombination.calls import Ties
+from hpcvdj.recombination.calls import MissingAlleles, Ties
 from hpcvdj.recombination.models import Model
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.runs.run import Run
@@ -49,6 +49,7 @@ def analyze(
     ties: Ties = "none",
     keep_misfits: bool = False,
     force: bool = False,
+    missing_alleles: MissingAlleles = "exclude",
     resume: bool = False,
     overwrite: bool = False,
 ) -> Analysis:

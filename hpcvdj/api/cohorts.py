@@ -21,7 +21,7 @@ from hpcvdj.cohorts.sharing import Sharing
 from hpcvdj.cohorts.sharing_question import SharingQuestion
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.backends import AUTO
-from hpcvdj.recombination.calls import Genes, Ties
+from hpcvdj.recombination.calls import Genes, MissingAlleles, Ties
 from hpcvdj.recombination.models import Model
 from hpcvdj.repertoires.tables import Table
 
@@ -45,6 +45,7 @@ def sharing(
     ties: Ties = "none",
     keep_misfits: bool = False,
     force: bool = False,
+    missing_alleles: MissingAlleles = "exclude",
 ) -> Sharing:
     """Find the sequences that individuals share, and those shared by more than chance explains, on this machine.
 
@@ -81,6 +82,7 @@ def contamination(
     ties: Ties = "none",
     keep_misfits: bool = False,
     force: bool = False,
+    missing_alleles: MissingAlleles = "exclude",
 ) -> Contamination:
     """Find samples that contaminated each other, by the improbable junctions that they share, on this machine.
 
@@ -124,6 +126,7 @@ def associate(
     ties: Ties = "none",
     keep_misfits: bool = False,
     force: bool = False,
+    missing_alleles: MissingAlleles = "exclude",
 ) -> Association | Expansion:
     """Find what goes with a disease, an HLA allele or a number, given how deep donors are; or what expanded.
 

@@ -22,7 +22,7 @@ from hpcvdj.inference.settings import MOST_JUNCTIONS, InferenceSettings, RowChoi
 from hpcvdj.inference.tables import infer_tables, reading_for
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.model_views.comparison import Comparison, compare
-from hpcvdj.recombination.calls import Genes
+from hpcvdj.recombination.calls import Genes, MissingAlleles
 from hpcvdj.recombination.events import events
 from hpcvdj.recombination.germline import Germline, Tables
 from hpcvdj.recombination.igor_writer import model_texts
@@ -96,6 +96,7 @@ def infer_selection(
     seed: int = 0,
     keep_misfits: bool = False,
     force: bool = False,
+    missing_alleles: MissingAlleles = "exclude",
 ) -> SelectionFit:
     """Infer the selection factor Q of a model from the productive junctions of a cohort, on this machine.
 

@@ -12,7 +12,7 @@ from hpcvdj.enrichment.enrich import Enrichment
 from hpcvdj.enrichment.question import EnrichmentQuestion, read_once_lines
 from hpcvdj.enrichment.settings import FEWEST_NEIGHBOURS, Settings
 from hpcvdj.kernels.backends import AUTO
-from hpcvdj.recombination.calls import Genes, Ties
+from hpcvdj.recombination.calls import Genes, MissingAlleles, Ties
 from hpcvdj.recombination.models import Model
 
 log = logging.getLogger(__name__)
@@ -36,6 +36,7 @@ def enrich(
     ties: Ties = "none",
     keep_misfits: bool = False,
     force: bool = False,
+    missing_alleles: MissingAlleles = "exclude",
 ) -> Enrichment:
     """Find clonotypes with more neighbours than chance explains, on this machine.
 

@@ -27,7 +27,7 @@ from hpcvdj.generation.simulate import simulate as make
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.kernels.quantities import Pgen
 from hpcvdj.probabilities.settings import Normalize, PgenConfig, PgenSettings
-from hpcvdj.recombination.calls import Genes, Ties
+from hpcvdj.recombination.calls import Genes, MissingAlleles, Ties
 from hpcvdj.recombination.germline import Germline, Tables
 from hpcvdj.recombination.likely import LikelyScenarios, most_likely
 from hpcvdj.recombination.models import Alleles, Model
@@ -57,6 +57,7 @@ def pgen(
     joint: bool = False,
     ties: Ties = "none",
     force: bool = False,
+    missing_alleles: MissingAlleles = "exclude",
     backend: str = AUTO,
     strict: bool = False,
 ) -> Any:

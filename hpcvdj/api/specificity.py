@@ -10,7 +10,7 @@ from hpcvdj.api.individuals import answered, given_tables
 from hpcvdj.api.parameters import documented
 from hpcvdj.chance.settings import Checks, ClonotypeChoice
 from hpcvdj.kernels.backends import AUTO
-from hpcvdj.recombination.calls import Ties
+from hpcvdj.recombination.calls import MissingAlleles, Ties
 from hpcvdj.recombination.models import Model
 from hpcvdj.repertoires.databases import Records, database_of, read_database
 
@@ -38,6 +38,7 @@ def annotate(
     ties: Ties = "none",
     keep_misfits: bool = False,
     force: bool = False,
+    missing_alleles: MissingAlleles = "exclude",
 ) -> Annotation:
     """Find clonotypes like receptors of known specificity, and say how many chance makes, on this machine.
 

@@ -97,7 +97,8 @@ class ModelFit:
 
     rows          different rows of the sample that have genes of the model
     impossible    share of them that the model cannot make
-    lacking       further rows, with genes that the model lacks
+    lacking       further rows, with genes or alleles that the model lacks
+    lacking_alleles  those of them with an allele that it lacks, of a gene that it has
     tables        tables, or repertoires, of which the model cannot make half of the rows
     genes         genes that fail
     lengths       lengths that fail
@@ -115,6 +116,7 @@ class ModelFit:
     rows: int = 0
     impossible: float = 0.0
     lacking: int = 0
+    lacking_alleles: int = 0
     tables: tuple[str, ...] = ()
     genes: tuple[GeneFit, ...] = ()
     lengths: tuple[LengthFit, ...] = ()
@@ -166,6 +168,11 @@ class ModelFit:
             found.append(
                 f"{100 * unfit:.0f} % of {every:,} rows are impossible under the model, or have genes or alleles that "
                 "it lacks: are they of another species or locus?"
+            )
+        if self.lacking_alleles >= MANY_IMPOSSIBLE * every > 0:
+            found.append(
+                f"{self.lacking_alleles:,} of {every:,} rows have alleles that the model lacks, of genes that it has: "
+                f"{option('missing_alleles', 'gene')} takes all alleles of the gene"
             )
         if self.impossible >= MOST_IMPOSSIBLE:
             return found
@@ -244,9 +251,12 @@ def check_fit(sample: Junctions, model: Model, name: str = "") -> ModelFit:
     repertoire, order = by_gene(sample.repertoire, model) if named else (sample.repertoire, np.arange(len(sample)))
     distinct = _distinct(repertoire)
     repertoire, table_of = repertoire.subset(distinct), sample.repertoire_of[order[distinct]]
-    lacking = sum(rows for exclusion, rows in sample.excluded.counts() if exclusion.kind in _LACKING)
+    lacking, alleles = (
+        sum(rows for exclusion, rows in sample.excluded.counts() if exclusion.kind in kinds)
+        for kinds in (_LACKING, _LACKING[1:2])
+    )
     p = _probabilities(repertoire, model, names)
-    fit = ModelFit(len(repertoire), float((p <= 0).mean()) if len(repertoire) else 0.0, lacking)
+    fit = ModelFit(len(repertoire), float((p <= 0).mean()) if len(repertoire) else 0.0, lacking, alleles)
     fit = replace(fit, tables=tuple(_other_tables(p <= 0, table_of, sample.repertoire_ids or [])))
     productive = _in_frames(repertoire, p)["productive"]
     shuffled = np.random.default_rng(0).permutation(len(productive))

@@ -1,10 +1,10 @@
 """What is done about a model that does not fit a table, which junctions take part, and how many are drawn."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from hpcvdj.options import Option, Settings
-from hpcvdj.recombination.calls import Ties
+from hpcvdj.recombination.calls import MissingAlleles, Ties
 from hpcvdj.recombination.models import Model
 
 MOST_DRAWS = 10**8
@@ -12,11 +12,17 @@ MOST_DRAWS = 10**8
 
 Draws = Annotated[
     int,
-    Option("productive sequences to draw from the model, to find out what chance makes", least=1000, most=MOST_DRAWS),
-]
+    Option("productive sequences to draw from the model, to find out what chance makes", least=1000, most=MOST_DRAWS,
+           shell="productive sequences to draw from the model"),
+]  # fmt: skip
 TiesOption = Annotated[
     Ties, Option("`auto`: V genes that reads hardly tell apart, such as TRBV12-3 and TRBV12-4, are taken together")
 ]
+MissingAllelesOption = Annotated[
+    MissingAlleles,
+    Option("rows with an allele that the model lacks, of a gene that it has: `exclude` them, or take all alleles of "
+           "the `gene`", more=True),
+]  # fmt: skip
 KeepMisfits = Annotated[
     bool,
     Option("test what does not fit the model, too: genes that it makes wrongly, rare alleles, contradicted calls",
@@ -32,9 +38,12 @@ class Checks(Settings):
     ties: TiesOption = "none"
     keep_misfits: KeepMisfits = False
     force: Force = False
+    missing_alleles: MissingAllelesOption = "exclude"
 
     def model(self, model: Model) -> Model:
         """The model whose probabilities are computed."""
+        if self.missing_alleles == "gene":
+            model = replace(model, by_gene=True)
         return model.with_ties() if self.ties == "auto" else model
 
 

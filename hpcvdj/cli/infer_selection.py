@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
-from hpcvdj.chance.settings import Checks, Force, KeepMisfits
+from hpcvdj.chance.settings import Checks, Force, KeepMisfits, MissingAllelesOption
 from hpcvdj.cli import asking, options
 from hpcvdj.inference.settings import SelectionSettings
 from hpcvdj.kernels.backends import AUTO, BackendName
@@ -20,6 +20,7 @@ def command(
     launch: Launch,
     keep_misfits: KeepMisfits = False,
     force: Force = False,
+    missing_alleles: MissingAllelesOption = "exclude",
     backend: BackendName = AUTO,
     overwrite: Overwrite = False,
 ) -> None:
@@ -41,6 +42,6 @@ def command(
     run = asking.begin(launch)
     from hpcvdj.inference.selection_question import ModelOutput, SelectionQuestion
 
-    checks = Checks(keep_misfits=keep_misfits, force=force)
+    checks = Checks(keep_misfits=keep_misfits, force=force, missing_alleles=missing_alleles)
     question = SelectionQuestion(plan, backend)
     asking.answer(run, question, (junctions, opening, model), checks, lambda used: ModelOutput(output, used, overwrite))

@@ -62,7 +62,7 @@ Plot = Annotated[Path | None, Option("figure to draw: .png or .svg; needs the ex
 _MODEL = valued(
     "--model -m",
     "MODEL",
-    "Recombination model: a name that hpcvdj models list shows, or a folder in IGoR's format.",
+    "Model: a name that hpcvdj models list shows, or a folder in IGoR's format.",
 )
 ModelName = Annotated[str, _MODEL]
 OptionalModel = Annotated[str | None, _MODEL]

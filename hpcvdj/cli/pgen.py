@@ -3,7 +3,7 @@
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from hpcvdj.chance.settings import Checks, Force, TiesOption
+from hpcvdj.chance.settings import Checks, Force, MissingAllelesOption, TiesOption
 from hpcvdj.cli import common, options
 from hpcvdj.cli.computing import compute_each, planned
 from hpcvdj.probabilities.settings import PgenSettings
@@ -29,6 +29,7 @@ def command(
     launch: Launch,
     ties: TiesOption = "none",
     force: Force = False,
+    missing_alleles: MissingAllelesOption = "exclude",
     strict: Strict = False,
     together: options.Together = False,
 ) -> None:
@@ -51,7 +52,7 @@ def command(
     """
     run = common.begin(launch)
     log_if_serial(run.world)
-    checks = Checks(ties, force=force)
+    checks = Checks(ties, force=force, missing_alleles=missing_alleles)
 
     def settled() -> "tuple[list[Table], Model, PgenConfig, Reading]":
         from hpcvdj.recombination.symbols import read_alphabet

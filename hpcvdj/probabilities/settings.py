@@ -49,7 +49,13 @@ class PgenSettings(Settings):
                "as OLGA reads them", metavar="FILE", parse=Path, more=True),
     ] = None  # fmt: skip
     mismatches: Annotated[
-        int, Option("1: also of all amino-acid sequences within one mismatch, added up", least=0, most=1)
+        int,
+        Option(
+            "1: also of all amino-acid sequences within one mismatch, added up",
+            least=0,
+            most=1,
+            shell="1: also of all amino acids within one mismatch, added up",
+        ),
     ] = 0
     genes: Annotated[
         Genes, Option("`call`: of scenarios with the V and J alleles that the calls name; `any`: of all scenarios")

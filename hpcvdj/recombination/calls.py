@@ -18,6 +18,9 @@ Genes = Literal["call", "any"]
 Ties = Literal["none", "auto"]
 """Whether V genes that reads hardly tell apart are taken together."""
 
+MissingAlleles = Literal["exclude", "gene"]
+"""What is done about rows with an allele that a model lacks, of a gene that it has."""
+
 _IMGT_NAME = re.compile(r"\b(?:IG[HKL]|TR[ABDG])[VDJ][^\s,()\[\]]*")
 
 _SCORE = re.compile(r"\([^()]*\)$")

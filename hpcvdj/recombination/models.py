@@ -120,6 +120,7 @@ class Model:
                  property of the sequencing, which generation probabilities do not take
     selection    the selection factor of its productive junctions, if one was inferred
     ties         groups of V genes that are taken together: a call of one means all of them
+    by_gene      a call of an allele that the model lacks means all alleles of its gene
     corrected    what was wrong in its files with each allele that was corrected
     faults       what is wrong with each allele that was not: do not rest a test on junctions with such an allele.  A
                  fault that is not certain begins with `perhaps`
@@ -143,6 +144,7 @@ class Model:
     error_rate: float = 0.0
     selection: Selection | None = None
     ties: tuple[tuple[str, ...], ...] = ()
+    by_gene: bool = False
     corrected: Mapping[str, str] = field(default_factory=dict)
     faults: Mapping[str, str] = field(default_factory=dict)
     origin: Origin = field(default_factory=Origin)
@@ -182,9 +184,10 @@ class Model:
         """What results record of it."""
         factor = {} if self.selection is None else {"selection_sha256": self.selection.digest}
         ties = {"ties": ";".join(map(",".join, self.ties))} if self.ties else {}
+        by_gene = {"missing_alleles": "gene"} if self.by_gene else {}
         corrected = {"model_corrected": listed(self.corrected)} if self.corrected else {}
         named = {"model": self.name, "model_sha256": self.digest}
-        return {**named, **corrected, **self.origin.facts(), **factor, **ties}
+        return {**named, **corrected, **self.origin.facts(), **factor, **ties, **by_gene}
 
     @property
     def species(self) -> str:
@@ -242,9 +245,17 @@ class Model:
         '-' is also its own first member: TRBV2-1 is TRBV2.
         """
         indices = self._names[segment].get(normal_name(name))
+        gene, star, _ = name.partition("*")
+        if indices is None and star and self.by_gene and self._is_gene(segment, gene):
+            indices = self._names[segment][normal_name(gene)]
         if indices is None or not self.ties or segment != "V":
             return indices
         return tuple(sorted({tied for index in indices for tied in self._tied[index]}))
+
+    def _is_gene(self, segment: SegmentType, name: str) -> bool:
+        """Whether a name is that of one gene of the model."""
+        known = self._names[segment].get(normal_name(name), ())
+        return len({self.templates(segment)[index].allele.partition("*")[0] for index in known}) == 1
 
     @cached_property
     def _tied(self) -> list[tuple[int, ...]]:
@@ -281,8 +292,7 @@ class Model:
             loci = tuple(dict.fromkeys(locus for t in self.templates(segment) if (locus := locus_of(t.allele))))
             elsewhere = other_locus(segment, name, loci, "model")
             gene, star, _ = name.partition("*")
-            known = self._names[segment].get(normal_name(gene), ())
-            if star and len({self.templates(segment)[index].allele.partition("*")[0] for index in known}) == 1:
+            if star and self._is_gene(segment, gene):
                 return Exclusion.of(ExclusionKind.ALLELE_NOT_IN_MODEL, segment=segment, allele=name, gene=gene)
             if elsewhere or len(names) == 1:
                 return elsewhere or Exclusion.of(ExclusionKind.NOT_IN_MODEL, segment=segment, name=name)

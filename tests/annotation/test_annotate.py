@@ -485,6 +485,26 @@ def test_samples_with_few_hits_have_kappa_from_the_others(model, drawn):
     assert others == {float(np.median(known))}
 
 
+def test_without_kappa_nothing_is_called(model, drawn):
+    """Neither of one sample with a few planted hits, nor of several; those with ten hits in all have κ of these."""
+    database = records_of(drawn.slice(0, 60), 3)
+    parts = [(drawn.slice(2_000 + 90 * k, 60), drawn.slice(3 * k, 3)) for k in range(6)]
+    planted = {f"s{k}": pa.concat_tables(list(map(sample_of, own))) for k, own in enumerate(parts)}
+    with pytest.warns(hpcvdj.HpcvdjWarning, match="too few hits to estimate kappa, so nothing is called"):
+        alone = hpcvdj.annotate(planted["s0"], database, model, backend="cpu")
+    (sample,) = alone.samples
+    assert (sample.kappa.source, sample.called, sample.found) == ("none", (0, 0), 3)
+    assert alone.hits["fdr"].null_count == len(alone.hits) == 3
+    assert alone.epitopes["q_value"].null_count == len(alone.epitopes)
+    assert hpcvdj.annotate(planted["s0"], database, model, kappa=1.0, backend="cpu").samples[0].called[1] == 3
+    together = hpcvdj.annotate(planted, database, model, backend="cpu").samples
+    of_one = hpcvdj.annotate(planted, database, model, kappa=1.0, backend="cpu").samples
+    ((source, kappa),) = {(own.kappa.source, own.kappa.value) for own in together}
+    assert source == "records"
+    found, expected = sum(own.found for own in together), sum(own.expected for own in of_one)
+    assert kappa == pytest.approx(found / expected, rel=1e-12)
+
+
 def test_hits_of_decoys_are_marked_and_counted(model, drawn):
     database = records_of(drawn.slice(0, 400), 40)
     answer = hpcvdj.annotate(

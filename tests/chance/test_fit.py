@@ -222,6 +222,23 @@ def test_some_rows_of_another_species():
     assert any(line.endswith(question) for line in mixed.lines())
 
 
+def test_alleles_that_the_model_lacks_are_named(model):
+    """A third of the rows has them; `missing_alleles` takes their genes, with the probability of a call of the gene."""
+    table = rows_of(model, 300, productive=True)
+    of_genes = renamed(table, "v_call", lambda call: call.partition("*")[0])
+    number = iter(range(len(table)))
+    lacking = renamed(of_genes, "v_call", lambda call: call if next(number) % 3 else f"{call}*99")
+    line = "100 of 300 rows have alleles that the model lacks, of genes that it has: missing_alleles='gene' takes all"
+    assert any(line in said for said in fit_of(lacking, model).lines())
+    assert not any("alleles that the model lacks, of" in said for said in fit_of(lacking.slice(1, 8), model).lines())
+    by_gene = Checks(missing_alleles="gene").model(model)
+    assert fit_of(lacking, by_gene).lines() == fit_of(of_genes, by_gene).lines() == fit_of(of_genes, model).lines()
+    expected = hpcvdj.pgen(of_genes, model, backend="cpu")["pgen_nt"].to_pylist()
+    assert hpcvdj.pgen(lacking, model, missing_alleles="gene", backend="cpu")["pgen_nt"].to_pylist() == expected
+    excluded = hpcvdj.pgen(lacking, model, backend="cpu")["pgen_excluded"].to_pylist()
+    assert [bool(reason) for reason in excluded] == [not k % 3 for k in range(300)]
+
+
 def test_few_rows_are_not_judged(model):
     table, reading = rows_of(model, 150, productive=True), PgenConfig().reads(Reading())
     fit = fit_of(table, model)

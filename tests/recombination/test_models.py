@@ -1,6 +1,7 @@
 """hpcvdj.recombination.models and igor: models in IGoR's format, gene names, refusals."""
 
 import shutil
+from dataclasses import replace
 from importlib.util import find_spec
 
 import numpy as np
@@ -212,6 +213,11 @@ def test_alleles_that_the_model_lacks(tmp_path):
         own = Exclusion.of(ExclusionKind.ALLELE_NOT_IN_MODEL, segment="V", allele=call, gene=gene)
         assert model.resolve("V", call) == own
         assert str(own) == f"V allele {call} is not in the model, other alleles of {gene} are"
+        assert replace(model, by_gene=True).resolve("V", call) == model.resolve("V", gene)
+    # No gene, or several.
+    for call in ("TRBV100-3*01", "TRBV6*07"):
+        assert replace(model, by_gene=True).resolve("V", call) == model.resolve("V", call)
+    assert replace(model, by_gene=True).resolve("V", "TRBV1*01") == Alleles("TRBV1*01", (0,))
 
 
 @pytest.mark.parametrize(
