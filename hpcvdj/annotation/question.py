@@ -163,6 +163,11 @@ class AnnotationQuestion(Question[Annotation]):
                     "decoys would be called, so nothing is; choose decoys that the donor cannot have met, "
                     f"leave out likely errors, use a model of this protocol, or give {option('kappa')}"
                 )
+            elif sample.decoys and sample.kappa.source not in ("decoys", "given", "none"):
+                lines.append(
+                    f"{sample.name}: decoys have {sample.decoys['found']:g} hits, too few to tell kappa, which is that "
+                    f"of {sample.kappa.source}"
+                )
             for name, own in sample.kappa_by.items():
                 if own.p_value < DIFFERS:
                     lines.append(

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from hpcvdj.errors import few
 from hpcvdj.reports.associations import noise_text
 from hpcvdj.reports.elements import Section, Statement, Table, Verdict, percent, shown
 from hpcvdj.reports.findings import chance_of_hits, pairs_standing_out
@@ -194,8 +195,17 @@ def _enrichment(outputs: Outputs) -> Iterator[Statement]:
     yield Statement("Are there neighbourhoods beyond chance?", "with care" if hits else "no", text)
 
 
+MOST_SAMPLES = 8
+"""Samples of `annotate` of which each has a statement of its own."""
+
+KNOWN_BEYOND_CHANCE = "Are there clonotypes of known specificity beyond chance?"
+
+
 def _annotation(outputs: Outputs) -> Iterator[Statement]:
     findings = outputs.of("annotate")
+    if len(findings) > MOST_SAMPLES:
+        yield _many_annotated(findings)
+        return
     for finding in findings:
         facts, kappa = finding.facts, finding.facts["kappa"]
         called = facts["hits_called"] + facts["epitopes_called"]
@@ -204,6 +214,8 @@ def _annotation(outputs: Outputs) -> Iterator[Statement]:
         verdict: Verdict = "no"
         if facts.get("decoys_passed") is False:
             text += "The decoys come out more often than chance allows, so nothing is called. "
+        elif kappa["source"] == "none":
+            text += "Too few hits to know κ, so nothing is called. "
         elif called:
             verdict = "with care"
             most_q = facts["settings"].get("max_q", 0.05)
@@ -219,7 +231,33 @@ def _annotation(outputs: Outputs) -> Iterator[Statement]:
         if differ:
             by = ", ".join(differ)
             text += f"κ differs by {by}: no single κ is right, and some hits are commoner than expected."
-        yield Statement("Are there clonotypes of known specificity beyond chance?", verdict, text.strip())
+        yield Statement(KNOWN_BEYOND_CHANCE, verdict, text.strip())
+
+
+def _many_annotated(findings: list[Finding]) -> Statement:
+    """One statement about all samples: how many hits there are, where something is called, and where nothing can be."""
+    facts = [finding.facts for finding in findings]
+    found, expected = sum(own["found"] for own in facts), sum(own["expected"] for own in facts)
+    text = f"{len(findings):,} samples have {found:,} hits, where {expected:,.1f} are expected by chance. "
+    called = sorted((f for f in findings if f.facts["hits_called"] + f.facts["epitopes_called"]),
+                    key=lambda f: -f.facts["hits_called"])  # fmt: skip
+    if called:
+        hits, epitopes = (sum(f.facts[name] for f in called) for name in ("hits_called", "epitopes_called"))
+        text += f"Called: {hits:,} hits and {epitopes:,} epitopes in {len(called):,} of them, "
+        text += few([f"{f.sample} ({f.facts['hits_called']:,}, {f.facts['epitopes_called']:,})" for f in called]) + ". "
+    else:
+        text += "No more than chance is shown. "
+    for why, names in (
+        ("The decoys come out more often than chance allows, so nothing is called, in",
+         [f.sample for f in findings if f.facts.get("decoys_passed") is False]),
+        ("Too few hits to know κ, so nothing is called, in",
+         [f.sample for f in findings if f.facts["kappa"]["source"] == "none"]),
+        ("κ of all hits hides what they have in common in",
+         [f.sample for f in findings if f.facts["kappa"]["source"] == "records"]),
+    ):  # fmt: skip
+        if names:
+            text += f"{why} {few(names)}. "
+    return Statement(KNOWN_BEYOND_CHANCE, "with care" if called else "no", text.strip())
 
 
 def origins(outputs: Outputs) -> Section:

@@ -102,6 +102,21 @@ def test_samples_of_annotate_by_any_of_their_tables(tmp_path, report):
         report([folder / "donor1.hits.tsv"])
 
 
+def test_many_samples_of_annotate_are_one_statement(tmp_path, report):
+    folder = tmp_path / "annotated"
+    folder.mkdir()
+    for k in range(12):
+        facts = {"decoys_passed": k != 3, "hits_called": 0 if k > 2 else k, "epitopes_called": 0}
+        if k > 8:
+            facts["kappa"] = {"value": 1.0, "low": None, "high": None, "source": "none"}
+        examples.annotation(folder / f"donor{k:02}", sample=f"donor{k:02}", **facts)
+    text = report([folder]).text
+    assert "12 samples have 108 hits, where 74.4 are expected by chance." in text
+    assert "Called: 3 hits and 0 epitopes in 2 of them, donor02 (2, 0), donor01 (1, 0)." in text
+    assert "so nothing is called, in donor03." in text
+    assert "Too few hits to know κ, so nothing is called, in donor09, donor10, donor11." in text
+
+
 def test_metadata_without_rows_with_comments_and_with_numbers(tmp_path, report):
     path, table = (
         examples.sharing(tmp_path / "s.tsv", names=["1", "2", "3", "4"], groups=[None] * 4),

@@ -158,7 +158,7 @@ class TableReader:
             return f"{message}; the table has amino acids only ({few(amino)}), and this needs nucleotides"
         if missing == ["junction"] and "cdr3" in self.columns:
             return f"{message}; {option('sequence_field', 'cdr3')} reads the column cdr3"
-        without = f"{option('genes', 'any')} does without calls, where a command has it"
+        without = f"{option('genes', 'any')}, or of annotate {option('match', 'none')}, does without calls"
         if Listed.recognises(self.given_columns):
             given = few([name for name in self.columns if name not in (ROW_ID, *self.given_columns)])
             return f"{self.path}: a list of {given} has no {few(missing)}; give a table that has them, or {without}"
