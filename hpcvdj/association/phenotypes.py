@@ -1,5 +1,6 @@
 """What sequences may go with: cases of a disease, an HLA allele, a number; as the metadata say of each donor."""
 
+import logging
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,9 @@ from hpcvdj.association.law import levels_of
 from hpcvdj.association.settings import Donors
 from hpcvdj.chance.p_values import Bools, Counts
 from hpcvdj.errors import InputError, few, option
-from hpcvdj.repertoires.metadata import column_of, columns_in, listed_in
+from hpcvdj.repertoires.metadata import column_of, columns_in, listed_in, others_in
+
+log = logging.getLogger(__name__)
 
 Family = Literal["case", "hla", "trend"]
 
@@ -54,6 +57,8 @@ def phenotypes_of(given: Donors, subject: Mapping[str, str]) -> list[Phenotype]:
     InputError for columns that the metadata lack, values that say nothing, and cases of a single batch.
     """
     names = list(dict.fromkeys(subject.values()))
+    if others := others_in(given.metadata, list(subject)):
+        log.info("%s rows of the metadata name no table: %s", f"{len(others):,}", few(others))
     stratum, strata = _strata(given, subject, names)
     asked: list[Phenotype] = []
     if given.case is not None:
@@ -163,7 +168,7 @@ def _require_batches(given: Donors, asked: Phenotype, subject: Mapping[str, str]
         of_cases, of_controls = (
             {batch.get(names[k]) for k in asked.donors[asked.case == side].tolist()} for side in (True, False)
         )
-        if len(of_cases) == 1 and asked.case.sum() > 1 and of_controls != of_cases:
+        if len(of_cases) == 1 and asked.case.sum() > 1 and of_controls and of_controls != of_cases:
             raise InputError(
                 f"{asked.name}: all {asked.case.sum()} cases are of one {column} ({of_cases.pop()}), and not all "
                 "controls: its depth, and what contaminated it, would look like the disease. Give "

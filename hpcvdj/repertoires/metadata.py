@@ -39,12 +39,8 @@ def listed_in(metadata: object, group: str, names: Sequence[str], what: str = "g
     if group not in table.column_names:
         there = otherwise_separated(table.column_names) or f"there are {few(table.column_names, 40)}"
         raise InputError(f"{source}: no column {group} ({option(what)}); {there}")
-    # AIRR's own column first.
-    columns = sorted((name for name in table.column_names if name != group), key=lambda name: name != REPERTOIRE)
-    values = {name: [_plain(value, names) for value in table[name].to_pylist()] for name in columns}
-    naming = max(columns, key=lambda name: len({*values[name]} & {*names}), default=None)
     listed: dict[str, str] = {}
-    for name, value in zip(values.get(naming, []), table[group].to_pylist(), strict=False):  # type: ignore[arg-type]
+    for name, value in zip(_named(table, names, group), table[group].to_pylist(), strict=False):
         if name in names and value and listed.setdefault(name, value) != value:
             raise InputError(f"{source}: {name} has the {what}s {listed[name]} and {value}; correct the column {group}")
     wrong = next(
@@ -58,6 +54,19 @@ def listed_in(metadata: object, group: str, names: Sequence[str], what: str = "g
     if wrong is not None:
         raise InputError(f"{source}: a {what} cannot be called {wrong!r}, as columns are named by it; rename it")
     return listed
+
+
+def others_in(metadata: object, names: Sequence[str]) -> list[str]:
+    """What the column of names has besides `names`: rows of a table of metadata that none of them has."""
+    return [name for name in dict.fromkeys(_named(_text(metadata), names)) if name and name not in names]
+
+
+def _named(table: pa.Table, names: Sequence[str], group: str = "") -> list[str]:
+    """The column that has most of the names, or of their files, AIRR's own before others; `group` is none of names."""
+    columns = sorted((name for name in table.column_names if name != group), key=lambda name: name != REPERTOIRE)
+    values = {name: [_plain(value, names) for value in table[name].to_pylist()] for name in columns}
+    naming = max(columns, key=lambda name: len({*values[name]} & {*names}), default="")
+    return values.get(naming, [])
 
 
 def _source(metadata: object) -> object:

@@ -61,8 +61,17 @@ def test_cases_of_one_batch_need_strata():
     assert donors_of({"arm": arms, "Batch": batches}, case={"arm": "ill"}, strata=("Batch",))
     assert donors_of({"arm": arms, "Batch": ["x"] * 24}, case={"arm": "ill"})
     assert donors_of({"arm": arms, "Batch": ["x", "y"] * 12}, case={"arm": "ill"})
+    with pytest.raises(InputError, match="all donors have one value; give donors with other values, too"):
+        donors_of({"arm": ["ill"] * 24, "Batch": ["x"] * 24}, case={"arm": "ill"})
     with pytest.raises(InputError, match="no stratum has donors of different values; leave out columns of strata"):
         donors_of({"arm": arms, "Batch": ["x"] * 12 + ["y"] * 12}, case={"arm": "ill"}, strata=("Batch",))
+
+
+def test_rows_of_metadata_that_name_no_table_are_said(caplog):
+    metadata = pa.table({"file": ["a.tsv", "b", "c.tsv.gz", "", "d"], "arm": ["ill", "well", "ill", "ill", "well"]})
+    with caplog.at_level("INFO"):
+        phenotypes_of(Donors(metadata=metadata, case={"arm": "ill"}), {name: name for name in "abe"})
+    assert caplog.messages == ["2 rows of the metadata name no table: c, d"]
 
 
 @pytest.mark.parametrize(("options", "message"), [
