@@ -23,7 +23,12 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 def pytest_configure():
     # The processes of pytest-xdist would compile the same functions at once.
+    import hypothesis
     from numba.core import dispatcher
+
+    # A busy machine is no defect.
+    hypothesis.settings.register_profile("busy", deadline=None)
+    hypothesis.settings.load_profile("busy")
 
     from hpcvdj.kernels.compiling import compile_once
 

@@ -43,7 +43,7 @@ from hpcvdj.runs.run import Run
 from hpcvdj.storage.folders import folder_digest
 from hpcvdj.storage.inputs import file_digest
 from hpcvdj.values.summary import total_of
-from hpcvdj.values.tables import compute_tables
+from hpcvdj.values.tables import MOST_UNEVEN, compute_tables
 
 T = TypeVar("T")
 
@@ -212,7 +212,8 @@ def _pgen(job: Job) -> Done:
         return compute_tables(inputs, model, config, to_target, None, partial(dict, fit))
 
     targets = [job.target("pgen") / f"{repertoire_name(inputs.path)}.tsv.gz" for inputs in each]
-    outcomes = job.run.deal(list(zip(each, targets, strict=True)), compute)
+    sizes = [table.rows for table in job.tables]
+    outcomes = job.run.deal(list(zip(each, targets, strict=True)), compute, sizes=sizes, most_uneven=MOST_UNEVEN)
     computed = _sorted_out([inputs.path.name for inputs in each], outcomes)
     said: Lines = []
     if computed:

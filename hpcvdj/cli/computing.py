@@ -41,7 +41,7 @@ def compute_each(
     InputError at the end, with their names, if some could not be computed, or had no row that could be.
     """
     from hpcvdj.values.summary import total_of
-    from hpcvdj.values.tables import compute_tables
+    from hpcvdj.values.tables import MOST_UNEVEN, compute_tables
 
     with run.request:
         work = run.from_root(plan)
@@ -62,7 +62,8 @@ def compute_each(
                 _report_line(summary, inputs, target)
             return summary
 
-        outcomes = run.deal(work, compute, common.complain)
+        sizes = [sum((table.state or (0, 0))[1] for table in inputs.tables) for inputs, _ in work]
+        outcomes = run.deal(work, compute, common.complain, sizes, most_uneven=MOST_UNEVEN)
         computed, refused = sorted_out(work, outcomes, lambda inputs: inputs.path.name)
     refused += [inputs.path.name for inputs, summary in computed if not summary.counted]
     if run.is_root and computed:

@@ -1,6 +1,7 @@
 """A run: its ranks, its target, when to stop; the only part of the run layer that applications use."""
 
 import logging
+import math
 import os
 import socket
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -226,6 +227,8 @@ class Run:
         work: Callable[[T, "Run"], U],
         told: Callable[[HpcvdjError], None] = lambda error: None,
         sizes: Sequence[int] | None = None,
+        *,
+        most_uneven: float = math.inf,
     ) -> list[U | Refused | None]:
         """What `work` gives of each item with the run that it is to use; an item that is refused does not stop others.
 
@@ -233,13 +236,17 @@ class Run:
         largest first; other ranks than root then have None for what others computed.  Otherwise all ranks compute them
         together, one after another.
 
-        told   called on one rank with the error of each item that is refused, unless there is only one item
-        sizes  of the items, in any unit
+        told         called on one rank with the error of each item that is refused, unless there is only one item
+        sizes        of the items, in any unit
+        most_uneven  computed together, too, if one rank would have more than so many times the mean of all
 
         StoppedError on every rank after a signal; what is complete then can be left with --resume.
         """
         found: dict[int, U | Refused] = {}
+        shares = evenly(sizes or [], self.ranks)
+        loads = [sum((sizes or [])[k] for k in own) for own in shares]
         apart = sizes is not None and 1 < self.ranks <= len(items)
+        apart &= max(loads) * self.ranks <= most_uneven * max(1, sum(loads))
         local_rank = self.world.local_rank() if apart else -1
 
         def one(k: int) -> None:
@@ -258,7 +265,7 @@ class Run:
 
         try:
             if apart:
-                self.each(evenly(sizes or [], self.ranks)[self.rank], one, NOTHING_YET)
+                self.each(shares[self.rank], one, NOTHING_YET)
             else:
                 for k in range(len(items)):
                     one(k)

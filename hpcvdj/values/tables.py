@@ -45,6 +45,10 @@ ALL_ROWS = 1 << 62
 ACROSS_SLICES, WITHIN_SLICES = "across slices", "within slices"
 """Where ids must be different, as the run's folder records it."""
 
+MOST_UNEVEN = 1.25
+"""Of several tables, each rank computes some on its own, unless one had more than so many times the mean of all ranks:
+then all ranks share each table, slice by slice."""
+
 
 def compute_tables(
     inputs: Inputs,

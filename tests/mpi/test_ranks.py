@@ -293,6 +293,16 @@ def test_items_dealt_to_ranks(run):
     assert sum(len(own) for own in run.gather_everywhere(told)) == refusals
 
 
+def test_items_of_very_different_sizes_are_computed_together(run):
+    """Where one rank would have much more than the others, unless that does not matter."""
+    sizes = [100] + [1] * run.ranks
+    for most_uneven, ranks in ((1.25, run.ranks), (1000.0, 1)):
+        dealt = run.deal(sizes, lambda size, alone: alone.ranks, sizes=sizes, most_uneven=most_uneven)
+        assert {own for own in dealt if own is not None} == {ranks}
+    even = run.deal([1] * run.ranks, lambda size, alone: alone.ranks, sizes=[7] * run.ranks, most_uneven=1.25)
+    assert {own for own in even if own is not None} == {1}
+
+
 def test_a_signal_while_items_are_dealt(run):
     def work(item, alone):
         if run.rank == run.ranks - 1:
