@@ -304,6 +304,22 @@ def test_dispersion_and_kappa():
     assert statistics.kappa_of_members(seen[:3], made[:3], "decoys") is None
 
 
+@pytest.mark.parametrize("kappa", [0.6, 1.0, 4.0])
+def test_the_median_of_ratios_is_kappa(kappa):
+    """Also of epitopes with few hits, of which a Poisson number has its median below its mean."""
+    rng = np.random.default_rng(6)
+    expected = rng.uniform(2, 6, 200_000)
+    found = statistics.kappa_of_epitopes(rng.poisson(kappa * expected), expected)
+    assert found.value == pytest.approx(kappa, rel=0.02)
+
+
+@pytest.mark.parametrize("kappa", [0.02, 50])
+def test_kappa_of_a_sum_far_from_one(kappa):
+    expected = np.random.default_rng(7).random(100) * 0.1
+    found = float((1 - np.exp(-kappa * expected)).sum())
+    assert statistics.kappa_of_sum(found, expected) == pytest.approx(kappa, rel=1e-8)
+
+
 def test_kappa_that_differs_between_classes():
     rng = np.random.default_rng(5)
     mean = rng.random(30) * 40
@@ -319,6 +335,7 @@ def test_kappa_that_differs_between_classes():
     enough = shares >= 5
     pooled = [np.append(values[enough], values[~enough].sum()) for values in (found, shares)]
     assert whole.p_value == pytest.approx(stats.chisquare(*pooled).pvalue)
+    assert statistics.difference(found, mean * 1e-9, 1.0).p_value == pytest.approx(whole.p_value), "only shares count"
     assert statistics.difference(np.array([3]), np.array([1.0]), 1.0).p_value == 1
     assert statistics.difference(np.zeros(4, int), np.ones(4), 1.0).p_value == 1
 

@@ -38,6 +38,12 @@ def test_weights_are_learned_from_other_folds():
     assert (weights(changed, carriers, log_p, seed=0) == weight).sum() >= number / 5 - 200
 
 
+def test_few_tests_have_equal_weights():
+    for number in range(1, 8):
+        values = np.arange(number)
+        assert weights(np.full(number, 0.5), values, values / 7, seed=number).tolist() == [1] * number
+
+
 def test_without_weights_it_is_benjamini_and_hochberg():
     p = np.random.default_rng(2).random(100) ** 2
     np.testing.assert_array_equal(q_values(p), stats.false_discovery_control(p))

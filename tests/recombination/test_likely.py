@@ -45,14 +45,14 @@ MODELS = {
 }
 
 
-@pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", MODELS)
-def test_they_are_the_first_of_all(kind):
+@pytest.mark.parametrize(("seeds", "junctions"), [(2, 8), pytest.param(10, 30, marks=pytest.mark.exhaustive)])
+def test_they_are_the_first_of_all(kind, seeds, junctions):
     most = 0
-    for seed in range(10):
+    for seed in range(seeds):
         model, rng = MODELS[kind](seed), np.random.default_rng(seed)
         v, j = model.contributing("V"), model.contributing("J")
-        for _ in range(30):
+        for _ in range(junctions):
             drawn = sample(model, rng)
             for number in (0, 1, 7, 10**6):
                 found = require_most_likely(model, drawn.junction, v, j, number)
