@@ -86,6 +86,16 @@ def test_the_interval_of_clonotypes_that_are_alike(having):
     assert (found.value, found.low, found.high) == pytest.approx(ends, rel=1e-8)
 
 
+@pytest.mark.parametrize(("kappa", "fits"), [(9.9e-4, False), (1.01e-3, True), (9_999, True), (10_000.5, False)])
+def test_the_bounds_of_kappa(kappa, fits):
+    neighbours, expected = np.arange(1_000) % 2, np.full(1_000, np.log(2) / kappa)
+    if fits:
+        assert selection_factor(neighbours, expected).value == pytest.approx(kappa, rel=1e-8)
+    else:
+        with pytest.raises(InputError, match="500 of 1,000 clonotypes have no neighbour, which no"):
+            selection_factor(neighbours, expected)
+
+
 def test_an_interval_that_begins_at_nothing():
     """One clonotype of 500 with a neighbour: none is likely, too."""
     found = selection_factor((np.arange(500) == 7).astype(np.int64), np.full(500, 1e-3))
