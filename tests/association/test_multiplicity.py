@@ -4,21 +4,23 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hpcvdj.association.multiplicity import inflation, q_values, reaching, weights
+from hpcvdj.association.multiplicity import inflation, q_values, reachable, reaching, weights
 
 
 def tarone_by_a_loop(least, level):
     number = 1
     while sum(own <= level / number for own in least) > number:
         number += 1
-    return [own <= level / number for own in least]
+    return level / number
 
 
 def test_what_cannot_reach_the_threshold_is_not_tested():
     rng = np.random.default_rng(0)
     for size in (0, 1, 2, 5, 50, 300):
         least = 10 ** rng.uniform(-5, 0, size).round(1)
-        assert reaching(least, 0.05).tolist() == tarone_by_a_loop(least.tolist(), 0.05)
+        threshold = tarone_by_a_loop(least.tolist(), 0.05)
+        assert reachable(*np.unique(least, return_counts=True), 0.05) == threshold
+        assert reaching(least, 0.05).tolist() == (least <= threshold).tolist()
 
 
 def test_weights_are_learned_from_other_folds():
@@ -32,6 +34,7 @@ def test_weights_are_learned_from_other_folds():
     assert weight[heavy].mean() > 3 * weight[~heavy].mean()
     found, plain = ((q <= 0.05) for q in (q_values(p, weight), q_values(p)))
     assert found[heavy].sum() > 1.1 * plain[heavy].sum()
+    np.testing.assert_array_equal(q_values(p, weight), stats.false_discovery_control(np.minimum(p / weight, 1)))
     # A p-value does not change the weight of its fold.
     changed = p.copy()
     changed[np.flatnonzero(heavy)[0]] = 1e-9

@@ -1,6 +1,7 @@
 """hpcvdj.recombination.likely: the most likely scenarios, against all scenarios of the definition."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -153,6 +154,13 @@ def test_small_models_by_hand():
     found = LikelyScenarios(tiny_vj(), "ACTT", pgen(tiny_vj(), "ACTT"), [best])
     assert found.describe(best)["d_call"] is None
     assert most_likely(tiny_vdj(), "CCC", [0], [0], 3) == []
+
+
+def test_more_deleted_than_a_d_gene_has():
+    """Such choices make nothing, and those after them are not left out."""
+    p = np.array([[[0.25, 0.25, 0.25], [0.25, 0.0, 0.0], [0.0, 0.0, 0.0]]])
+    for junction in ("AGT", "AT", "AGGT"):
+        assert require_most_likely(replace(tiny_vdj(), d_deletions=p), junction, [0], [0], 10)
 
 
 def test_what_is_refused(tmp_path):
