@@ -325,6 +325,13 @@ def test_the_median_of_ratios_is_kappa(kappa):
     assert found.value == pytest.approx(kappa, rel=0.015)
 
 
+@pytest.mark.parametrize(("epitopes", "expected", "tell"), [(10, 2.0, True), (9, 2.0, False), (10, 1.99, False)])
+def test_the_fewest_epitopes_that_tell_kappa(epitopes, expected, tell):
+    """Ten, of each of which chance makes two hits."""
+    found = statistics.kappa_of_epitopes(np.full(epitopes, 4), np.full(epitopes, expected))
+    assert (found is not None) == tell
+
+
 @pytest.mark.parametrize("kappa", [0.02, 50])
 def test_kappa_of_a_sum_far_from_one(kappa):
     expected = np.random.default_rng(7).random(100) * 0.1
@@ -348,6 +355,8 @@ def test_kappa_that_differs_between_classes():
     enough = shares >= 5
     pooled = [np.append(values[enough], values[~enough].sum()) for values in (found, shares)]
     assert whole.p_value == pytest.approx(stats.chisquare(*pooled).pvalue)
+    common = statistics.difference(np.array([30, 50]), np.array([10.0, 10.0]), 1.0)
+    assert common.p_value == pytest.approx(stats.chisquare([30, 50]).pvalue), "no class is too small"
     assert statistics.difference(found, mean * 1e-9, 1.0).p_value == pytest.approx(whole.p_value), "only shares count"
     assert statistics.difference(np.array([3]), np.array([1.0]), 1.0).p_value == 1
     assert statistics.difference(np.zeros(4, int), np.ones(4), 1.0).p_value == 1

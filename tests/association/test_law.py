@@ -125,6 +125,15 @@ def test_rates_give_the_number_of_carriers():
     np.testing.assert_allclose(sums, carriers, rtol=1e-12)
 
 
+def test_the_odds_ratio_of_many_donors_that_differ_much():
+    table = np.array([[480, 20], [20, 480]])
+    case = np.arange(1_000) < 500
+    laws = Laws.given(np.array([[500]]), lambda _, numbers: laws_of_cases(np.ones(1_000), case, numbers))
+    found = stats.contingency.odds_ratio(table)
+    interval = found.confidence_interval(0.95)
+    assert laws.odds_ratio(0, 480) == pytest.approx((found.statistic, interval.low, interval.high), rel=1e-4)
+
+
 def test_the_odds_ratio_is_that_of_the_conditional_test():
     table = [[9, 5], [11, 35]]
     case = np.arange(60) < 20
