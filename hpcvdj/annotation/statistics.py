@@ -96,9 +96,8 @@ def kappa_of_epitopes(found: Counts, expected: Floats) -> Kappa | None:
     enough = expected >= FEWEST_EXPECTED
     if enough.sum() < FEWEST_EPITOPES:
         return None
-    # The median of a Poisson number is about its mean less a third.
-    of_chance = expected[enough] + 1 / 3 - 0.02 / (expected[enough] + 1)
-    ratios = np.sort((found[enough] + 1 / 3) / of_chance)
+    # The median of a Poisson number, as if it were spread over the integer's width, is its mean less a sixth.
+    ratios = np.sort((found[enough] + 1 / 6) / expected[enough])
     half = 0.98 * np.sqrt(len(ratios))
     ends = [int(np.clip(round(len(ratios) / 2 + side * half), 0, len(ratios) - 1)) for side in (-1, 1)]
     return Kappa(float(np.median(ratios)), float(ratios[ends[0]]), float(ratios[ends[1]]), "epitopes")

@@ -115,7 +115,7 @@ def _sides(
                 probability = chance * deletion * inserted(kept, end)
                 if probability > 0:
                     sides[end].append((probability, allele, kept))
-    return [sorted(side, key=lambda item: (-item[0], *item[1:])) for side in sides]
+    return [sorted(side, key=lambda item: -item[0]) for side in sides]
 
 
 def _placements(model: Model, junction: str) -> Iterator[tuple[int, tuple[int, int], float, int, int]]:

@@ -276,6 +276,18 @@ def test_sums_of_indicators():
     np.testing.assert_allclose(poisson, stats.poisson.sf(found - 1, 2.5), rtol=1e-9)
 
 
+def test_sums_of_indicators_of_which_most_are_improbable():
+    """Those above 0.01 one by one, the others as a Poisson number."""
+    large, small = np.array([0.7, 0.02, 0.3, 0.3]), np.full(150, 0.009)
+    law = stats.poisson.pmf(np.arange(60), small.sum())
+    for p in large:
+        law = np.convolve(law, [1 - p, p])
+    p = np.random.default_rng(4).permutation(np.concatenate([large, small]))
+    for found in range(9):
+        at_least, more = statistics.tail(np.array([found]), np.array([p.sum()]), 1.0, [p])
+        assert (at_least[0], more[0]) == pytest.approx((law[found:].sum(), law[found + 1 :].sum()), rel=1e-11)
+
+
 @pytest.mark.slow
 def test_randomised_p_values_of_two_samples_are_independent(model, drawn):
     """An epitope without hits in either sample had the same random number in both."""
@@ -304,6 +316,30 @@ def test_dispersion_and_kappa():
     assert statistics.kappa_of_members(seen[:3], made[:3], "decoys") is None
 
 
+@pytest.mark.parametrize("kappa", [0.6, 1.0, 4.0])
+def test_the_median_of_ratios_is_kappa(kappa):
+    """Also of epitopes with few hits, of which a Poisson number has its median below its mean."""
+    rng = np.random.default_rng(6)
+    expected = rng.uniform(3, 8, 200_000)
+    found = statistics.kappa_of_epitopes(rng.poisson(kappa * expected), expected)
+    assert found.value == pytest.approx(kappa, rel=0.015)
+
+
+@pytest.mark.parametrize(("epitopes", "expected", "tell"), [(10, 2.0, True), (9, 2.0, False), (10, 1.99, False)])
+def test_the_fewest_epitopes_that_tell_kappa(epitopes, expected, tell):
+    """Ten, of each of which chance makes two hits."""
+    found = statistics.kappa_of_epitopes(np.full(epitopes, 4), np.full(epitopes, expected))
+    assert (found is not None) == tell
+
+
+@pytest.mark.parametrize("kappa", [0.02, 50])
+def test_kappa_of_a_sum_far_from_one(kappa):
+    expected = np.random.default_rng(7).random(100) * 0.1
+    found = float((1 - np.exp(-kappa * expected)).sum())
+    assert statistics.kappa_of_sum(found, expected) == pytest.approx(kappa, rel=1e-8)
+    assert [statistics.kappa_of_sum(found, expected) for found in (0, len(expected))] == [0.001, 1000]
+
+
 def test_kappa_that_differs_between_classes():
     rng = np.random.default_rng(5)
     mean = rng.random(30) * 40
@@ -319,6 +355,9 @@ def test_kappa_that_differs_between_classes():
     enough = shares >= 5
     pooled = [np.append(values[enough], values[~enough].sum()) for values in (found, shares)]
     assert whole.p_value == pytest.approx(stats.chisquare(*pooled).pvalue)
+    common = statistics.difference(np.array([30, 50]), np.array([10.0, 10.0]), 1.0)
+    assert common.p_value == pytest.approx(stats.chisquare([30, 50]).pvalue), "no class is too small"
+    assert statistics.difference(found, mean * 1e-9, 1.0).p_value == pytest.approx(whole.p_value), "only shares count"
     assert statistics.difference(np.array([3]), np.array([1.0]), 1.0).p_value == 1
     assert statistics.difference(np.zeros(4, int), np.ones(4), 1.0).p_value == 1
 

@@ -78,6 +78,8 @@ def test_strata_are_those_of_all_sets_of_donors_in_each():
             assert beyond == pytest.approx(sum(p for b, p in joint.items() if b > a), rel=1e-11, abs=1e-15)
         assert one.mean[0] == pytest.approx(sum(a * p for a, p in joint.items()), rel=1e-11, abs=1e-13)
         assert one.least[0] == pytest.approx(joint[max(joint)], rel=1e-11)
+        both = min(1, 2 * joint[max(joint)], 2 * joint[min(joint)])
+        assert one.least_of_both[0] == pytest.approx(both, rel=1e-11)
 
 
 @pytest.mark.parametrize("depth", [1.0, 31_415.9])
@@ -99,6 +101,7 @@ def test_donors_without_junctions_are_no_carriers():
     sizes, case = np.array([0.0, 5, 7, 0, 3]), np.array([True, True, False, False, False])
     assert as_dict(laws_of_cases(sizes, case, np.array([3]))[0]) == {1: 1.0}
     assert rates(sizes, np.array([0, 3])).tolist() == [0.0, np.inf]
+    assert rates(np.zeros(2), np.array([0])).tolist() == [0.0]
 
 
 @pytest.mark.parametrize("case", [np.zeros(4, bool), np.ones(4, bool)])
@@ -122,6 +125,15 @@ def test_rates_give_the_number_of_carriers():
     np.testing.assert_allclose(sums, carriers, rtol=1e-12)
 
 
+def test_the_odds_ratio_of_many_donors_that_differ_much():
+    table = np.array([[480, 20], [20, 480]])
+    case = np.arange(1_000) < 500
+    laws = Laws.given(np.array([[500]]), lambda _, numbers: laws_of_cases(np.ones(1_000), case, numbers))
+    found = stats.contingency.odds_ratio(table)
+    interval = found.confidence_interval(0.95)
+    assert laws.odds_ratio(0, 480) == pytest.approx((found.statistic, interval.low, interval.high), rel=1e-4)
+
+
 def test_the_odds_ratio_is_that_of_the_conditional_test():
     table = [[9, 5], [11, 35]]
     case = np.arange(60) < 20
@@ -132,6 +144,9 @@ def test_the_odds_ratio_is_that_of_the_conditional_test():
     assert laws.odds_ratio(0, 0)[:2] == (0.0, 0.0)
     assert laws.odds_ratio(0, 14)[0] == np.inf
     assert laws.odds_ratio(0, 14)[1] > 1
+    # Of donors that all are carriers, every ratio is as likely.
+    all_of_them = Laws.given(np.array([[60]]), lambda _, numbers: laws_of_cases(np.ones(60), case, numbers))
+    assert all_of_them.odds_ratio(0, 20) == pytest.approx((np.nan, 0, np.inf), nan_ok=True)
 
 
 @pytest.mark.slow
@@ -149,6 +164,7 @@ def test_the_interval_of_odds_ratios_covers_them():
 
 
 def test_levels_are_ranks_in_classes():
+    assert levels_of(np.arange(40.0)).tolist() == [k // 2 for k in range(40)], "20 classes"
     assert levels_of(np.arange(LEVELS * 3.0)).tolist() == np.repeat(np.arange(LEVELS), 3).tolist()
     assert len(set(levels_of(np.ones(7)).tolist())) == 1
     np.testing.assert_array_equal(levels_of(np.array([3.0, 1, 2])), levels_of(np.array([1e9, -5, 0])))

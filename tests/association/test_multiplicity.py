@@ -4,21 +4,24 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hpcvdj.association.multiplicity import inflation, q_values, reaching, weights
+from hpcvdj.association.multiplicity import inflation, q_values, reachable, reaching, weights
 
 
 def tarone_by_a_loop(least, level):
     number = 1
     while sum(own <= level / number for own in least) > number:
         number += 1
-    return [own <= level / number for own in least]
+    return level / number
 
 
 def test_what_cannot_reach_the_threshold_is_not_tested():
     rng = np.random.default_rng(0)
-    for size in (0, 1, 2, 5, 50, 300):
-        least = 10 ** rng.uniform(-5, 0, size).round(1)
-        assert reaching(least, 0.05).tolist() == tarone_by_a_loop(least.tolist(), 0.05)
+    cases = [10 ** rng.uniform(-5, 0, size).round(1) for size in (0, 1, 2, 5, 50, 300)]
+    # One more than the threshold that they just reach allows.
+    for least in (*cases, *(np.full(k + 1, 0.05 / k) for k in (1, 3, 7))):
+        threshold = tarone_by_a_loop(least.tolist(), 0.05)
+        assert reachable(*np.unique(least, return_counts=True), 0.05) == threshold
+        assert reaching(least, 0.05).tolist() == (least <= threshold).tolist()
 
 
 def test_weights_are_learned_from_other_folds():
@@ -32,10 +35,17 @@ def test_weights_are_learned_from_other_folds():
     assert weight[heavy].mean() > 3 * weight[~heavy].mean()
     found, plain = ((q <= 0.05) for q in (q_values(p, weight), q_values(p)))
     assert found[heavy].sum() > 1.1 * plain[heavy].sum()
+    np.testing.assert_array_equal(q_values(p, weight), stats.false_discovery_control(np.minimum(p / weight, 1)))
     # A p-value does not change the weight of its fold.
     changed = p.copy()
     changed[np.flatnonzero(heavy)[0]] = 1e-9
     assert (weights(changed, carriers, log_p, seed=0) == weight).sum() >= number / 5 - 200
+
+
+def test_few_tests_have_equal_weights():
+    for number in range(1, 8):
+        values = np.arange(number)
+        assert weights(np.full(number, 0.5), values, values / 7, seed=number).tolist() == [1] * number
 
 
 def test_without_weights_it_is_benjamini_and_hochberg():

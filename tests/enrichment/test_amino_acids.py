@@ -73,6 +73,16 @@ def enriched(table, model="human_trb", **options):
     return hpcvdj.enrich(table, model, backend="cpu", **options)
 
 
+def test_the_variants_of_amino_acids_are_not_known():
+    table = pa.table({
+        "v_call": ["TRBV9"] * 4, "j_call": ["TRBJ1-1"] * 4,
+        "junction_aa": ["CASSVAGEAFF", "CASSVSGEAFF", "CASSVTGEAFF", "CASSLTGEAFF"],
+    })  # fmt: skip
+    found = enriched(table, kappa=1.0, min_neighbours=2)
+    assert found.table["nt_variants"].to_pylist() == [None] * 3
+    assert found.not_available == WITHOUT_NUCLEOTIDES
+
+
 @pytest.mark.exhaustive
 def test_the_same_as_with_nucleotides_where_each_clonotype_has_one(with_planted):
     """To the last digit, except for what is not known: against the model, and against a control."""

@@ -1,5 +1,6 @@
 """`hpcvdj enrich`: calibrated on what recombination makes, and it finds what was planted."""
 
+import itertools
 import json
 import subprocess
 import sys
@@ -15,8 +16,10 @@ from scipy import stats
 import hpcvdj
 from hpcvdj.chance.check import IMPOSSIBLE
 from hpcvdj.chance.clonotypes import distinct_junctions
+from hpcvdj.chance.p_values import quantiles
+from hpcvdj.chance.p_values import randomised as with_random_part
 from hpcvdj.chance.settings import ClonotypeChoice
-from hpcvdj.enrichment.enrich import COLUMNS, enrich
+from hpcvdj.enrichment.enrich import COLUMNS, enrich, enrich_over
 from hpcvdj.enrichment.settings import Settings
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.backends import open_backend
@@ -169,6 +172,72 @@ def test_a_control_in_place_of_the_model(model, drawn, with_planted):
     assert inside.mean() > 0.8
     with pytest.raises(InputError, match="so it has the individual itself"):
         enrich_table(table, model, Settings(), ClonotypeChoice(), pa.concat_tables([control, table]))
+
+
+def clonotypes_of(rows, model):
+    """Of (V, J, junction)."""
+    table = pa.table(dict(zip(("v_call", "j_call", "junction"), map(list, zip(*rows, strict=True)), strict=True)))
+    table = table.append_column("sequence_id", pa.array([str(k) for k in range(len(rows))]))
+    return distinct_junctions(read_table(table, model, productive_reading()), model).clonotypes()
+
+
+def small_junctions(rng, v, j, number):
+    """Distinct ones of a few amino acids, each of which has several codons."""
+    codons = ["AGC", "AGT", "GGA", "GGC", "CTA"]
+    made = {"TGTGCC" + "".join(rng.choice(codons, 4)) + "TTC" for _ in range(number)}
+    return [(v, j, junction) for junction in sorted(made)]
+
+
+def test_a_control_by_hand(model):
+    """Neighbours counted by comparison of all pairs; one class has no control, and one is of the control only."""
+    rng = np.random.default_rng(9)
+    rows = [row for j in ("TRBJ1-1", "TRBJ1-2", "TRBJ2-1") for row in small_junctions(rng, "TRBV9", j, 40)]
+    control = [row for j in ("TRBJ1-1", "TRBJ1-2", "TRBJ2-7") for row in small_junctions(rng, "TRBV9", j, 30)]
+    own = clonotypes_of(rows, model)
+    found = enrich_over(own, clonotypes_of(control, model), Settings(), open_backend("cpu"))
+
+    def near(text, j, others):
+        texts = translate([junction for _, of, junction in others if of == j])
+        return sum(sum(a != b for a, b in zip(text, other, strict=True)) <= 1 for other in texts), len(texts)
+
+    expected, tails = {}, []
+    for kind, text in zip(own.kind.tolist(), own.texts(np.arange(len(own)))["junction_aa"].to_pylist(), strict=True):
+        j = own.classes[kind][1].allele.partition("*")[0]
+        (neighbours, size), (of_control, control_size) = near(text, j, rows), near(text, j, control)
+        share = (size - 1) / (size - 1 + control_size)
+        at_least, more = (
+            stats.binom.sf(k - 1, k + of_control, share) if control_size and k else 1.0
+            for k in (neighbours - 1, neighbours)
+        )
+        expected[j, text] = neighbours - 1, size, of_control, control_size, at_least
+        if control_size:
+            tails.append((at_least, more))
+    names = "neighbours", "class_size", "control_neighbours", "control_size", "p_value"
+    tested = {
+        (row["j_call"].partition("*")[0], row["junction_aa"]): tuple(row[name] for name in names)
+        for row in found.table.to_pylist()
+    }
+    assert tested.keys() == {key for key, values in expected.items() if values[0] >= 2}
+    for key, values in tested.items():
+        assert values == pytest.approx(expected[key], rel=1e-10)
+    for row in found.table.to_pylist():
+        rate = row["control_neighbours"] / row["control_size"] if row["control_size"] else 0
+        assert row["expected"] == pytest.approx((row["class_size"] - 1) * rate)
+    qq = quantiles(with_random_part(*np.array(tails).T, 0))
+    assert found.qq["observed"] == pytest.approx(qq["observed"], rel=1e-10)
+
+
+@pytest.mark.parametrize("number", [19, 20])
+def test_the_fewest_clonotypes_that_tell_the_individual_itself(model, number):
+    codons = itertools.product(["AGC", "GGA", "CTA", "AAC", "GAC"], repeat=2)
+    rows = [("TRBV9", "TRBJ1-1", f"TGTGCC{one}{other}TTC") for one, other in itertools.islice(codons, number)]
+    own = clonotypes_of(rows, model)
+    assert len(own) == number
+    if number < 20:
+        assert enrich_over(own, own, Settings(), open_backend("cpu")).hits == 0
+    else:
+        with pytest.raises(InputError, match="100% of the clonotypes that are tested, so it has the individual"):
+            enrich_over(own, own, Settings(), open_backend("cpu"))
 
 
 @pytest.mark.slow

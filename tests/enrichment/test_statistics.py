@@ -4,34 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hpcvdj.chance.p_values import benjamini_hochberg, poisson_tail, quantiles, randomised
 from hpcvdj.enrichment.statistics import clusters, selection_by_length, selection_factor, two_rates_tail
 from hpcvdj.errors import InputError
-
-
-def q_by_loop(p_values, tests):
-    """The smallest rate at which the step-up procedure rejects each."""
-    ordered = sorted(p_values)
-    return [
-        min([1.0] + [ordered[k] * tests / (k + 1) for k in range(len(ordered)) if ordered[k] >= p]) for p in p_values
-    ]
-
-
-@pytest.mark.parametrize("tests", [20, 21, 5000])
-def test_benjamini_hochberg(tests):
-    p_values = np.random.default_rng(1).random(20) ** 3
-    p_values[3] = p_values[7]
-    np.testing.assert_allclose(benjamini_hochberg(p_values, tests), q_by_loop(p_values.tolist(), tests), rtol=1e-15)
-    library = stats.false_discovery_control(np.concatenate([p_values, np.ones(tests - 20)]))[:20]
-    np.testing.assert_allclose(benjamini_hochberg(p_values, tests), library, rtol=1e-15)
-    assert benjamini_hochberg(np.empty(0), 5).tolist() == []
-
-
-def test_poisson_tail():
-    means = np.array([1e-9, 0.1, 1.0, 30.0])
-    for neighbours in (0, 1, 2, 25):
-        expected = stats.poisson.sf(neighbours - 1, means)
-        np.testing.assert_allclose(poisson_tail(np.full(4, neighbours), means), expected, rtol=1e-12)
 
 
 def test_two_rates_tail():
@@ -47,39 +21,6 @@ def test_two_rates_tail():
     assert alone.tolist() == [1], "nor has the sample others"
     one = two_rates_tail(np.array([2]), np.array([9]), np.array([0]), np.array([1]))
     np.testing.assert_allclose(one, 0.9**2, rtol=1e-12)
-
-
-def test_randomised_p_values_are_uniform_under_the_null():
-    rng = np.random.default_rng(7)
-    expected = rng.gamma(0.5, 0.2, 50_000)
-    neighbours = rng.poisson(expected)
-    at_least, more = poisson_tail(neighbours, expected), poisson_tail(neighbours + 1, expected)
-    found = randomised(at_least, more, seed=1)
-    assert ((more <= found) & (found <= at_least)).all()
-    assert stats.kstest(found, "uniform").pvalue > 1e-3
-    assert stats.kstest(at_least, "uniform").pvalue < 1e-6, "as they are, they are not"
-    assert (randomised(at_least, more, 1) == found).all()
-    assert (randomised(at_least, more, 2) != found).any()
-
-
-def test_quantiles():
-    rng = np.random.default_rng(8)
-    p_values = rng.random(20_000)
-    found = {name: np.array(values) for name, values in quantiles(p_values).items()}
-    ranks = (found["expected"] * 20_001).round().astype(int)
-    assert ranks[0] == 1
-    assert ranks[-1] == 20_000
-    np.testing.assert_array_equal(found["observed"], np.sort(p_values)[ranks - 1])
-    # A rank is rounded by up to a half, of at least 300.
-    np.testing.assert_allclose(np.diff(np.log(ranks))[ranks[1:] > 300], np.log(20_000) / 199, atol=1 / 300)
-    # Of 300 sets of uniform p-values, as many are inside the band at each rank as it says: within 4 standard errors.
-    inside = np.zeros(len(quantiles(p_values[:500])["low"]))
-    for _ in range(300):
-        own = quantiles(rng.random(500))
-        inside += (np.array(own["low"]) <= own["observed"]) & (own["observed"] <= np.array(own["high"]))
-    assert (abs(inside / 300 - 0.95) < 4 * np.sqrt(0.95 * 0.05 / 300)).all()
-    assert quantiles(np.array([0.3]))["observed"] == [0.3]
-    assert quantiles(np.empty(0))["observed"] == []
 
 
 def test_the_selection_factor_is_found_again():
@@ -133,6 +74,26 @@ def test_no_factor(neighbours):
 def test_no_neighbour_is_possible():
     with pytest.raises(InputError, match=r"500 of 500 clonotypes have no neighbour.*; is the model that"):
         selection_factor(np.zeros(500, dtype=np.int64), np.zeros(500))
+
+
+@pytest.mark.parametrize("having", [3, 5, 40, 400])
+def test_the_interval_of_clonotypes_that_are_alike(having):
+    """Where all expect as many neighbours, kappa of a share without any is its logarithm."""
+    expected, share = 0.05, 1 - having / 1_000
+    error = stats.norm.isf(0.025) * np.sqrt(share * (1 - share) / 1_000)
+    ends = [-np.log(min(1, end)) / expected for end in (share, share + error, share - error)]
+    found = selection_factor((np.arange(1_000) < having).astype(np.int64), np.full(1_000, expected))
+    assert (found.value, found.low, found.high) == pytest.approx(ends, rel=1e-8)
+
+
+@pytest.mark.parametrize(("kappa", "fits"), [(9.9e-4, False), (1.01e-3, True), (9_999, True), (10_000.5, False)])
+def test_the_bounds_of_kappa(kappa, fits):
+    neighbours, expected = np.arange(1_000) % 2, np.full(1_000, np.log(2) / kappa)
+    if fits:
+        assert selection_factor(neighbours, expected).value == pytest.approx(kappa, rel=1e-8)
+    else:
+        with pytest.raises(InputError, match="500 of 1,000 clonotypes have no neighbour, which no"):
+            selection_factor(neighbours, expected)
 
 
 def test_an_interval_that_begins_at_nothing():

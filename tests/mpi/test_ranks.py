@@ -309,5 +309,8 @@ def test_a_signal_while_items_are_dealt(run):
             run.request.name = "SIGTERM"
         alone.each([item], int, "before any result")
 
-    with pytest.raises(StoppedError, match=r"^SIGTERM: stopped (before any|after \d+ of 40 repertoires; --resume)"):
+    with pytest.raises(
+        StoppedError, match=r"^SIGTERM: stopped (before any|after \d+ of 40 repertoires; --resume)"
+    ) as e:
         run.deal([str(item) for item in range(40)], work, sizes=[1] * 40)
+    assert len(set(run.gather_everywhere(str(e.value)))) == 1, "what all ranks have done"

@@ -3,6 +3,7 @@
 import os
 import signal
 
+import numpy as np
 import pytest
 
 from hpcvdj.errors import InputError, MachineError, StoppedError
@@ -100,6 +101,33 @@ def test_signals_are_noted_once_work_has_begun():
         assert run.request
         assert run.request.name == "SIGTERM"
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_one_rank_has_what_it_shares():
+    run, numbers = Run(), np.arange(3)
+    assert run.share_arrays({"a": numbers})["a"].tolist() == [0, 1, 2]
+    assert (run.gather(5), run.gather_everywhere(5), run.exchange([5])) == ([5], [5], [5])
+    assert run.sum(numbers).tolist() == [0, 1, 2]
+    assert run.slowest(1.5, 0.5) == [1.5, 0.5]
+    assert run.from_root(lambda: "x") == run.on_root(lambda: "x") == "x"
+
+
+def test_items_are_dealt_to_one_rank():
+    def work(item, run):
+        if item == 2:
+            error = InputError("no rows")
+            error.on_every_rank = True
+            raise error
+        return item
+
+    told = []
+    for sizes in (None, [5, 6, 7, 8]):
+        outcomes = Run().deal(range(4), work, told.append, sizes)
+        assert [*outcomes[:2], outcomes[3]] == [0, 1, 3]
+        assert str(outcomes[2]) == "no rows"
+    assert list(map(str, told)) == ["no rows"] * 2
+    with pytest.raises(InputError, match="no rows"):
+        Run().deal([2], work, told.append)
 
 
 def test_a_copy_for_a_target_shares_ranks_and_signals(tmp_path):

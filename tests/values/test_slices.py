@@ -19,7 +19,7 @@ from hpcvdj.repertoires.tally import log_exclusions
 from hpcvdj.results.joining import Lookup
 from hpcvdj.results.reader import Result
 from hpcvdj.storage import hdf5
-from hpcvdj.values.input_slices import SlicedInput
+from hpcvdj.values.input_slices import SlicedInput, estimated_rows
 from tests.conftest import SMALL
 from tests.problems import count_to, signalled_run
 
@@ -363,6 +363,17 @@ def test_a_full_disk_while_the_parts_are_joined(tables, paper_germline, tmp_path
     assert names == {"o.h5", "o.h5.parts", "run.json", *(f"part-{index:06}.h5" for index in range(4))}
     _, one = whole(tables, paper_germline, tmp_path)
     assert by_row(target)["pathways_total"].to_pylist() == by_row(one)["pathways_total"].to_pylist()
+
+
+def test_about_how_many_rows_a_table_has(tables, tmp_path):
+    """Exactly of Parquet; of a short text its lines; of a packed one, as if a fifth of it were left."""
+    for name, rows in (("t.parquet", 500), ("t.tsv", 501)):
+        assert estimated_rows(Inputs.of_file(tables / name, Reading()).tables[0]) == rows
+    text, packed = ((tables / name).stat().st_size for name in ("t.tsv", "t.tsv.gz"))
+    found = estimated_rows(Inputs.of_file(tables / "t.tsv.gz", Reading()).tables[0])
+    assert found == int(501 * 5 * packed / text)
+    (tmp_path / "header.tsv").write_text("junction")
+    assert estimated_rows(Inputs.of_file(tmp_path / "header.tsv", Reading()).tables[0]) == 1
 
 
 @pytest.mark.parametrize(("group_rows", "of_first"), [(4, [0, 1, 2, 3, 8]), (1, [0, 2, 4, 6, 8])])
