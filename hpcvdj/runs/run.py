@@ -54,7 +54,8 @@ class Run:
         self.request = StopRequest()
         self.shown = self.is_root
         self._agreement: Agreement | None = None
-        self._launched, self._local_rank = self.world, -1
+        self._launched = self.world
+        self._local_rank: int | None = None
 
     def to(
         self, target: Path, *, resume: bool = False, overwrite: bool = False, save_seconds: float = SAVE_SECONDS
@@ -116,7 +117,7 @@ class Run:
 
         sharing_pays  the ranks do most of their work on the CPU, so they may share a GPU without a warning
         """
-        backend = open_backend(name, self._local_rank if self._local_rank >= 0 else self.world.local_rank())
+        backend = open_backend(name, self.world.local_rank() if self._local_rank is None else self._local_rank)
         self.barrier()
         uuids = self.gather(backend.uuid)
         if strict or not sharing_pays:
@@ -247,7 +248,7 @@ class Run:
         loads = [sum((sizes or [])[k] for k in own) for own in shares]
         apart = sizes is not None and 1 < self.ranks <= len(items)
         apart &= max(loads) * self.ranks <= most_uneven * max(1, sum(loads))
-        local_rank = self.world.local_rank() if apart else -1
+        local_rank = self.world.local_rank() if apart else None
 
         def one(k: int) -> None:
             run = self

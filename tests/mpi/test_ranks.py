@@ -303,6 +303,18 @@ def test_items_of_very_different_sizes_are_computed_together(run):
     assert {own for own in even if own is not None} == {1}
 
 
+def test_items_dealt_to_ranks_are_computed_on_the_device_of_each(run, monkeypatch):
+    opened = []
+
+    def noting(name, device):
+        opened.append(device)
+        return open_backend(name, device)
+
+    monkeypatch.setattr("hpcvdj.runs.run.open_backend", noting)
+    run.deal(list(range(run.ranks)), lambda item, alone: alone.bind("cpu").name, sizes=[1] * run.ranks)
+    assert opened == [run.world.local_rank()]
+
+
 def test_a_signal_while_items_are_dealt(run):
     def work(item, alone):
         if run.rank == run.ranks - 1:

@@ -62,9 +62,12 @@ def part_files(target):
     return sorted((target.parent / f"{target.name}.parts").glob("part-*.h5"))
 
 
+@pytest.mark.parametrize("block", [1 << 24, 5_000])
 @pytest.mark.parametrize("name", ["t.tsv", "t.tsv.gz", "t.parquet"])
 @pytest.mark.parametrize("rows", [1, 100, ROWS, 500, 9999])
-def test_slices_are_the_table(tables, name, rows):
+def test_slices_are_the_table(tables, monkeypatch, name, rows, block):
+    """Also if slices begin and end within the blocks in which a text is read."""
+    monkeypatch.setattr("hpcvdj.repertoires.readers.text.BLOCK_BYTES", block)
     names = ["sequence_id", "v_call", "j_call", "junction"]
     header, *lines = [line.split("\t") for line in (tables / "t.tsv").read_text().splitlines()]
     places = [header.index(column) for column in names]
