@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hpcvdj.api.cells import annotate_cells
     from hpcvdj.api.cohorts import associate, contamination, sharing
     from hpcvdj.api.counting import count, explain
-    from hpcvdj.api.models import compare_models, infer, infer_selection, model_tables, write_model
+    from hpcvdj.api.models import compare_models, infer, infer_selection, model_from_sonia, model_tables, write_model
     from hpcvdj.api.neighbours import enrich
     from hpcvdj.api.probabilities import generate, likely_scenarios, pgen, simulate
     from hpcvdj.api.results import open_result as open
@@ -66,6 +66,7 @@ __all__ = [
     "infer_selection",
     "likely_scenarios",
     "load_model",
+    "model_from_sonia",
     "model_tables",
     "models",
     "motifs",
@@ -107,6 +108,7 @@ _HOMES = {
     "infer_selection": "api.models:infer_selection",
     "likely_scenarios": "api.probabilities:likely_scenarios",
     "load_model": "recombination.igor:load_model",
+    "model_from_sonia": "api.models:model_from_sonia",
     "model_tables": "api.models:model_tables",
     "models": "api.tables:models",
     "motifs": "motifs:",

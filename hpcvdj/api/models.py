@@ -19,6 +19,7 @@ from hpcvdj.inference.infer import Fit
 from hpcvdj.inference.selection import SelectionFit
 from hpcvdj.inference.selection_question import SelectionQuestion
 from hpcvdj.inference.settings import MOST_JUNCTIONS, InferenceSettings, RowChoice, Rows, SelectionSettings, Start
+from hpcvdj.inference.sonia import sonia_model
 from hpcvdj.inference.tables import infer_tables, reading_for
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.model_views.comparison import Comparison, compare
@@ -118,6 +119,23 @@ def infer_selection(
     for line in fit.warnings:
         log.warning("%s", line)
     return fit
+
+
+@documented()
+def model_from_sonia(folder: str | Path, *, backend: str = AUTO) -> Model:
+    """A recombination model with the selection factor that SONIA or soNNia inferred.
+
+    folder   of a linear model: IGoR's files, features.tsv and log.txt
+    backend  {backend}
+
+    Returns a Model with a `selection`, for `pgen`, `generate`, `enrich`, `annotate`, `associate` and `write_model`.
+    Its alleles are those of the folder, as Q was inferred with these.
+
+    Warns (HpcvdjWarning) of features that take no part, of genes without features, and if the mean of Q over junctions
+    that the model makes is not about 1.  Raises InputError for a file that is missing or wrong, and for neural and
+    paired models.
+    """
+    return sonia_model(Path(folder), backend)
 
 
 @documented()

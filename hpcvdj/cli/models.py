@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from hpcvdj.model_views.likelihoods import Likelihoods
     from hpcvdj.recombination.selection import Selection
 
-app = App(help="Recombination models: what there is, what is in one, and how different two are.")
+app = App(help="Recombination models: what there is, what is in one, how different two are, and those of SONIA.")
 
 _MODEL = "Name that hpcvdj models list shows, or folder in IGoR's format."
 
 
 @app.command("list")
 def list_models() -> None:
-    """List the models that can be named, how many rows they were inferred from, and what they are good for.
+    """List the models that can be named: species, locus, selection, rows they were inferred from, what to use them for.
 
     They are those of an installed olga (pip install 'hpcvdj[models]') and those that come with hpcvdj. Any folder in
     IGoR's format can be given, too. In models of olga, alleles that are known to be wrong are corrected
@@ -33,15 +33,57 @@ def list_models() -> None:
     if not common.begin().is_root:
         return
     from hpcvdj.recombination.igor import OLGA_FOLDERS, model_folders, origin_of
+    from hpcvdj.recombination.origin import species_in
+    from hpcvdj.recombination.selection import FILE
 
     folders = model_folders()
-    origins = {name: origin_of(folder) for name, folder in folders.items()}
-    rows = [
-        [name, origin.purpose, "" if origin.rows is None else f"{origin.rows:,}"] for name, origin in origins.items()
-    ]
-    common.print_table(common.console(), ["model", "what it is", "rows"], rows, left=2)
+    rows = []
+    for name, folder in folders.items():
+        origin = origin_of(folder)
+        rows.append([
+            name, origin.species or species_in(name), name.split("_")[1].upper(),
+            "yes" if (folder / FILE).exists() else "no", "" if origin.rows is None else f"{origin.rows:,}",
+            origin.purpose,
+        ])  # fmt: skip
+    heads = ["model", "species", "locus", "selection", "rows", "what it is"]
+    common.print_table(common.console(), heads, rows, left=6)
     if not OLGA_FOLDERS.keys() <= folders.keys():
         common.answer(f"not installed: {', '.join(OLGA_FOLDERS)}: {installing('models')}")
+
+
+@app.command("from-sonia")
+def from_sonia(
+    folder: Annotated[Path, options.argument("FOLDER", "Folder of a linear model of SONIA or soNNia.")],
+    output: Annotated[Path, options.valued("--output -o", "MODEL", "Folder to write: the model with its factor.")],
+    overwrite: Overwrite = False,
+) -> None:
+    """Make a model with a selection factor of one that SONIA or soNNia inferred.
+
+    Reads model_params.txt, model_marginals.txt and the anchors, and Q from features.tsv and log.txt: the energies of
+    lengths, of residues by their position from the left and from the right, and of V and J genes, alone or together;
+    the limits of the energy; and Z. The result is a copy of the recombination model with the factor in selection.tsv,
+    which pgen, generate, enrich, annotate and associate take. Neural and paired models are refused.
+
+    Draws from the model give the mean of Q, which should be 1, and that of each V and J gene.
+
+    Example: hpcvdj models from-sonia human_T_beta -o human_trb_sonia
+    """
+    if not common.begin().is_root:
+        return
+    from hpcvdj.inference.folder import write_with_selection
+    from hpcvdj.inference.sonia import sonia_model
+    from hpcvdj.recombination.corrections import checked
+    from hpcvdj.recombination.igor import folder_texts
+    from hpcvdj.storage.folders import exclusive_folder
+
+    with exclusive_folder(output, folder, overwrite=overwrite):
+        model = sonia_model(folder)
+        factor = model.require_selection()
+        write_with_selection(folder, output, model, dict(factor.facts), overwrite=overwrite)
+    _print_sonia(factor)
+    if checked(folder_texts(folder), published=False).corrected:
+        common.answer(f"alleles    as in {folder}, since Q was inferred with these: -m {output}:published keeps them")
+    common.say(f"written    {output}")
 
 
 @app.command("show")
@@ -121,7 +163,11 @@ def _print_origin(folder: Path) -> None:
 def _print_selection(selection: "Selection", folder: Path) -> None:
     """The selection factor of the model in a folder."""
     from hpcvdj.inference.folder import read_selection_facts
+    from hpcvdj.recombination.selection import OWN
 
+    if selection.scheme is not OWN:
+        _print_sonia(selection)
+        return
     facts, written = selection.facts, read_selection_facts(folder)
     tables = few([str(table[0]) for table in written["tables"]]) if written else "junctions"
     common.answer(
@@ -134,6 +180,16 @@ def _print_selection(selection: "Selection", folder: Path) -> None:
     )
     for warning in facts["warnings"]:
         common.answer(f"warning    {warning}")
+
+
+def _print_sonia(selection: "Selection") -> None:
+    """A factor of SONIA."""
+    facts = selection.facts
+    common.answer(
+        f"selection  {len(selection.weights):,} weights of SONIA, Z {facts['Z']:.4g}, ln Q from "
+        f"{selection.smallest:.2f} to {selection.largest:.2f}"
+    )
+    common.answer(f"mean of Q  {facts['mean_of_q']:.4g} over {facts['fresh']:,} productive draws from the model")
 
 
 @app.command("compare")

@@ -25,7 +25,7 @@ from hpcvdj.inference.settings import FEWEST_JUNCTIONS, SelectionSettings
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
-from hpcvdj.recombination.selection import Counts, Floats, Selection, features
+from hpcvdj.recombination.selection import Counts, Floats, Genes, Selection, features
 from hpcvdj.repertoires.genes import as_read, has_nucleotides
 from hpcvdj.repertoires.junctions import Junctions
 from hpcvdj.runs.run import Run
@@ -327,20 +327,26 @@ def _regression(
     return Selection(dict(zip(names, others, strict=True)), intercept, float(logs.min()), float(logs.max())), ridge
 
 
+def averages(selection: Selection, fresh: DistinctJunctions) -> tuple[float, dict[Genes, float]]:
+    """The mean of a factor over generated junctions, and over those of each V and J gene."""
+    values = np.exp(fresh.log_factor(selection)) * fresh.times
+    sums, number = (np.bincount(fresh.pair, weights, len(fresh.genes)) for weights in (values, fresh.times))
+    of_genes = {
+        name: float(total / count)
+        for name, total, count in zip(fresh.genes, sums, number, strict=True)
+        if count >= FEWEST_OF_CLASS
+    }
+    return float(values.sum() / fresh.times.sum()), of_genes
+
+
 def normalised(selection: Selection, fresh: DistinctJunctions) -> Selection:
     """The factor with mean 1 over generated junctions, and its means over those of each V and J gene."""
-    values = np.exp(fresh.log_factor(selection)) * fresh.times
-    mean = values.sum() / fresh.times.sum()
-    sums, number = (np.bincount(fresh.pair, weights, len(fresh.genes)) for weights in (values, fresh.times))
+    mean, of_genes = averages(selection, fresh)
     shift = float(np.log(mean))
     return replace(
         selection,
         intercept=selection.intercept - shift,
         smallest=selection.smallest - shift,
         largest=selection.largest - shift,
-        means={
-            name: float(total / count / mean)
-            for name, total, count in zip(fresh.genes, sums, number, strict=True)
-            if count >= FEWEST_OF_CLASS
-        },
+        means={name: of_pair / mean for name, of_pair in of_genes.items()},
     )

@@ -4,7 +4,7 @@ Q(s) is the exponential of a sum of weights, one for each feature of a junction:
 length, and the residue at each of nine positions from either end (the left-right features of Sethna et al., PLoS
 Computational Biology 16:e1008394, 2020).  A feature that the factor was not inferred from has weight 0.  The sum is
 kept within the range that it was inferred from.  The mean of Q over productive junctions of the model is 1, so
-P(s | productive) Q(s) is a probability as well.
+P(s | productive) Q(s) is a probability as well.  Factors that SONIA inferred have other features (`SONIA`).
 
 A model's folder has its factor in `selection.tsv`, which other programs ignore.
 """
@@ -12,6 +12,7 @@ A model's folder has its factor in `selection.tsv`, which other programs ignore.
 import hashlib
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,21 +28,54 @@ FILE = "selection.tsv"
 """Of a model's folder."""
 
 SIDE = 9
-"""Positions from either end whose residues are features; the conserved residues at the ends are not."""
+"""Positions from either end whose residues are features of `OWN`; the conserved residues at the ends are not."""
 
 RESIDUES = "ACDEFGHIKLMNPQRSTVWY"
 
-_HEAD = "#hpcvdj-selection 1"
+_HEAD = "#hpcvdj-selection "
 _COLUMNS = "feature\tvalue"
 _NUMBERS = ("intercept", "smallest", "largest")
 _MEAN = "mean"
-_REMEDY = "copy the file again, or infer the factor again with `hpcvdj infer-selection`"
+_REMEDY = "copy the file again, or make it again with `hpcvdj infer-selection` or `hpcvdj models from-sonia`"
 
 Genes = tuple[str, str]
 """A V gene and a J gene."""
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """Which features a factor has, besides its V with its J.
+
+    version      of the file that has them
+    with_length  V and J are features with the length; else V, J and the length are, each alone
+    positions    whose residues are features, by their distance from the last residue on the side
+    ends         residues on the other side that are not
+    names        what the features are called, as a regular expression
+    """
+
+    version: int
+    with_length: bool
+    positions: range
+    ends: int
+    names: str
+
+
+_PAIRS = f"(V_J|{_MEAN}):[^:]+:[^:]+"
+
+OWN = Scheme(
+    1, True, range(1, SIDE + 1), 1,
+    rf"{_PAIRS}|[VJ]_length:[^:]+:\d+|(left|right):[1-{SIDE}]:[{RESIDUES}]",
+)  # fmt: skip
+"""The features that `hpcvdj infer-selection` infers."""
+
+SONIA = Scheme(
+    2, False, range(50), 0,
+    rf"{_PAIRS}|[VJ]:[^:]+|length:\d+|(left|right):[1-4]?\d:[{RESIDUES}]",
+)  # fmt: skip
+"""The left-right features of SONIA, which infers 25 positions unless it is told otherwise."""
 
 
 def genes_of(alleles: str) -> str:
@@ -54,7 +88,7 @@ def genes_of(alleles: str) -> str:
 
 
 def features(
-    genes: Sequence[Genes], pair: Counts, letters: NDArray[np.uint8], lengths: Counts
+    genes: Sequence[Genes], pair: Counts, letters: NDArray[np.uint8], lengths: Counts, scheme: Scheme = OWN
 ) -> Iterator[tuple[list[str], Counts]]:
     """The features of junctions, kind by kind: names, and the place of each junction's own among them, -1 for none.
 
@@ -62,18 +96,24 @@ def features(
     pair     int64 [junctions]: the pair of each
     letters  uint8 [junctions, width]: the amino acids as ASCII, padded with zeros
     lengths  int64 [junctions]: how many
+    scheme   which features
     """
     yield [f"V_J:{v}:{j}" for v, j in genes], pair
     sizes = range(int(lengths.max(initial=0)) + 1)
     for kind, of_pair in zip("VJ", zip(*genes, strict=True), strict=False):
         names = sorted(set(of_pair))
-        index = np.array([names.index(name) for name in of_pair], dtype=np.int64)
-        yield [f"{kind}_length:{name}:{size}" for name in names for size in sizes], index[pair] * len(sizes) + lengths
+        index = np.array([names.index(name) for name in of_pair], dtype=np.int64)[pair]
+        if scheme.with_length:
+            yield [f"{kind}_length:{name}:{size}" for name in names for size in sizes], index * len(sizes) + lengths
+        else:
+            yield [f"{kind}:{name}" for name in names], index
+    if not scheme.with_length:
+        yield [f"length:{size}" for size in sizes], lengths
     rows = np.arange(len(lengths))
     for side in ("left", "right"):
-        for position in range(1, SIDE + 1):
+        for position in scheme.positions[: len(sizes)]:
             at = np.full_like(lengths, position) if side == "left" else lengths - 1 - position
-            inside = position < lengths - 1
+            inside = position < lengths - scheme.ends
             letter = letters[rows, np.where(inside, at, 0)].astype(np.int64)
             yield [f"{side}:{position}:{chr(code)}" for code in range(256)], np.where(inside, letter, -1)
 
@@ -88,6 +128,7 @@ class Selection:
     means              the mean of Q over the productive junctions of a V and a J gene that the model makes; of those
                        that it makes often enough
     facts              what the factor was inferred from
+    scheme             which features it has
     """
 
     weights: Mapping[str, float]
@@ -96,6 +137,7 @@ class Selection:
     largest: float
     means: Mapping[Genes, float] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
+    scheme: Scheme = OWN
 
     def __repr__(self) -> str:
         """How many features it has."""
@@ -140,7 +182,7 @@ class Selection:
     def _sum(self, genes: Sequence[Genes], pair: Counts, letters: NDArray[np.uint8], lengths: Counts) -> Floats:
         """The sum of the weights, of pairs with one V and one J gene; always added in the same order."""
         total = np.full(len(pair), self.intercept)
-        for names, index in features(genes, pair, letters, lengths):
+        for names, index in features(genes, pair, letters, lengths, self.scheme):
             # The last one is that of index -1.
             total += np.array([*(self.weights.get(name, 0.0) for name in names), 0.0])[index]
         return total
@@ -160,7 +202,8 @@ class Selection:
         """
         lines = self._lines()
         facts = {**self.facts, "model_sha256": model_digest, "lines_sha256": _digest(lines)}
-        return "\n".join([_HEAD, f"#{json.dumps(facts, sort_keys=True)}", _COLUMNS, *lines, ""])
+        head = f"{_HEAD}{self.scheme.version}"
+        return "\n".join([head, f"#{json.dumps(facts, sort_keys=True)}", _COLUMNS, *lines, ""])
 
 
 def read_selection(path: Path, model_digest: str) -> Selection:
@@ -170,9 +213,10 @@ def read_selection(path: Path, model_digest: str) -> Selection:
         return InputError(f"{path}, line {number}: {what}; {remedy}")
 
     lines = read_text(path, "selection factor", _REMEDY).split("\n")
-    if lines[0] != _HEAD:
-        known = lines[0].startswith(_HEAD.rstrip("1"))
-        raise error(1, f"not '{_HEAD}'", "update hpcvdj" if known else _REMEDY)
+    scheme = next((scheme for scheme in (OWN, SONIA) if lines[0] == f"{_HEAD}{scheme.version}"), None)
+    if scheme is None:
+        known = lines[0].startswith(_HEAD)
+        raise error(1, f"not '{_HEAD}{OWN.version}' or {SONIA.version}", "update hpcvdj" if known else _REMEDY)
     facts, body = _facts(lines[1] if len(lines) > 1 else ""), lines[3:-1]
     if facts is None:
         raise error(2, "not a JSON object with model_sha256 and lines_sha256")
@@ -184,7 +228,7 @@ def read_selection(path: Path, model_digest: str) -> Selection:
     for number, line in enumerate(body, start=4):
         name, _, text = line.partition("\t")
         value = _number(text)
-        if value is None or not (name in _NUMBERS or _is_feature(name)):
+        if value is None or not (name in _NUMBERS or re.fullmatch(scheme.names, name)):
             raise error(number, f"not a feature and a number: {line[:60]!r}")
         if name in numbers_by_name:
             raise error(number, f"{name} is there twice")
@@ -199,7 +243,7 @@ def read_selection(path: Path, model_digest: str) -> Selection:
     numbers = {name: numbers_by_name.pop(name) for name in _NUMBERS}
     if numbers["smallest"] > numbers["largest"] or any(mean <= 0 for mean in means.values()):
         raise error(4, "the range of the factor is empty, or a mean is not above 0")
-    return Selection(numbers_by_name, **numbers, means=means, facts=facts)
+    return Selection(numbers_by_name, **numbers, means=means, facts=facts, scheme=scheme)
 
 
 def _choices(v_genes: Sequence[str], j_genes: Sequence[str]) -> list[list[Genes]]:
@@ -229,14 +273,3 @@ def _number(text: str) -> float | None:
     except ValueError:
         return None
     return value if math.isfinite(value) else None
-
-
-def _is_feature(name: str) -> bool:
-    kind, *parts = name.split(":")
-    if len(parts) != 2 or not all(parts):
-        return False
-    if kind in ("V_length", "J_length"):
-        return parts[1].isdecimal()
-    if kind in ("left", "right"):
-        return parts[0] in map(str, range(1, SIDE + 1)) and parts[1] in RESIDUES
-    return kind in ("V_J", _MEAN)

@@ -211,7 +211,7 @@ def test_a_species_warning_names_a_species(tmp_path, two_chains):
 def test_the_models_that_can_be_named():
     out, _ = hpcvdj_command("models", "list")
     heads, rule, *rows = [line.strip() for line in out.splitlines() if line.strip()]
-    assert heads.split() == ["model", "what", "it", "is", "rows"]
+    assert heads.split() == ["model", "species", "locus", "selection", "rows", "what", "it", "is"]
     assert set(rule) == {"─"}
     names = [row.split()[0] for row in rows]
     assert "human_trb_m15" in model_paths()
@@ -220,9 +220,11 @@ def test_the_models_that_can_be_named():
         assert "hpcvdj[models]" in out
     else:
         assert names == [*OLGA_FOLDERS, *model_paths()]
-        assert re.search(r"human_trb +published with OLGA [\d.]+: human TRB, for most purposes *\n", out)
-        assert re.search(r"mouse_igk +published with OLGA [\d.]+: mouse IGK, for junctions without somatic hyperm", out)
-    assert re.search(r"human_trb_m15 +an example of hpcvdj infer, from 2,036 junctions of one donor: .* 2,036 *\n", out)
+        olga = r"no +published with OLGA [\d.]+: "
+        assert re.search(rf"human_trb +human +TRB +{olga}human TRB, for most purposes *\n", out)
+        assert re.search(rf"mouse_igk +mouse +IGK +{olga}mouse IGK, for junctions without somatic hyperm", out)
+    example = "an example of hpcvdj infer, from 2,036 junctions of one donor: do not trust "
+    assert re.search(rf"human_trb_m15 +human +TRB +no +2,036 +{example}", out)
 
 
 def test_a_packaged_model(tmp_path, two_chains, monkeypatch):

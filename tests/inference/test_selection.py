@@ -238,7 +238,7 @@ def line_changed(number, text):
     ("change", "message"),
     [
         (line_changed(1, "feature\tvalue"), "line 1: not '#hpcvdj-selection 1'"),
-        (line_changed(1, "#hpcvdj-selection 2"), "update hpcvdj"),
+        (line_changed(1, "#hpcvdj-selection 3"), "update hpcvdj"),
         (line_changed(2, "#{}"), "line 2: not a JSON object"),
         (line_changed(2, "#{"), "line 2: not a JSON object"),
         (
