@@ -135,7 +135,7 @@ def test_files_and_tables_have_the_same_results(table, control, model, tmp_path,
     identity = facts["identity"]
     assert identity.pop("tables") == [[path.name, digest(path)] for path in paths]
     assert identity.pop("opening") == BY_HEADER.recorded()
-    checks = {"ties": "none", "keep_misfits": False, "force": False}
+    checks = {"ties": "none", "keep_misfits": False, "force": False, "missing_alleles": "exclude"}
     assert identity.pop("hpcvdj") == facts["hpcvdj_version"] == hpcvdj.__version__
     facts_of_model = {name: value for name, value in model.facts().items() if name != "model"}
     assert identity == {**facts_of_model, **settings, **chosen, **checks}
