@@ -29,6 +29,7 @@ def calls() -> pa.Table:
     hpcvdj.explain("TGTTTT", "TRBV1", "TRBJ1-1", "mouse_trb", max_n=4).most_direct(3)
     hpcvdj.likely_scenarios("TGTTTT", "human_trb", v_call="TRBV2", j_call="TRBJ2-1").as_json()
     hpcvdj.model_tables("human_trb")["v_choice"]
+    hpcvdj.model_from_sonia(Path("human_T_beta"), backend="cpu").require_selection()
     hpcvdj.compare_models("human_trb", fit.model).to_table()
     hpcvdj.read_germline("human", max_p=4, d_alleles="all")
     hpcvdj.germline("human_trb")
