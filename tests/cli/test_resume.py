@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -83,7 +84,8 @@ def test_a_signal_leaves_a_checkpoint_and_resume_completes_it(tmp_path, expected
     stop_while_counting(process, output, number)
     code, _, err = end(process)
     assert code == 75, err
-    assert f"{number.name}: stopped with" in err
+    # On a fast machine everything is counted by then, and the result is being written.
+    assert re.search(rf"{number.name}: stopped (with|while)", err), err
     assert not output.exists()
     assert len(err.strip().splitlines()) == 1
     assert "--resume" in here(output, code=2)
