@@ -1,6 +1,6 @@
 """The files of a report: what each is, what its samples are called, and their groups."""
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
@@ -117,7 +117,9 @@ class Outputs:
     def names(self) -> list[str]:
         """Each individual once, whatever the number of its files."""
         samples = [self.individual(sample) for survey in self.surveys for sample in survey.samples]
-        return list(dict.fromkeys([*samples, *(name for finding in self.findings for name in finding.names)]))
+        return list(
+            dict.fromkeys([*samples, *(self.individual(name) for finding in self.findings for name in finding.names)])
+        )
 
 
 def read_outputs(
@@ -150,7 +152,8 @@ def read_outputs(
             surveys[-1].samples = [f"{names[k]}, {sample}" if several else names[k] for sample in surveys[-1].samples]
     if not names:
         findings = _of_samples(surveys, findings)
-    outputs = Outputs(surveys, findings, {}, _tell_apart(surveys))
+    findings, individuals = _tell_apart(surveys, findings)
+    outputs = Outputs(surveys, findings, {}, individuals)
     if metadata is not None and group is not None:
         return replace(outputs, groups=_groups(metadata, group, outputs.names))
     recorded = {
@@ -256,19 +259,45 @@ def _number(text: Any) -> Any:
     return None
 
 
-def _tell_apart(surveys: list[Survey]) -> dict[str, str]:
-    """Give equal samples of several files of one command the names of their files; the sample of each new name."""
+def _tell_apart(surveys: list[Survey], findings: list[Finding]) -> tuple[list[Finding], dict[str, str]]:
+    """Give equal samples of several files of one command the names of their files; the sample of each new name.
+
+    The names of surveys change in them.
+    """
     originals: dict[str, str] = {}
+
+    def apart(samples: list[list[str]], paths: list[Path]) -> list[list[str]]:
+        files = defaultdict[str, list[Path]](list)
+        for own, path in zip(samples, paths, strict=True):
+            for name in own:
+                files[name].append(path)
+        labels = {name: iter(_labels(own)) for name, own in files.items() if len(own) > 1}
+        named = [[f"{name} ({next(labels[name])})" if name in labels else name for name in own] for own in samples]
+        for own, new in zip(samples, named, strict=True):
+            originals.update(zip(map(printable, new), map(printable, own), strict=True))
+        return [list(map(printable, own)) for own in named]
+
     for command in {each.command for each in surveys}:
         alike = [each for each in surveys if each.command == command]
-        frequency = Counter(sample for each in alike for sample in each.samples)
-        files = Counter(each.path.name for each in alike)
-        for k, each in enumerate(alike):
-            label = each.path.name if files[each.path.name] == 1 else f"{each.path.name}, file {k + 1}"
-            apart = [f"{name} ({label})" if frequency[name] > 1 else name for name in each.samples]
-            originals.update(zip(map(printable, apart), map(printable, each.samples), strict=True))
-            each.samples = list(map(printable, apart))
-    return originals
+        named = apart([each.samples for each in alike], [each.path for each in alike])
+        for each, names in zip(alike, named, strict=True):
+            each.samples = names
+    told = list(findings)
+    for command in {each.command for each in findings}:
+        places = [k for k, each in enumerate(findings) if each.command == command and each.sample]
+        named = apart([[findings[k].sample] for k in places], [findings[k].path for k in places])
+        for k, (name,) in zip(places, named, strict=True):
+            told[k] = replace(findings[k], sample=name)
+    return told, originals
+
+
+def _labels(paths: Sequence[Path]) -> list[str]:
+    """Names that tell files apart: their own, those of their folders, both, or their numbers."""
+    folders = [path.absolute().parent.name for path in paths]
+    names = [path.name for path in paths]
+    both = [f"{folder}/{name}" for folder, name in zip(folders, names, strict=True)]
+    numbered = [f"{name}, file {k + 1}" for k, name in enumerate(names)]
+    return next(labels for labels in (names, folders, both, numbered) if len({*labels}) == len(labels))
 
 
 def _groups(metadata: Path, group: str, samples: list[str]) -> dict[str, str]:

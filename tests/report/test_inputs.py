@@ -102,6 +102,24 @@ def test_samples_of_annotate_by_any_of_their_tables(tmp_path, report):
         report([folder / "donor1.hits.tsv"])
 
 
+@pytest.mark.parametrize("kind", ["annotation", "enrichment"])
+def test_two_runs_of_a_sample_have_two_names(tmp_path, report, kind):
+    """Both rows of the table of samples were called the same."""
+    metadata = tmp_path / "donors.tsv"
+    metadata.write_text("sample\till\ndonor1\tyes\n")
+    paths = []
+    for run in ("vdjdb", "mcpas"):
+        (tmp_path / run).mkdir()
+        facts = {} if kind == "annotation" else {"tables": [["cohort/donor1.tsv", "0", 3000]]}
+        name = "donor1" if kind == "annotation" else "donor1.tsv"
+        paths.append(getattr(examples, kind)(tmp_path / run / name, **facts))
+    page = report(paths, grouping=Grouping(metadata=metadata, group="ill"))
+    table = {"annotation": "annotate_samples", "enrichment": "enrich_samples"}[kind]
+    rows = page.rows(table)
+    assert [row["sample"] for row in rows] == ["donor1 (vdjdb)", "donor1 (mcpas)"]
+    assert {row["group"] for row in rows} == {"yes"}
+
+
 def test_many_samples_of_annotate_are_one_statement(tmp_path, report):
     folder = tmp_path / "annotated"
     folder.mkdir()
