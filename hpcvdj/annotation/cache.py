@@ -36,18 +36,32 @@ _ALIGNED = 64
 """Arrays begin at multiples of so many bytes."""
 
 
+def centres_to_prepare(
+    records: Records, of: DatabaseSettings, settings: AnnotationSettings, model: Model
+) -> Centres | None:
+    """The records that take part; None if a file of the cache has what is made of them."""
+    path = _path(records, of, settings, model)
+    if path is not None and path.exists():
+        return None
+    return centres_of(records, model, of, settings.match, settings.decoys)
+
+
 def prepared(
-    records: Records, of: DatabaseSettings, settings: AnnotationSettings, model: Model, run: Run
-) -> tuple[Union | None, Probabilities | None]:
-    """The union of a database and its probabilities, on root: those of the cache, or made and kept there."""
+    records: Records, of: DatabaseSettings, settings: AnnotationSettings, model: Model, run: Run,
+    centres: Centres | None = None,
+) -> tuple[Union | None, Probabilities | None]:  # fmt: skip
+    """The union of a database and its probabilities, on root: those of the cache, or made and kept there.
+
+    centres  those of `records`, if they are known
+    """
 
     def made() -> Prepared:
         path = _path(records, of, settings, model)
         kept = _read(path) if path is not None else None
         if kept is not None:
             return kept
-        centres = centres_of(records, model, of, settings.match, settings.decoys)
-        union, pgen = union_of(centres, settings.mismatches, model)
+        own = centres or centres_of(records, model, of, settings.match, settings.decoys)
+        union, pgen = union_of(own, settings.mismatches, model)
         p = probabilities(union, pgen, model, model.selection if settings.selects else None)
         if path is not None:
             _keep(path, union, p)

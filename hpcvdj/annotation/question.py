@@ -4,7 +4,7 @@ import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from hpcvdj.annotation.annotate import SampleAnnotation, annotate, sample_of
-from hpcvdj.annotation.cache import Prepared, prepared
+from hpcvdj.annotation.cache import Prepared, centres_to_prepare, prepared
 from hpcvdj.annotation.centres import Centres
 from hpcvdj.annotation.depth import DRAWN, depth_of
 from hpcvdj.annotation.settings import AnnotationSettings, DatabaseSettings
@@ -62,21 +62,22 @@ class Annotation:
     def _repr_html_(self) -> str:
         return f"<p>{escape(repr(self))}</p>{table_html(self.epitopes)}"
 
-    def table(self, name: str) -> pa.Table:
-        """`hits` or `epitopes` of all samples, with their names."""
-        tables = [getattr(sample, name) for sample in self.samples]
-        names = [pa.array([sample.name] * len(table), pa.string())
-                 for sample, table in zip(self.samples, tables, strict=True)]  # fmt: skip
-        named = [table.add_column(0, "sample", own) for table, own in zip(tables, names, strict=True)]
-        return pa.concat_tables(named, promote_options="default")
-
     @property
     def hits(self) -> pa.Table:
-        return self.table("hits")
+        return named_tables(self.samples, "hits")
 
     @property
     def epitopes(self) -> pa.Table:
-        return self.table("epitopes")
+        return named_tables(self.samples, "epitopes")
+
+
+def named_tables(samples: Sequence[SampleAnnotation], name: str) -> pa.Table:
+    """`hits` or `epitopes` of samples, with their names in the column `sample`."""
+    tables = [getattr(sample, name) for sample in samples]
+    names = [pa.array([sample.name] * len(table), pa.string())
+             for sample, table in zip(samples, tables, strict=True)]  # fmt: skip
+    named = [table.add_column(0, "sample", own) for table, own in zip(tables, names, strict=True)]
+    return pa.concat_tables(named, promote_options="default")
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,8 @@ class AnnotationQuestion(Question[Annotation]):
     settings: AnnotationSettings
     choice: ClonotypeChoice
     ready: Prepared | None = None
+    _centres: list[Centres | None] = field(default_factory=list, init=False, repr=False)
+    """The records that take part, on root, once they are looked at."""
 
     command = "annotate"
 
@@ -105,9 +108,14 @@ class AnnotationQuestion(Question[Annotation]):
         settings = {name: value for name, value in asdict(self.settings).items() if name not in ("cache",)}
         return {"database": self.records.sha256, **asdict(self.of), **settings, **asdict(self.choice)}
 
+    def require_of(self, model: Model) -> None:
+        if self.ready is None:
+            self._centres.append(centres_to_prepare(self.records, self.of, self.settings, model))
+
     def answer(self, rows: Rows, model: Model, run: Run) -> Annotation | None:
         run.bind(self.settings.backend, strict=self.settings.strict_binding)
-        union, p = self.ready or prepared(self.records, self.of, self.settings, model, run)
+        centres = self._centres[0] if self._centres else None
+        union, p = self.ready or prepared(self.records, self.of, self.settings, model, run, centres)
         nucleotides = run.from_root(lambda: rows.junctions is not None and has_nucleotides(rows.junctions.repertoire))
         chance = Chance(model, DRAWN, self.settings.seed, self.settings.backend, self.settings.strict_binding)
         depth = depth_of(model, nucleotides=nucleotides, selection=self.settings.selects, chance=chance, run=run)

@@ -1,7 +1,8 @@
 """Cells like receptors of known specificity: `hpcvdj.annotate_cells` with a database."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from html import escape
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -9,19 +10,22 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from hpcvdj.annotation.annotate import SampleAnnotation
 from hpcvdj.annotation.cache import prepared
 from hpcvdj.annotation.pairs import Chains, PairedAnnotation, annotate_pairs, chains_of
-from hpcvdj.annotation.question import Annotation, AnnotationQuestion
+from hpcvdj.annotation.question import Annotation, AnnotationQuestion, named_tables
 from hpcvdj.annotation.settings import AnnotationSettings
 from hpcvdj.api.individuals import answered, given_tables
 from hpcvdj.api.specificity import annotate, asked_of
 from hpcvdj.api.tables import used_model
+from hpcvdj.chance.shown import table_html
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.models import Model
 from hpcvdj.repertoires.genes import amino_acids, by_gene, kinds_of
 from hpcvdj.repertoires.inputs import read_table
 from hpcvdj.repertoires.junctions import Junctions
 from hpcvdj.repertoires.reading import productive_reading
+from hpcvdj.reports.outputs import hits_text
 from hpcvdj.runs.run import Run
 
 COLUMNS = ("epitope", "record", "expected", "fdr")
@@ -36,10 +40,36 @@ class CellAnnotation:
 
     chains  of `VDJ` and `VJ` chains by themselves, as of `hpcvdj.annotate`
     pairs   of cells with both chains; None with one model
+
+    `samples` has κ, dispersion and the check by decoys of each chain, named `VDJ` or `VJ`; `hits` and `epitopes` have
+    those of both, as of `hpcvdj.annotate`.
     """
 
     chains: Mapping[str, Annotation]
     pairs: PairedAnnotation | None
+
+    @property
+    def samples(self) -> list[SampleAnnotation]:
+        return [replace(each, name=kind) for kind, answer in self.chains.items() for each in answer.samples]
+
+    @property
+    def hits(self) -> pa.Table:
+        return named_tables(self.samples, "hits")
+
+    @property
+    def epitopes(self) -> pa.Table:
+        return named_tables(self.samples, "epitopes")
+
+    def __repr__(self) -> str:
+        """How many hits each chain has, κ, and how many pairs there are."""
+        said = [f"{own.name} {hits_text(own.found, own.expected, own.kappa.source)} (κ {own.kappa.value:.2f} by "
+                f"{own.kappa.source})" for own in self.samples]  # fmt: skip
+        if self.pairs is not None:
+            said.append(f"{len(self.pairs.hits):,} hits among {self.pairs.trials:,} pairs")
+        return f"<CellAnnotation: {'; '.join(said)}>"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(repr(self))}</p>{table_html(self.epitopes)}"
 
 
 def annotated_cells(

@@ -93,6 +93,9 @@ class Question(Generic[A]):
         fields = common_fields(given) if self.amino_acids else ["junction"]
         return productive_reading(fields, given[0].opening, reads=self.reads, genes=self.genes)
 
+    def require_of(self, model: Model) -> None:
+        """Raise InputError, on root and before tables are read, if the question cannot be asked of a model."""
+
     def require(self, inputs: Inputs) -> None:
         """Raise InputError, on root, for surveyed tables of which the question cannot be asked."""
 
@@ -250,6 +253,7 @@ def ask(
             return answer
 
         run.on_root(begin)
+        run.on_root(partial(question.require_of, model))
         rows = read_rows(question, tables, model, checks, run)
         if output is not None:
             run.on_root(partial(output.require, rows))

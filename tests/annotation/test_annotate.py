@@ -468,6 +468,14 @@ def test_decoys_without_a_record_are_refused(model, drawn):
     assert AnnotationSettings(decoys=("a",)).decoys == ("a",)
 
 
+@pytest.mark.parametrize("cached", [True, False])
+def test_the_database_is_looked_at_before_the_tables(model, drawn, tmp_path, cached):
+    """A mistyped decoy was named only after the tables had been read and compared with the model."""
+    options = {"decoys": ("Marburg",), "cache": tmp_path if cached else None}
+    with pytest.raises(InputError, match="no record is of it"):
+        hpcvdj.annotate(pa.table({"junction": ["TGTTTT"]}), records_of(drawn, 4), model, **options)
+
+
 @pytest.mark.slow
 def test_probabilities_of_a_database_are_kept_and_change_nothing(few, tmp_path):
     files, cache = few, tmp_path / "cache"

@@ -208,6 +208,11 @@ def test_cells_with_a_database(beta, alpha, drawn, monkeypatch):
     assert (obs["pair_expected"][:3] < obs["VDJ_1_expected"][:3]).all()
     assert answer.pairs.trials == 4
     assert len(answer.pairs.hits) == 3
+    assert [(own.name, own.kappa.value, own.found) for own in answer.samples] == [("VDJ", 1.0, 5), ("VJ", 1.0, 5)]
+    assert answer.hits["sample"].to_pylist() == ["VDJ"] * 5 + ["VJ"] * 5
+    assert set(answer.epitopes["sample"].to_pylist()) == {"VDJ", "VJ"}
+    assert "VJ " in repr(answer)
+    assert "3 hits among 4 pairs" in answer._repr_html_()
     single = hpcvdj.annotate_cells(adata, database=database, model=beta, force=True, kappa=1.0)
     assert single.pairs is None
     for options, message in (({}, "no model"), ({"model": beta, "counted": "human_trb"}, "leave out counted")):
