@@ -205,7 +205,7 @@ _KEPT: dict[tuple[Any, ...], tuple[Repertoire, dict[tuple[str, ...], dict[Frame,
 REMEDIES = {
     "broken": "; tests that need its probabilities leave it out",
     "truncated": "; tests that need its probabilities leave it out",
-    "habit": " ({ties=auto} takes them together)",
+    "habit": " ({ties=auto}, of commands that have it, takes them together)",
 }
 """What to do about a finding."""
 

@@ -147,7 +147,7 @@ def test_genes_called_by_habit():
     fit = fit_of(table, model)
     assert findings(fit) == {"TRBV12-4": "habit"}
     assert fit.genes[0].twins == ("TRBV12-3",)
-    assert "(ties='auto' takes them together)" in fit.lines()[0]
+    assert "(ties='auto', of commands that have it, takes them together)" in fit.lines()[0]
     tied = Checks(ties="auto").model(model)
     assert findings(fit_of(table, tied)) == {}
     rows = table.slice(0, 400)
