@@ -7,6 +7,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
@@ -19,6 +20,8 @@ from hpcvdj.storage.opening import MISREAD
 MARK = ".hpcvdj.json"
 _FORMAT = "hpcvdj-folder"
 _REMEDY = "move it away, or give another name"
+_READERS = 8
+"""Files of a folder that are read at the same time."""
 
 
 @contextmanager
@@ -84,7 +87,7 @@ def require_unchanged_folder(folder: Path) -> None:
     except MISREAD:
         # Older versions made no mark.
         return
-    changed = [name for name, digest in files.items() if not _is(folder / name, digest)]
+    changed = _changed({folder / name: digest for name, digest in files.items()})
     if changed:
         raise InputError(
             f"{folder}: {few(changed)} changed since hpcvdj wrote it; move the folder away, and run without "
@@ -162,9 +165,15 @@ def _require_own(folder: Path, *, unfinished: bool = False) -> None:
         raise InputError(f"{folder}: exists, and is not a folder that hpcvdj wrote; {_REMEDY}") from None
     if files is None and unfinished:
         return
-    foreign = [path.name for path in found if not _is(path, (files or {}).get(path.name))]
+    foreign = _changed({path: (files or {}).get(path.name) for path in found})
     if foreign:
         raise InputError(f"{folder}: has files that hpcvdj did not write there ({few(foreign)}); {_REMEDY}")
+
+
+def _changed(files: Mapping[Path, str | None]) -> list[str]:
+    """The names of files that do not have these SHA-256."""
+    with ThreadPoolExecutor(_READERS) as pool:
+        return [path.name for path, same in zip(files, pool.map(_is, files, files.values()), strict=True) if not same]
 
 
 def _is(path: Path, digest: str | None) -> bool:

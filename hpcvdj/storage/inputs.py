@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import time
 import zlib
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,13 @@ State = tuple[int, ...]
 
 PACKED = {"gzip": b"\x1f\x8b", "zstd": b"\x28\xb5\x2f\xfd"}
 """How packed files begin."""
+
+_DIGESTS: dict[State, str] = {}
+"""The SHA-256 of files, by their state."""
+
+_TICKS_NS = 2 * 10**9
+"""A file that changed so many nanoseconds before it was read may change again without another time of change: some
+file systems count in steps of two seconds."""
 
 TEXT_BYTES = 64 << 20
 """Text files that are read whole, such as germline tables, may have this many bytes once they are unpacked."""
@@ -56,10 +64,18 @@ def changed(path: Path) -> InputError:
 
 
 def file_digest(path: Path, state: State | None = None) -> str:
-    """SHA-256 of a file's bytes, hexadecimal; InputError if it is not in `state`, when that is given, or changes."""
+    """SHA-256 of a file's bytes, hexadecimal; InputError if it is not in `state`, when that is given, or changes.
+
+    A file is read once, as long as nothing is written to it.
+    """
     state = state or file_state(path)
-    with open(path, "rb") as stream:
-        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    digest = _DIGESTS.get(state) if state is not None else None
+    if digest is None:
+        begun = time.time_ns()
+        with open(path, "rb") as stream:
+            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        if state is not None and begun - state[-1] > _TICKS_NS:
+            _DIGESTS[state] = digest
     require_unchanged(path, state)
     return digest
 

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,21 @@ def test_a_process_waits_for_another_no_longer_than_its_patience(tmp_path, monke
     begun = time.monotonic()
     with compiling._locked(tmp_path / "a.lock"):
         assert time.monotonic() - begun < 0.2
+
+
+@pytest.mark.slow
+def test_what_is_compiled_is_loaded_while_another_process_holds_the_lock(tmp_path):
+    """Ranks waited for one another to load each function: ten seconds of 32 ranks."""
+    (tmp_path / "sums.py").write_text(MODULE)
+    assert misses([started(tmp_path, once=ONCE)]) == [1]
+    locks = list(tmp_path.rglob("*.lock"))
+    assert locks
+    with ExitStack() as stack:
+        for lock in locks:
+            stack.enter_context(compiling._locked(lock))
+        begun = time.monotonic()
+        assert misses([started(tmp_path, once=ONCE)]) == [0]
+        assert time.monotonic() - begun < compiling.PATIENCE / 2
 
 
 @pytest.mark.slow

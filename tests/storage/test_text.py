@@ -5,12 +5,14 @@ import hashlib
 import os
 import re
 from pathlib import Path
+from unittest import mock
 
 import pyarrow as pa
 import pytest
 
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.germline import read_germline
+from hpcvdj.storage import inputs
 from hpcvdj.storage import inputs
 from hpcvdj.storage.inputs import LimitedStream, file_digest, file_state, read_text, require_regular, require_unchanged
 from tests.conftest import GERMLINE
@@ -132,3 +134,25 @@ def test_a_file_that_was_changed_and_dated_back(tmp_path):
     os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
     with pytest.raises(InputError, match="changed while it was read"):
         require_unchanged(path, state)
+
+
+def test_a_file_is_read_once_until_it_changes(tmp_path, monkeypatch):
+    """The files of a folder that is replaced were read three times, 3 s each for 10^8 rows."""
+    path = tmp_path / "a"
+    path.write_bytes(b"a")
+    read = mock.Mock(wraps=hashlib.file_digest)
+    monkeypatch.setattr(hashlib, "file_digest", read)
+    # What has just been written may change within the same tick of the clock.
+    assert file_digest(path) == file_digest(path)
+    assert read.call_count == 2
+    monkeypatch.setattr(inputs, "_TICKS_NS", -(10**10))
+    before = file_digest(path)
+    assert file_digest(path) == before
+    assert read.call_count == 3
+    path.write_bytes(b"b")
+    assert file_digest(path) == hashlib.sha256(b"b").hexdigest() != before
+    # Another file in its place.
+    other = tmp_path / "other"
+    other.write_bytes(b"c")
+    other.replace(path)
+    assert file_digest(path) == hashlib.sha256(b"c").hexdigest()

@@ -14,9 +14,10 @@ insertion before J.
 Bases have the codes of `hpcvdj.recombination.alphabet`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import wraps
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numba import njit
@@ -32,6 +33,8 @@ ROW_BASES = 4
 ROWS = 4**ROW_BASES
 
 ORDER = [MODEL_BASES.index(base) for base in BASES]
+
+T = TypeVar("T")
 
 Mask = tuple[int, ...]
 """Places of alleles in a model."""
@@ -180,23 +183,52 @@ def _fill_beyond(nodes, alone, lengths, step, first, beyond):  # type: ignore[no
                     beyond[version, node, lag] += begun[node, version, p] * lengths[depth - p + lag]
 
 
-def _joined(trees: Sequence[_Tree], chain: Chain) -> tuple[Tries, list[int]]:
+def _joined(trees: Sequence["_Grown"], chain: Chain) -> tuple[Tries, list[int]]:
     """All versions of all trees one after another, and the number of versions before each tree."""
     roots, first, before = [], 0, [0]
     # Sets without alleles have no versions.
     child, alone, beyond = [np.zeros((0, 4), np.int32)], [np.zeros(0)], [np.zeros((0, len(chain.lengths)))]
     for tree in trees:
-        links, itself, far = tree.links(), np.array(tree.alone).T, tree.beyond(chain)
-        for version in range(len(itself)):
+        for itself, far in zip(tree.alone, tree.beyond, strict=True):
             roots.append(first)
-            child.append(np.where(links >= 0, links + first, -1))
-            alone.append(itself[version])
-            beyond.append(far[version])
-            first += len(links)
+            child.append(np.where(tree.links >= 0, tree.links + first, -1))
+            alone.append(itself)
+            beyond.append(far)
+            first += len(tree.links)
         before.append(len(roots))
     weights, far = np.concatenate(alone), np.concatenate(beyond)
     ended = weights * chain.lengths[0] + far[:, 0]
     return Tries(np.array(roots, dtype=np.int64), np.concatenate(child).astype(np.int32), weights, ended, far), before
+
+
+class _Grown(NamedTuple):
+    """A tree with all its texts.
+
+    links   int32 [nodes, 4]: as of `Tries.child`
+    alone   float64 [versions, nodes]
+    beyond  float64 [versions, nodes, lags]
+    """
+
+    links: NDArray[np.int32]
+    alone: Array
+    beyond: Array
+
+
+def _kept(function: Callable[..., T]) -> Callable[..., T]:
+    """Keep what a function makes of the last model, its first argument: slices of a table have the same alleles."""
+    last: list[Any] = [None, {}]
+
+    @wraps(function)
+    def known(model: Model, *key: Any) -> T:
+        if last[0] is not model:
+            last[:] = [model, {}]
+        made = last[1]
+        if key not in made:
+            made[key] = function(model, *key)
+        found: T = made[key]
+        return found
+
+    return known
 
 
 def _prefix_weights(length: int, deletions: Array) -> Array:
@@ -275,32 +307,37 @@ class DForms(NamedTuple):
     @staticmethod
     def of(model: Model, d_chance: Array) -> "DForms":
         """The D forms of a model; `d_chance` is the probability of each D gene in each table."""
-        entries = DEntries.of(model)
-        weights = d_chance @ entries.weights(model)
-        forms = DForms(entries.child, weights, np.zeros((len(weights), ROWS, ROW_BASES)), np.zeros(0, np.int32))
-        for row, codes in enumerate(np.ndindex(*(4,) * ROW_BASES)):
-            for length in range(1, ROW_BASES + 1):
-                node = forms.node(codes[:length])
-                if node >= 0:
-                    forms.rows[:, row, length - 1] = weights[:, node]
-        longer = [forms.node(codes) for codes in np.ndindex(*(4,) * (ROW_BASES + 1))]
-        return forms._replace(longer=np.array(longer, dtype=np.int32))
-
-    def node(self, codes: Sequence[int]) -> int:
-        """The node of a text; -1 if it is no D form, nor the beginning of one."""
-        node = 0
-        for base in codes:
-            node = int(self.child[node, base]) if node >= 0 else -1
-        return node
+        child, of_d, nodes, longer = _d_forms(model)
+        weights = d_chance @ of_d
+        rows = np.ascontiguousarray(np.where(nodes >= 0, weights[:, nodes], 0.0))
+        return DForms(child, weights, rows, longer)
 
     def of_length(self, length: int) -> Array:
         """float64 [tables, 4, 4, …]: the weight of each text of `length` bases."""
         found = np.zeros((len(self.weights), *(4,) * length))
         for codes in np.ndindex(*(4,) * length):
-            node = self.node(codes)
+            node = _node(self.child, codes)
             if node >= 0:
                 found[:, *codes] = self.weights[:, node]
         return found
+
+
+def _node(child: NDArray[np.int32], codes: Sequence[int]) -> int:
+    """The node of a text; -1 if it is no D form, nor the beginning of one."""
+    node = 0
+    for base in codes:
+        node = int(child[node, base]) if node >= 0 else -1
+    return node
+
+
+@_kept
+def _d_forms(model: Model) -> tuple[NDArray[np.int32], Array, NDArray[np.int64], NDArray[np.int32]]:
+    """What `DForms` of any table have: `child`, their weights [D, nodes], the nodes [ROWS, ROW_BASES], and `longer`."""
+    entries = DEntries.of(model)
+    rows = list(np.ndindex(*(4,) * ROW_BASES))
+    nodes = [[_node(entries.child, codes[:length]) for length in range(1, ROW_BASES + 1)] for codes in rows]
+    longer = [_node(entries.child, codes) for codes in np.ndindex(*(4,) * (ROW_BASES + 1))]
+    return entries.child, entries.weights(model), np.array(nodes), np.array(longer, dtype=np.int32)
 
 
 @dataclass(frozen=True)
@@ -334,15 +371,22 @@ class Tables:
         return _joint(model, pairs) if model.joint else _with_d(model, pairs)
 
 
-def _tree(model: Model, segment: str, mask: Mask, factors: Array) -> _Tree:
+def _tree(model: Model, segment: str, mask: Mask, factors: Array) -> _Grown:
     """The prefixes of the V alleles, or the suffixes of the J alleles, of a mask; `factors` is [versions, alleles]."""
-    tree = _Tree(len(factors))
+    return _grown(model, segment, mask, len(factors), factors.astype(np.float64).tobytes())
+
+
+@_kept
+def _grown(model: Model, segment: str, mask: Mask, versions: int, factors: bytes) -> _Grown:
+    """`_tree`, with the factors as bytes."""
+    tree, vd, dj = _Tree(versions), *chains(model)
     templates, deletions = (model.v, model.v_deletions) if segment == "V" else (model.j, model.j_deletions)
-    for place, factor in zip(mask, factors.T, strict=True):
+    of_alleles = np.frombuffer(factors).reshape(versions, len(mask)).T
+    for place, factor in zip(mask, of_alleles, strict=True):
         codes = encode(templates[place].extended)
         kept = _prefix_weights(len(codes), deletions[place])
         tree.add(codes if segment == "V" else codes[::-1], factor[:, None] * kept)
-    return tree
+    return _Grown(tree.links(), np.array(tree.alone).T, tree.beyond(vd if segment == "V" else dj))
 
 
 def _with_d(model: Model, pairs: Sequence[tuple[Mask, Mask]]) -> Tables:
