@@ -13,7 +13,6 @@ import pytest
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.germline import read_germline
 from hpcvdj.storage import inputs
-from hpcvdj.storage import inputs
 from hpcvdj.storage.inputs import LimitedStream, file_digest, file_state, read_text, require_regular, require_unchanged
 from tests.conftest import GERMLINE
 
