@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 PANELS = {
     "Count pathways": ("count", "verify", "simulate", "info"),
-    "Generation probabilities": ("pgen", "generate", "infer", "infer-selection", "models"),
+    "Generation probabilities": ("pgen", "generate", "infer", "infer-selection", "models", "olga"),
     "More than chance": ("analyze", "enrich", "annotate", "associate", "sharing", "contamination"),
     "See and use the counters": ("report", "export", "explain"),
     "Junction tables": ("convert", "formats"),

@@ -17,7 +17,7 @@ from tests.conftest import GERMLINE, ROOT, SMALL
 COMMANDS = (
     "count", "explain", "verify", "simulate", "export", "report", "info", "study",
     "germline", "motifs", "pgen", "models", "generate", "infer", "convert", "formats", "enrich", "sharing",
-    "contamination", "annotate", "associate", "analyze",
+    "contamination", "annotate", "associate", "analyze", "olga",
 )  # fmt: skip
 
 

@@ -1,0 +1,458 @@
+"""`hpcvdj olga`: the two commands of OLGA, with its options and the columns that it writes."""
+
+import itertools
+import logging
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, make_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from hpcvdj.cli import common, options
+from hpcvdj.cli.declared import App
+from hpcvdj.errors import InputError, few
+from hpcvdj.options import Option, Settings
+from hpcvdj.runs.settings import Launch, Overwrite
+
+if TYPE_CHECKING:
+    from hpcvdj.recombination.models import Model
+    from hpcvdj.recombination.repertoire import JunctionField
+
+log = logging.getLogger(__name__)
+
+app = App(help="The two commands of OLGA, with its options and columns, for those who have scripts with them.")
+
+DELIMITERS = {"tab": "\t", "space": " ", ",": ",", ";": ";", ":": ":"}
+_AT_ONCE = 1 << 17
+"""Sequences whose probabilities are computed at once."""
+
+OUT_OF_FRAME = "out_of_frame"
+
+Delimiter = Literal["tab", "space", ",", ";", ":"]
+SequenceType = Literal["all", "ntseq", "nucleotide", "aaseq", "amino_acid"]
+
+if TYPE_CHECKING:
+
+    class OlgaModel(Settings):
+        """One of OLGA's models, or a folder."""
+
+        set_custom_model_VDJ: Path | None  # noqa: N815
+        set_custom_model_VJ: Path | None  # noqa: N815
+else:
+    _LOCI = {"T_alpha": "TRA", "T_beta": "TRB", "B_heavy": "IGH", "B_kappa": "IGK", "B_lambda": "IGL"}
+
+    def _field(name: str, kind: Any, about: Option) -> tuple[str, Any, Any]:
+        return name, Annotated[kind, about], False if kind is bool else None
+
+    OlgaModel = make_dataclass(
+        "OlgaModel",
+        [
+            _field(f"{species}_{locus.lower()}", bool, Option(
+                f"OLGA's model of {species} {locus}", flags=f"--{species}{locus} --{species}_{name}", more=True,
+                python=False))
+            for species in ("human", "mouse") for name, locus in _LOCI.items()
+        ] + [
+            _field(f"set_custom_model_{kind}", Path | None, Option(
+                f"the folder of a {kind} model", flags=f"--set_custom_model_{kind} --{kind}_model_folder",
+                metavar="FOLDER", more=True, python=False))
+            for kind in ("VDJ", "VJ")
+        ],
+        bases=(Settings,), frozen=True,
+    )  # fmt: skip
+
+
+def _model(chosen: OlgaModel) -> "Model":
+    """The model that is asked for, with the alleles that OLGA has; InputError unless it is exactly one."""
+    from hpcvdj.recombination.igor import PUBLISHED, load_model
+
+    asked = {name: value for name, value in vars(chosen).items() if value}
+    if len(asked) != 1:
+        raise InputError(f"{len(asked)} models; give one, as in --humanTRB, or --set_custom_model_VDJ FOLDER")
+    ((name, value),) = asked.items()
+    return load_model(value if isinstance(value, Path) else f"{name}{PUBLISHED}")
+
+
+@dataclass(frozen=True)
+class InputSettings(Settings):
+    """What is read."""
+
+    seq_in: Annotated[
+        int, Option("the column of the sequences; 0 is the first", flags="--seq_in --seq_index", least=0, python=False)
+    ] = 0
+    v_in: Annotated[
+        int | None,
+        Option("the column of V genes", flags="--v_in --v_mask_index", least=0, unset="any V", python=False),
+    ] = None
+    j_in: Annotated[
+        int | None,
+        Option("the column of J genes", flags="--j_in --j_mask_index", least=0, unset="any J", python=False),
+    ] = None
+    max_number_of_seqs: Annotated[
+        int | None, Option("sequences to read at most", flags="-m --max_number_of_seqs", least=1, unset="all",
+                           python=False)
+    ] = None  # fmt: skip
+    lines_to_skip: Annotated[
+        int, Option("lines before the first sequence", flags="--lines_to_skip", least=0, python=False)
+    ] = 0
+    skip_off: Annotated[
+        bool, Option("write an empty line for a line without a sequence", flags="--skip_off --skip_empty_off",
+                     python=False)
+    ] = False  # fmt: skip
+    delimiter: Annotated[
+        Delimiter | None,
+        Option("what separates columns", flags="-d --delimiter", python=False,
+               unset="a tab in .tsv, a comma in .csv, blanks in other files"),
+    ] = None  # fmt: skip
+    raw_delimiter: Annotated[
+        str | None, Option("the same as any text", flags="--raw_delimiter", more=True, python=False)
+    ] = None
+    gene_mask_delimiter: Annotated[
+        Delimiter | None,
+        Option("what separates genes", flags="--gene_mask_delimiter", more=True, python=False,
+               unset="a comma, or a semicolon if commas separate columns"),
+    ] = None  # fmt: skip
+    raw_gene_mask_delimiter: Annotated[
+        str | None, Option("the same as any text", flags="--raw_gene_mask_delimiter", more=True, python=False)
+    ] = None
+    comment_delimiter: Annotated[
+        str | None, Option("what lines to skip begin with", flags="--comment_delimiter", more=True, python=False)
+    ] = None
+
+    def rows(self, path: Path) -> "Iterator[Row]":
+        """The lines of a file."""
+        from hpcvdj.storage.inputs import require_regular
+
+        require_regular(path, "file of sequences", "name a text file")
+        separator = _separator(self.raw_delimiter, self.delimiter, path)
+        of_genes = self.raw_gene_mask_delimiter or DELIMITERS[
+            self.gene_mask_delimiter or (";" if separator == "," else ",")
+        ]  # fmt: skip
+        number = 0
+        with open(path, encoding="utf-8", errors="replace") as lines:
+            for line_number, line in enumerate(lines, start=1):
+                comment = self.comment_delimiter and line.startswith(self.comment_delimiter)
+                if line_number <= self.lines_to_skip or comment:
+                    continue
+                if number == self.max_number_of_seqs:
+                    return
+                cells = [cell.strip() for cell in line.rstrip("\r\n").split(separator)]
+                text, v, j = (cells[k] if k is not None and k < len(cells) else ""
+                              for k in (self.seq_in, self.v_in, self.j_in))  # fmt: skip
+                if not text and not self.skip_off:
+                    continue
+                number += 1
+                genes = [",".join(filter(None, (name.strip() for name in call.split(of_genes)))) for call in (v, j)]
+                yield Row(text, genes[0], genes[1], f"{path}, line {line_number}")
+
+
+def _separator(raw: str | None, named: str | None, path: Path | None) -> str | None:
+    """What separates columns; None for blanks."""
+    if raw is not None or named is not None:
+        return raw if raw is not None else DELIMITERS[str(named)]
+    return {".tsv": "\t", ".csv": ","}.get(path.suffix if path is not None else "")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A sequence, the V and J genes that it may have (empty for any), and where it is."""
+
+    text: str
+    v: str
+    j: str
+    place: str
+
+
+_NOTHING = dict.fromkeys(("--display_off", "--time_updates_off", "--skip_fast_pgen"), False)
+
+
+@dataclass(frozen=True)
+class DisplaySettings(Settings):
+    """What OLGA shows while it computes; taken, so that scripts run as they are."""
+
+    quiet_flags: Annotated[
+        bool,
+        Option("these change nothing here", flags=" ".join(_NOTHING), more=True, python=False),
+    ] = False
+    display_lines: Annotated[
+        int | None,
+        Option("these change nothing here", flags="--num_lines_for_display --seqs_per_time_update", more=True,
+               python=False),
+    ] = None  # fmt: skip
+
+
+@app.command("compute_pgen")
+def compute_pgen(
+    sequences: Annotated[
+        list[str] | None, options.argument("SEQUENCES", "Sequences, instead of a file; quote those with brackets.")
+    ] = None,
+    *,
+    model: OlgaModel,
+    infile: Annotated[Path | None, options.valued("--infile -i", "FILE", "Sequences, one in each line.")] = None,
+    outfile: Annotated[Path | None, options.valued("--outfile -o", "FILE", "File to write, instead of output.")] = None,
+    reading: InputSettings,
+    v_mask: Annotated[
+        str | None, options.valued("--v_mask", "GENES", "V genes of the sequences that are given as arguments.")
+    ] = None,
+    j_mask: Annotated[
+        str | None, options.valued("--j_mask", "GENES", "J genes of the sequences that are given as arguments.")
+    ] = None,
+    seq_type_out: Annotated[SequenceType, Option("which probabilities of nucleotides", flags="--seq_type_out")] = "all",
+    alphabet_filename: Annotated[
+        Path | None, options.valued("--alphabet_filename -a", "FILE", "More symbols, in lines such as 'x: D, E, AAA'.")
+    ] = None,
+    delimiter_out: Annotated[
+        Delimiter | None,
+        Option("what separates the columns that are written", flags="--delimiter_out", unset="as in the input"),
+    ] = None,
+    raw_delimiter_out: Annotated[
+        str | None, Option("the same as any text", flags="--raw_delimiter_out", more=True)
+    ] = None,
+    display: DisplaySettings,
+    launch: Launch,
+    overwrite: Overwrite = False,
+) -> None:
+    """Compute generation probabilities as olga-compute_pgen does: its options, its columns, its numbers.
+
+    A line for each sequence: amino acids and their probability; or nucleotides, their probability, their amino acids,
+    and the probability of these, which are 0 out of frame. Amino acids may have the symbols B, J, X and Z, sets such as
+    [AG], and repeats such as S{2} or X{1,3}. Genes that the model lacks are an error.
+
+    The model is one of --humanTRB, --humanTRA, --mouseTRB, ..., or a folder (--set_custom_model_VDJ); --help-all lists
+    them.
+
+    hpcvdj pgen does the same with AIRR tables, on all ranks and GPUs, and says which rows have no probability and why.
+
+    Example: hpcvdj olga compute_pgen --humanTRB -i sequences.tsv -o pgens.tsv --v_in 1 --j_in 2
+    """
+    run = common.begin(launch)
+    if not run.is_root:
+        return
+    if (infile is None) == (not sequences):
+        raise InputError("give sequences, or a file of them with --infile, one of the two")
+    from hpcvdj.recombination.symbols import read_alphabet
+
+    custom = {} if alphabet_filename is None else read_alphabet(alphabet_filename).definitions()
+    computing = _Computing(_model(model), custom, seq_type_out)
+    if infile is not None:
+        rows: Iterable[Row] = reading.rows(infile)
+    else:
+        rows = [Row(text, v_mask or "", j_mask or "", f"sequence {k + 1}") for k, text in enumerate(sequences or [])]
+    separator = _separator(reading.raw_delimiter, reading.delimiter, infile)
+    to = _separator(raw_delimiter_out, delimiter_out, outfile) or separator or "\t"
+    _write((to.join(cells) for cells in computing.lines(rows)), outfile, overwrite=overwrite)
+
+
+def _write(lines: Iterable[str], outfile: Path | None, *, overwrite: bool) -> None:
+    """Write lines to a file, which appears when all are written, or to standard output."""
+    from hpcvdj.storage.files import atomic_path, require_writable
+
+    if outfile is None:
+        for line in lines:
+            common.answer(line)
+        return
+    require_writable(outfile, overwrite=overwrite)
+    with ExitStack() as stack:
+        temporary = stack.enter_context(atomic_path(outfile, overwrite=overwrite))
+        with open(temporary, "w", encoding="utf-8") as stream:
+            stream.writelines(f"{line}\n" for line in lines)
+    common.say(f"written    {outfile}")
+
+
+_SET = re.compile(r"\[([^\[\]]*)\]")
+_REPEAT = re.compile(r"(.)\{(\d+)(?:,(\d+))?\}")
+MOST_TEMPLATES = 10_000
+"""Sequences that one with repeats may stand for."""
+
+
+class _Computing:
+    """Lines of probabilities; `custom` are symbols of amino acids and what they stand for."""
+
+    def __init__(self, model: "Model", custom: Mapping[str, Sequence[str]], kind: str) -> None:
+        self.model, self.custom, self.kind = model, custom, kind
+        self._any = {segment: ",".join(template.allele for template in getattr(model, segment.lower()))
+                     for segment in "VJ"}  # fmt: skip
+
+    def lines(self, rows: Iterable[Row]) -> Iterator[list[str]]:
+        """The cells of each row."""
+        unread: list[str] = []
+        every = iter(rows)
+        while part := list(itertools.islice(every, _AT_ONCE)):
+            nucleotides = [k for k, row in enumerate(part) if row.text and not row.text.upper().strip("ACGT")]
+            cells: dict[int, list[str]] = dict(self._of_nucleotides(part, nucleotides))
+            others = sorted(set(range(len(part))).difference(nucleotides))
+            cells |= dict(self._of_amino_acids(part, [k for k in others if part[k].text], unread))
+            cells |= {k: [""] for k in others if not part[k].text}
+            yield from (cells[k] for k in sorted(cells))
+        if unread:
+            log.warning("%d lines have no sequence, and are left out: %s", len(unread), few(unread))
+
+    def _values(
+        self, rows: Sequence[Row], texts: Sequence[str], field: "JunctionField", symbols: Any = None
+    ) -> "list[Any]":
+        """Probabilities of texts, a list for each column; InputError for a gene that the model lacks."""
+        import pyarrow as pa
+
+        from hpcvdj.kernels.quantities import Pgen
+        from hpcvdj.probabilities.settings import PgenSettings
+        from hpcvdj.repertoires.inputs import Inputs
+        from hpcvdj.repertoires.reading import reading_of
+        from hpcvdj.repertoires.tables import table_of
+        from hpcvdj.values.memory import values_of
+
+        for segment, name in (("V", "v"), ("J", "j")):
+            for call in dict.fromkeys(getattr(row, name) for row in rows):
+                unknown = [own for own in filter(None, call.split(",")) if self.model.find(segment, own) is None]  # type: ignore[arg-type]
+                if unknown:
+                    place = next(row.place for row in rows if getattr(row, name) == call)
+                    raise InputError(
+                        f"{place}: {few(unknown)} is not in {self.model.name}; correct it, or leave it out"
+                    )
+        free = not any(row.v or row.j for row in rows)
+        columns: dict[str, pa.Array] = {field: pa.array(texts, pa.string())}
+        if not free:
+            columns["v_call"] = pa.array([row.v or self._any["V"] for row in rows], pa.string())
+            columns["j_call"] = pa.array([row.j or self._any["J"] for row in rows], pa.string())
+        table = table_of(pa.table(columns))
+        reading = reading_of([field], field, symbols, strict=False)
+        settings = PgenSettings(genes="any" if free else "call")
+        config = settings.config(amino_acids=field != "junction")
+        values, _ = values_of(Inputs((table,), config.reads(reading)), self.model, config)
+        excluded = values[Pgen.excluded].to_pylist()
+        for row, why in zip(rows, excluded, strict=True):
+            if why:
+                log.warning("%s: %s", row.place, why)
+        return [values[name].to_pylist() for name in config.names]
+
+    def _of_nucleotides(self, part: Sequence[Row], places: Sequence[int]) -> Iterator[tuple[int, list[str]]]:
+        from hpcvdj.recombination.alphabet import translate
+
+        framed = [k for k in places if len(part[k].text) % 3 == 0]
+        texts = [part[k].text.upper() for k in framed]
+        nt, aa = self._values([part[k] for k in framed], texts, "junction") if framed else ([], [])
+        proteins = translate(texts) if texts else []
+        known = dict(zip(framed, zip(map(_text, nt), proteins, map(_text, aa), strict=True), strict=True))
+        for k in places:
+            p_nt, protein, p_aa = known.get(k, ("0", OUT_OF_FRAME, "0"))
+            of_nt, of_aa = [part[k].text, p_nt], [protein, p_aa]
+            yield k, {"all": of_nt + of_aa, "n": of_nt, "a": of_aa}[self.kind if self.kind == "all" else self.kind[0]]
+
+    def _of_amino_acids(
+        self, part: Sequence[Row], places: Sequence[int], unread: list[str]
+    ) -> Iterator[tuple[int, list[str]]]:
+        from hpcvdj.recombination.symbols import RESERVED, STOP, Alphabet
+
+        free = (chr(code) for code in range(33, 127))
+        known = Alphabet.of(self.custom).symbols
+        unused = (own for own in free if own not in known and own not in RESERVED and not own.isalpha())
+        symbols = dict(self.custom)
+        # A stop has no place in a junction that is read.
+        sets = {STOP: next(unused)}
+        symbols[sets[STOP]] = ["TAA", "TAG", "TGA"]
+        asked, texts = list[int](), list[str]()
+        for k in places:
+            text = part[k].text
+            for members in dict.fromkeys(_SET.findall(text)):
+                if members not in sets:
+                    sets[members] = next(unused, "")
+                    if not sets[members]:
+                        raise InputError(f"{part[k].place}: too many different sets in brackets; split the file")
+                    symbols[sets[members]] = list(members)
+            plain = _SET.sub(lambda found: sets[found[1]], text).replace(STOP, sets[STOP])
+            own = _expanded(plain, part[k].place)
+            if any(set(each).difference(known, sets.values()) for each in own) or (set(text) & set(sets.values())):
+                unread.append(text)
+                continue
+            asked += [k] * len(own)
+            texts += own
+        if not asked:
+            return
+        (values,) = self._values([part[k] for k in asked], texts, "junction_aa", Alphabet.of(symbols))
+        sums: dict[int, float | None] = {}
+        for k, value in zip(asked, values, strict=True):
+            sums[k] = (sums.get(k) or 0.0) + (value or 0.0)
+        yield from ((k, [part[k].text, _text(value)]) for k, value in sums.items())
+
+
+def _expanded(text: str, place: str) -> list[str]:
+    """The distinct sequences that one with repeats stands for."""
+    parts: list[list[str]] = []
+    end = 0
+    for found in _REPEAT.finditer(text):
+        least, most = int(found[2]), int(found[3] or found[2])
+        parts += [[text[end : found.start()]], [found[1] * number for number in range(least, most + 1)]]
+        end = found.end()
+    every = list(itertools.islice(itertools.product(*parts, [text[end:]]), MOST_TEMPLATES + 1))
+    if len(every) > MOST_TEMPLATES:
+        raise InputError(f"{place}: its repeats stand for more than {MOST_TEMPLATES:,} sequences; give fewer")
+    return list(dict.fromkeys(map("".join, every)))
+
+
+def _text(value: float | None) -> str:
+    """A probability as Python writes it, with all its digits."""
+    return repr(float(value or 0.0))
+
+
+@app.command("generate_sequences")
+def generate_sequences(
+    *,
+    model: OlgaModel,
+    number: Annotated[int, Option("sequences to draw", flags="-n --num_seqs", least=1, python=False)],
+    outfile: Annotated[Path | None, options.valued("--outfile -o", "FILE", "File to write, instead of output.")] = None,
+    seed: Annotated[
+        int | None,
+        Option(
+            "the same seed gives the same sequences, though not those of OLGA",
+            flags="--seed",
+            least=0,
+            unset="another one each time",
+        ),
+    ] = None,
+    seq_type: Annotated[SequenceType, Option("which sequences are written", flags="--seq_type")] = "all",
+    record_genes_off: Annotated[bool, Option("without V and J genes", flags="--record_genes_off")] = False,
+    delimiter: Annotated[
+        Delimiter | None,
+        Option("what separates columns", flags="-d --delimiter", unset="a comma in .csv, else a tab"),
+    ] = None,
+    raw_delimiter: Annotated[str | None, Option("the same as any text", flags="--raw_delimiter", more=True)] = None,
+    conserved_j_residues: Annotated[
+        Literal["FVW"], Option("other residues cannot be asked for", flags="--conserved_J_residues", more=True)
+    ] = "FVW",
+    display: DisplaySettings,
+    launch: Launch,
+    overwrite: Overwrite = False,
+) -> None:
+    """Draw productive sequences as olga-generate_sequences does: its options and its columns.
+
+    A line for each sequence: nucleotides, amino acids, V gene, J gene. The model is one of --humanTRB, --humanTRA, ...
+
+    hpcvdj generate writes AIRR tables, on all ranks
+    and GPUs.
+
+    Example: hpcvdj olga generate_sequences --humanTRB -n 1000 -o drawn.tsv
+    """
+    run = common.begin(launch)
+    if not run.is_root:
+        return
+    import secrets
+
+    from hpcvdj.generation.generate import generate
+    from hpcvdj.generation.settings import GenerationSettings
+    from hpcvdj.kernels.backends import open_backend
+
+    plan = GenerationSettings(number, secrets.randbits(31) if seed is None else seed, productive=True)
+    names = {"all": ["junction", "junction_aa"], "n": ["junction"], "a": ["junction_aa"]}[
+        seq_type if seq_type == "all" else seq_type[0]
+    ]  # fmt: skip
+    to = _separator(raw_delimiter, delimiter, outfile) or "\t"
+
+    def lines() -> Iterator[str]:
+        for batch in generate(_model(model), plan, open_backend("cpu"), run.alone()):
+            columns = [batch[name].to_pylist() for name in names]
+            if not record_genes_off:
+                columns += [
+                    [call.partition("*")[0] for call in batch[name].to_pylist()] for name in ("v_call", "j_call")
+                ]
+            yield from map(to.join, zip(*columns, strict=True))
+
+    _write(lines(), outfile, overwrite=overwrite)
