@@ -65,7 +65,7 @@ def count(
     given = Given.of(junctions)
     given.require(reading.columns)
     inputs = Inputs.of_table(given.arrow, config.reads(reading))
-    values, tally = values_of(inputs, reference, config)
+    values, tally, _ = values_of(inputs, reference, config)
     warn_of_rows(tally, reference, column=Pathways.excluded)
     return given.beside(values)
 

@@ -38,8 +38,10 @@ from hpcvdj.repertoires.reading import Reading, reading_of
 from hpcvdj.repertoires.sequence_fields import fields_of
 from hpcvdj.repertoires.species import warn_of_rows
 from hpcvdj.repertoires.tables import table_of
+from hpcvdj.results.frames import with_facts
 from hpcvdj.runs.run import Run
 from hpcvdj.values.memory import values_of
+from hpcvdj.values.task import recorded_makers
 
 
 @documented(PgenSettings, Checks, without=("keep_misfits",))
@@ -71,7 +73,10 @@ def pgen(
 
     Returns a table of the same kind (of a path, or of junctions alone: a pyarrow Table), with its rows in the same
     order and columns `pgen_nt`, `pgen_aa`, `pgen_aa_1mm` that were asked for beside them (null for a row without a
-    value, as for the amino acids of a junction out of frame) and `pgen_excluded` (why a row has no value).
+    value, as for the amino acids of a junction out of frame) and `pgen_excluded` (why a row has no value).  How many
+    junctions anyone would make, and how many hardly anybody (docs/pgen.md), is in `table.attrs["hpcvdj"]["makers"]` of
+    a pandas DataFrame, and in `table.schema.metadata[b"hpcvdj"]` of a pyarrow Table, as JSON; polars has no place for
+    it.
 
     Warns (HpcvdjWarning) of rows without a value, and of what does not fit the model: genes, lengths, calls.  Raises
     InputError for a missing column, for a model that cannot be read, for one that cannot make half of the rows (unless
@@ -95,9 +100,9 @@ def pgen(
     inputs = Inputs((table,), config.reads(reading))
     given.require(inputs.reading.columns)
     check_tables(checks, [inputs], reference, config.names[0])
-    values, tally = values_of(inputs, reference, config)
+    values, tally, makers = values_of(inputs, reference, config)
     warn_of_rows(tally, reference, column=Pgen.excluded)
-    return given.beside(values)
+    return with_facts(given.beside(values), recorded_makers(makers))
 
 
 @documented()
@@ -126,7 +131,7 @@ def likely_scenarios(
     junction = junction.strip().upper()
     row = pa.table({"v_call": [v_call or ""], "j_call": [j_call or ""], "junction": [junction]})
     config = PgenConfig(("pgen_nt",), "any" if v_call is None else "call")
-    table, _ = values_of(Inputs.of_table(row, config.reads(Reading())), loaded, config)
+    table, *_ = values_of(Inputs.of_table(row, config.reads(Reading())), loaded, config)
     (reason,) = table[Pgen.excluded].to_pylist()
     if reason:
         raise InputError(

@@ -154,6 +154,8 @@ def report(summary: "Summary", output: Path) -> None:
         common.say(f"V-J pairs  {summary.pairs:,}")
     for word, text in summary.quantity.summary(summary.sums, summary.nonzero, summary.counted).items():
         common.say(f"{word:<10} {text}")
+    for word, text in (summary.makers.summary() if summary.makers is not None else {}).items():
+        common.say(f"{word:<10} {text}")
     for line in _advice(summary):
         common.say(f"           {line}")
     common.say(f"method     {summary.method} on {summary.hardware}, {summary.ranks} rank(s)")

@@ -317,7 +317,7 @@ class _Computing:
         reading = reading_of([field], field, symbols, strict=False)
         settings = PgenSettings(genes="any" if free else "call")
         config = settings.config(amino_acids=field != "junction")
-        values, _ = values_of(Inputs((table,), config.reads(reading)), self.model, config)
+        values, *_ = values_of(Inputs((table,), config.reads(reading)), self.model, config)
         excluded = values[Pgen.excluded].to_pylist()
         for row, why in zip(rows, excluded, strict=True):
             if why:

@@ -16,7 +16,7 @@ from hpcvdj.recombination.selection import RESIDUES as KNOWN
 from hpcvdj.recombination.selection import genes_of
 from hpcvdj.recombination.symbols import STOP, Alphabet
 
-_KNOWN, _FIRST, _LAST = (np.isin(np.arange(256), list(text.encode())) for text in (KNOWN, FIRST, LAST))
+_KNOWN, FIRST_RESIDUE, LAST_RESIDUE = (np.isin(np.arange(256), list(text.encode())) for text in (KNOWN, FIRST, LAST))
 _OUT_OF_FRAME, _NOT_PRODUCTIVE, _SEVERAL_RESIDUES, _SEVERAL_GENES = range(1, len(SELECTION_REASONS))
 
 
@@ -59,13 +59,13 @@ class _SelectedKernel(Kernel):
     def _factors(self, rows: range) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Q of some rows, NaN for those that have none, and the place of the reason in `SELECTION_REASONS`."""
         repertoire, span = self.problem.repertoire, slice(rows.start, rows.stop)
-        letters, codons = _amino_acids(self.problem, span)
+        letters, codons = amino_acids_of(self.problem, span)
         pair = np.searchsorted(repertoire.offsets, np.arange(rows.start, rows.stop), side="right") - 1
         inside = np.arange(letters.shape[1]) < codons[:, np.newaxis]
         known = (_KNOWN[letters] | ~inside).all(axis=1)
         last = letters[np.arange(len(rows)), np.maximum(codons - 1, 0)]
         stop = (letters == ord(STOP)).any(axis=1)
-        productive = (codons > 1) & _FIRST[letters[:, 0]] & _LAST[last] & ~stop
+        productive = (codons > 1) & FIRST_RESIDUE[letters[:, 0]] & LAST_RESIDUE[last] & ~stop
         reason = np.select(
             [repertoire.lengths[span] % 3 > 0, ~known & ~stop, ~productive, self.several[pair]],
             [_OUT_OF_FRAME, _SEVERAL_RESIDUES, _NOT_PRODUCTIVE, _SEVERAL_GENES],
@@ -90,7 +90,7 @@ class CudaKernel(_SelectedKernel):
     inner = "hpcvdj.kernels.pgen.pgen_cuda.PgenKernel"
 
 
-def _amino_acids(problem: PgenProblem, span: slice) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+def amino_acids_of(problem: PgenProblem, span: slice) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """The amino acids of some junctions as zero-padded ASCII, [rows, width], and how many; 0 of those out of frame."""
     alphabet = problem.symbols or Alphabet.of()
     symbols = np.frombuffer(alphabet.symbols.encode(), dtype=np.uint8)

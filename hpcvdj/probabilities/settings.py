@@ -4,6 +4,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hpcvdj.errors import InputError, option
 from hpcvdj.kernels.backends import AUTO, BackendName, StrictBinding
 from hpcvdj.kernels.pgen.method import ForwardSum, SelectedSum
@@ -156,6 +159,17 @@ class PgenConfig(Plan):
             reading.alphabet.require_mismatches()
         productive = ExclusionKind.NOT_PRODUCTIVE if self.normalize == "productive" else None
         return reading.of_junctions(self.genes, productive)
+
+    @property
+    def judged(self) -> tuple[str, ...]:
+        """Probabilities of a junction alone, not of all within one mismatch."""
+        return tuple(name for name in ("pgen_nt", "pgen_aa", "p_post") if name in self.names)
+
+    def judged_values(self, problem: PgenProblem, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Among productive recombinations."""
+        from hpcvdj.probabilities.productive import among_productive  # compiled by numba, which is slow to import
+
+        return among_productive(problem, values, self.judged, divided=self.normalize == "productive")
 
     def problem(self, repertoire: Repertoire, reference: Model) -> PgenProblem:
         """With a recombination model."""

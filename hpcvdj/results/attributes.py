@@ -88,6 +88,11 @@ ATTRIBUTES = {attribute.name: attribute for attribute in (
     ),
     Attribute("identity", dict, "what a run must have in common with this one for `--resume` to find it complete"),
     Attribute("sums", list, "sum of each column of the values, as decimal text: sums may exceed 64 bits"),
+    Attribute(
+        "makers", dict,
+        "of `pgen`: [who makes the junctions](pgen.md#who-makes-these-junctions): of `recombinations` productive "
+        "junctions with a value, how many `anyone` would make, and how many `hardly_anybody`, by column",
+    ),
     Attribute("nonzero", int, "sequences with at least one value other than 0"),
     Attribute("rows_read", int, "data rows of the input"),
     Attribute(

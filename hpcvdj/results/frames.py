@@ -3,6 +3,7 @@
 pandas and polars are optional: neither is imported unless a table of its kind is given or asked for.
 """
 
+import json
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -49,6 +50,20 @@ def beside(original: Any, table: pa.Table, columns: dict[str, pa.Array]) -> Any:
         if name in table.column_names:
             table = table.drop_columns([name])
         table = table.append_column(name, column)
+    return table
+
+
+FACTS = "hpcvdj"
+"""The attribute of a pandas DataFrame, and the key of the metadata of a pyarrow Table, that has facts about it."""
+
+
+def with_facts(table: Any, facts: dict[str, Any]) -> Any:
+    """A table with facts about it: a pandas DataFrame has them as `attrs`, a pyarrow Table as JSON; polars has none."""
+    kind = kind_of(table)
+    if kind == "pandas":
+        table.attrs = {**table.attrs, FACTS: facts}
+    elif kind == "pyarrow":
+        table = table.replace_schema_metadata({**(table.schema.metadata or {}), FACTS: json.dumps(facts)})
     return table
 
 

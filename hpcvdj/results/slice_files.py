@@ -7,10 +7,11 @@ slice that has them is finished.  Finished slices are the run's checkpoint.
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,9 @@ FINISHED = "part-*.json"
 _TAKEN = ".taken-*"
 """A rank works on a slice, or has; what a killed run left of these goes when it is resumed."""
 
+IDS = "ids"
+"""The array of hashes of ids, and their rows, uint64 [2, sequences]: of a slice whose ids must differ from others."""
+
 HASHES = 1 << 22
 """So many hashes of ids are compared at a time."""
 
@@ -55,9 +59,9 @@ class SliceFiles:
         """The file that has the rows of slice `index`."""
         return self.folder.path / f"part-{index:06}{self.ending}"
 
-    def ids(self, index: int) -> Path:
-        """The file that has the hashes of the ids of slice `index`, and their rows."""
-        return self.folder.path / f"ids-{index:06}.npy"
+    def _array(self, name: str, index: int) -> Path:
+        """The file that has an array of slice `index`."""
+        return self.folder.path / f"{name}-{index:06}.npy"
 
     def facts(self, index: int) -> Path:
         """The file that has the facts of slice `index`, once it is finished."""
@@ -108,16 +112,16 @@ class SliceFiles:
                 raise self.folder.said_of(error, SAVED) from None
             raise
 
-    def finish(self, index: int, facts: Facts, ids: NDArray[np.uint64] | None = None) -> None:
+    def finish(self, index: int, facts: Facts, arrays: Mapping[str, NDArray[Any]] = MappingProxyType({})) -> None:
         """Write what is known of a slice, whose rows are written.
 
-        ids  uint64 [2, sequences]: hashes of the ids and the rows, if ids must be different in all slices
+        arrays  what is needed of each sequence once all slices are finished, such as `IDS`
         """
         paths = [self.rows(index)]
-        if ids is not None:
-            paths.append(self.ids(index))
-            with atomic_path(paths[1], overwrite=True) as temporary, open(temporary, "wb") as stream:
-                np.save(stream, ids)
+        for name, array in arrays.items():
+            paths.append(self._array(name, index))
+            with atomic_path(paths[-1], overwrite=True) as temporary, open(temporary, "wb") as stream:
+                np.save(stream, array)
         record = {"slice": index, "files": {path.name: file_digest(path) for path in paths}, **facts}
         with atomic_path(self.facts(index), overwrite=True) as temporary:
             temporary.write_text(json.dumps({"sha256": self._digest_of(record), **record}))
@@ -126,6 +130,14 @@ class SliceFiles:
         """What is `made` of the facts of a finished slice; InputError if they are damaged, or of another run."""
         with self.damage(self.facts(index)):
             return made(self._record(index)[1])
+
+    def arrays(self, name: str) -> list[NDArray[Any]]:
+        """An array of each finished slice, read when it is used; InputError if one cannot be read."""
+        arrays = []
+        for index in self.finished:
+            with self.damage(self._array(name, index)):
+                arrays.append(np.load(self._array(name, index), mmap_mode="r"))
+        return arrays
 
     def digests(self, indices: Sequence[int]) -> dict[Path, str]:
         """The files that have the rows of some finished slices, and the SHA-256 of each."""
@@ -161,7 +173,7 @@ class SliceFiles:
 
         share  of `shares`: the rows are in one of them
         """
-        stored = [np.load(self.ids(index), mmap_mode="r") for index in self.finished]
+        stored = self.arrays(IDS)
         groups = shares * max(1, sum(part.shape[1] for part in stored) // (HASHES * shares))
         rows = [np.empty(0, np.int64)]
         for group in range(share, groups, shares):
@@ -200,7 +212,7 @@ class SliceFiles:
 
 def remove_facts(folder: RunFolder) -> None:
     """Remove what only an unfinished run needs of its slices, which a result in parts keeps."""
-    _remove(folder, FINISHED, "ids-*.npy", _TAKEN)
+    _remove(folder, FINISHED, "*.npy", _TAKEN)
 
 
 def _remove(folder: RunFolder, *patterns: str) -> None:

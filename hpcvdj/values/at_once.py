@@ -4,12 +4,13 @@ import time
 from dataclasses import replace
 
 from hpcvdj.errors import StoppedError
+from hpcvdj.recombination.makers import Makers
 from hpcvdj.results.computed_rows import ComputedRows
 from hpcvdj.results.slice_facts import SliceFacts
 from hpcvdj.runs.progress import told_if_slow
 from hpcvdj.runs.stopping import NOTHING_YET
 from hpcvdj.values.compute import compute, shared_repertoire
-from hpcvdj.values.task import Done, Task, while_written
+from hpcvdj.values.task import Done, Task, recorded_makers, while_written
 from hpcvdj.values.unit_store import UnitStore
 
 
@@ -36,19 +37,20 @@ def compute_at_once(task: Task) -> Done:
     counted = time.perf_counter()
     ranks = run.rank_facts(backend)
 
-    def write() -> SliceFacts:
+    def write() -> tuple[SliceFacts, Makers | None]:
         assert junctions is not None
         assert store is not None
         batches = task.sliced.all_rows(run.raise_if_stopping)
         rows = ComputedRows(inputs, junctions, output.quantity, store.values, computed.timings, batches)
         settled = {**task.facts["config"], **config.recorded()}
         known = {"config": settled, "checkpoint_seconds": computed.save, **rows.facts.attributes()}
-        output.write(rows, task.facts | known, ranks, overwrite=task.overwrite)
+        makers = task.makers([config.judged_values(problem, store.values)]) if config.judged else None
+        output.write(rows, task.facts | known | recorded_makers(makers), ranks, overwrite=task.overwrite)
         task.files.folder.remove()
-        return rows.facts
+        return rows.facts, makers
 
     try:
-        facts = run.root_works(write, while_written(output.target))
+        found = run.root_works(write, while_written(output.target))
     except StoppedError:
         run.on_root(lambda: store.save(None) if store is not None else None)
         raise
@@ -57,4 +59,4 @@ def compute_at_once(task: Task) -> Done:
         read - started, computed.prepare, float(timings.kernel.sum()), float(timings.reduce.sum()), computed.save,
         opened - read + computed.store + time.perf_counter() - counted,
     )  # fmt: skip
-    return Done(facts, config, backend, seconds)
+    return Done(*found, config, backend, seconds)

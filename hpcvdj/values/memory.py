@@ -3,6 +3,7 @@
 import numpy as np
 import pyarrow as pa
 
+from hpcvdj.recombination.makers import Makers
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.junctions import Reference
 from hpcvdj.repertoires.tally import Tally
@@ -12,12 +13,16 @@ from hpcvdj.values.compute import count_in_memory
 from hpcvdj.values.plan import Plan
 
 
-def values_of(inputs: Inputs, reference: Reference, config: Plan) -> tuple[pa.Table, Tally]:
-    """The values of each row of a table, on this machine, as columns of a pyarrow Table; InputError for bad input."""
+def values_of(inputs: Inputs, reference: Reference, config: Plan) -> tuple[pa.Table, Tally, Makers | None]:
+    """The values of each row of a table, on this machine, as columns of a pyarrow Table; InputError for bad input.
+
+    Also what became of the rows, and who makes the junctions, if probabilities are computed.
+    """
     read = inputs.read(reference)
     config = config.settled(read.repertoire.longest)
     method = config.method_class()
-    values = count_in_memory(config.problem(read.repertoire, reference), config, Run())
+    problem = config.problem(read.repertoire, reference)
+    values = count_in_memory(problem, config, Run())
     assert values is not None
     nonzero = np.zeros(len(values), dtype=bool)
     method.quantity().sums(values, nonzero)
@@ -30,4 +35,5 @@ def values_of(inputs: Inputs, reference: Reference, config: Plan) -> tuple[pa.Ta
         nonzero=int(nonzero.sum()),
     )
     columns = Lookup(method.quantity(), values, read.row, read.excluded).columns(0, read.rows_read)
-    return pa.table(columns), tally
+    makers = Makers.of(config.judged, [config.judged_values(problem, values)]) if config.judged else None
+    return pa.table(columns), tally, makers

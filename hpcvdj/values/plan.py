@@ -3,6 +3,9 @@
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.method import Method
 from hpcvdj.recombination.repertoire import Repertoire
@@ -54,6 +57,18 @@ class Plan:
 
     def problem(self, repertoire: Repertoire, reference: Any) -> Any:
         """The problem for the kernels, once the plan is settled."""
+        raise NotImplementedError
+
+    @property
+    def judged(self) -> tuple[str, ...]:
+        """The columns of which it is told how many junctions anyone would make, as `Makers` has them."""
+        return ()
+
+    def judged_values(self, problem: Any, values: NDArray[Any]) -> NDArray[np.float64]:
+        """Those of the productive junctions of a problem, float64 [judged, junctions], as `Makers` takes them.
+
+        values  [junctions, columns]: what was computed
+        """
         raise NotImplementedError
 
     def recorded(self) -> dict[str, Any]:

@@ -19,16 +19,20 @@ from hpcvdj.errors import InputError
 from hpcvdj.kernels.kernel import Unit
 from hpcvdj.kernels.method import Method
 from hpcvdj.kernels.quantities import Quantity
+from hpcvdj.recombination.makers import Makers
 from hpcvdj.results.computed_rows import ComputedRows
 from hpcvdj.results.slice_facts import SliceFacts
-from hpcvdj.results.slice_files import SliceFiles
+from hpcvdj.results.slice_files import IDS, SliceFiles
 from hpcvdj.runs.progress import Progress
 from hpcvdj.values.compute import ArrayStore, compute
 from hpcvdj.values.input_slices import InputSlice, estimated_rows
 from hpcvdj.values.repeated_ids import FirstRows, first_rows, id_hashes, without_repeated
-from hpcvdj.values.task import Done, Task, while_written
+from hpcvdj.values.task import Done, Task, recorded_makers, while_written
 
 log = logging.getLogger(__name__)
+
+JUDGED = "judged"
+"""The array of what `Plan.judged_values` says of a slice: which junctions anyone would make depends on all slices."""
 
 
 def compute_slices(task: Task, *, across: bool) -> Done:
@@ -43,18 +47,19 @@ def compute_slices(task: Task, *, across: bool) -> Done:
     ranks = run.rank_facts(work.backend)
     begun = time.perf_counter()
 
-    def join() -> SliceFacts:
+    def join() -> tuple[SliceFacts, Makers | None]:
         inputs = work.sliced.inputs
         inputs.require_unchanged()
         total = _total(files, output.quantity, work.sliced.rows or 0)
-        facts = task.facts | work.checked | total.attributes()
+        makers = task.makers(files.arrays(JUDGED)) if task.config.judged else None
+        facts = task.facts | work.checked | total.attributes() | recorded_makers(makers)
         output.join(files, inputs, facts, ranks, work.sliced.size, overwrite=task.overwrite)
-        return total
+        return total, makers
 
-    total = run.root_works(join, while_written(output.target))
+    found = run.root_works(join, while_written(output.target))
     read, kernel, write = slowest
     seconds = read, 0.0, kernel, 0.0, 0.0, write + time.perf_counter() - begun
-    return Done(total, task.config, work.backend, seconds)
+    return Done(*found, task.config, work.backend, seconds)
 
 
 def _total(files: SliceFiles, quantity: Quantity, rows: int) -> SliceFacts:
@@ -158,8 +163,12 @@ class _SliceWork:
         rows = ComputedRows(inputs, junctions, quantity, store.values, timings, batches, part.first_row)
         task.output.write_slice(self.files, part.index, rows, task.facts, alone.rank_facts(self.backend))
         only = part.index == 0 and part.rows < self.sliced.size
-        ids = id_hashes(junctions) if self._across and not only else None
-        self.files.finish(part.index, rows.facts.recorded(), ids)
+        arrays = dict[str, NDArray[Any]]()
+        if self._across and not only:
+            arrays[IDS] = id_hashes(junctions)
+        if task.config.judged:
+            arrays[JUDGED] = task.config.judged_values(problem, store.values)
+        self.files.finish(part.index, rows.facts.recorded(), arrays)
         kernel = float(timings.kernel.sum())
         self.seconds += read - begun, kernel, time.perf_counter() - read - kernel
         log.debug("rows %s to %s are written", f"{part.first_row:,}", f"{part.first_row + part.rows:,}")

@@ -4,12 +4,15 @@ import logging
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import reduce
 from itertools import zip_longest
+from operator import add
 from typing import Any
 
 from hpcvdj.kernels.backends import Backend
 from hpcvdj.kernels.quantities import Quantity
 from hpcvdj.recombination.exclusions import added
+from hpcvdj.recombination.makers import Makers
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.junctions import Reference
 from hpcvdj.repertoires.tables import repertoire_name
@@ -34,6 +37,7 @@ class Summary(Tally):
     sums          of its columns over all sequences; of pathways exact Python integers
     tables        tables that were counted together, and their repertoires; 0 for one table
     seconds       of each of `STAGES`
+    makers        who makes the junctions; None without probabilities
     """
 
     pairs: int
@@ -45,10 +49,17 @@ class Summary(Tally):
     tables: int = 0
     repertoires: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
+    makers: Makers | None = None
 
 
 def summary_of(
-    facts: SliceFacts, quantity: Quantity, config: Plan, inputs: Inputs, backend: Backend, run: Run
+    facts: SliceFacts,
+    makers: Makers | None,
+    quantity: Quantity,
+    config: Plan,
+    inputs: Inputs,
+    backend: Backend,
+    run: Run,
 ) -> Summary:
     """What a run found that `config` describes."""
     return Summary(
@@ -64,6 +75,7 @@ def summary_of(
         quantity=quantity,
         sums=facts.sums,
         nonzero=facts.nonzero,
+        makers=makers,
         tables=len(inputs.tables) * inputs.together,
         repertoires=len(inputs.repertoires),
     )
@@ -77,7 +89,7 @@ def total_of(summaries: Sequence[Summary]) -> Summary:
     for summary in summaries:
         for call, allele, rows in summary.substituted:
             substituted[call, allele] += rows
-    first = summaries[0]
+    first, makers = summaries[0], [summary.makers for summary in summaries if summary.makers is not None]
     return replace(
         first,
         rows_read=sum(summary.rows_read for summary in summaries),
@@ -91,6 +103,7 @@ def total_of(summaries: Sequence[Summary]) -> Summary:
         tables=len(summaries),
         repertoires=len(summaries),
         seconds={stage: sum(summary.seconds[stage] for summary in summaries) for stage in STAGES},
+        makers=reduce(add, makers) if makers else None,
     )
 
 

@@ -101,7 +101,7 @@ def compute_tables(
                 done = compute_at_once(task)
             else:
                 done = compute_slices(task, across=cut["ids"] == ACROSS_SLICES)
-    summary = summary_of(done.facts, output.quantity, done.config, sliced.inputs, done.backend, run)
+    summary = summary_of(done.facts, done.makers, output.quantity, done.config, sliced.inputs, done.backend, run)
     seconds = *done.seconds, time.perf_counter() - started
     return replace(summary, seconds=dict(zip(STAGES, seconds, strict=True)))
 

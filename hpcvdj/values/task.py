@@ -5,8 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hpcvdj.errors import option
 from hpcvdj.kernels.backends import Backend
+from hpcvdj.recombination.makers import Makers
 from hpcvdj.repertoires.junctions import Reference
 from hpcvdj.results.outputs import Output
 from hpcvdj.results.slice_facts import SliceFacts
@@ -36,6 +40,15 @@ class Task:
     run: Run
     overwrite: bool
 
+    def makers(self, parts: Sequence[NDArray[np.float64]]) -> Makers:
+        """Who makes the junctions, of which parts have `Plan.judged_values`."""
+        return Makers.of(self.config.judged, parts)
+
+
+def recorded_makers(makers: Makers | None) -> dict[str, Any]:
+    """What is recorded of who makes the junctions, if that is known."""
+    return {} if makers is None else {"makers": makers.recorded()}
+
 
 def while_written(target: Path) -> str:
     """The end of the message if a signal comes while the target is written."""
@@ -46,11 +59,13 @@ def while_written(target: Path) -> str:
 class Done:
     """What a run has done.
 
+    makers   who makes the junctions; None without probabilities
     config   the plan, settled
     seconds  of reading, preparing, computing, combining, saving and writing
     """
 
     facts: SliceFacts
+    makers: Makers | None
     config: Plan
     backend: Backend
     seconds: Sequence[float]

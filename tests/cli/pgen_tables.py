@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pandas as pd
 import pytest
 
@@ -38,6 +40,11 @@ def computed(path):
     return pd.read_csv(path, sep="\t", float_precision="round_trip", keep_default_na=False, na_values=empty)
 
 
+def makers_of(path):
+    """Who makes the junctions of a table, as its facts have it."""
+    return json.loads(path.with_name(f"{path.name}.json").read_text())["makers"]
+
+
 def require_same_on_ranks(table, expected, folder, division, *options):
     """AssertionError unless a run that is divided so writes the bytes of `expected`."""
     ranks, batch_rows = division
@@ -46,6 +53,7 @@ def require_same_on_ranks(table, expected, folder, division, *options):
     done = launch(ranks, "-m", "hpcvdj", "pgen", table, *options, "-o", target, *slices)
     assert done.returncode == 0, done.stderr
     assert target.read_bytes() == expected.read_bytes()
+    assert makers_of(target) == makers_of(expected)
 
 
 def require_same_together(table, expected, folder, *options):
@@ -57,6 +65,7 @@ def require_same_together(table, expected, folder, *options):
     hpcvdj_command("pgen", folder / "in", "--together", *options, "-o", folder / "together.tsv")
     together, frame = computed(folder / "together.tsv"), computed(expected)
     pd.testing.assert_frame_equal(together[frame.columns], frame)
+    assert makers_of(folder / "together.tsv") == makers_of(expected)
     assert together["repertoire_id"].tolist() == ["a"] * 20 + ["b"] * (ROWS - 20)
 
 
@@ -73,4 +82,5 @@ def require_same_after_a_stop(table, expected, folder, *options):
     assert sorted(path.name for path in folder.iterdir()) == ["o.tsv.parts"]
     hpcvdj_command("pgen", table, *options, "-o", target, "--resume")
     assert target.read_bytes() == expected.read_bytes()
+    assert makers_of(target) == makers_of(expected)
     assert sorted(path.name for path in folder.iterdir()) == ["o.tsv", "o.tsv.json"]

@@ -1,11 +1,13 @@
 """`hpcvdj pgen` and `hpcvdj.pgen`: every row has the value of the definition, however the work is cut."""
 
 import json
+import math
 import re
 
 import h5py
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -22,6 +24,7 @@ from tests.cli.pgen_tables import (
     ROWS,
     computed,
     frame_of,
+    makers_of,
     require_same_after_a_stop,
     require_same_on_ranks,
     require_same_together,
@@ -147,6 +150,7 @@ def test_slices_and_tables_together(tmp_path, model, table, whole):
     target = tmp_path / "slices.tsv"
     hpcvdj_command("pgen", table, "--batch-rows", 7, "-m", model, *MISMATCHES, "-o", target)
     assert target.read_bytes() == whole.read_bytes()
+    assert makers_of(target) == makers_of(whole)
     require_same_together(table, whole, tmp_path, "-m", model, *MISMATCHES)
 
 
@@ -278,6 +282,52 @@ def test_among_productive_recombinations(tmp_path, model, table):
     assert "--normalize none keeps them" in err
     from_python = hpcvdj.pgen(pd.read_csv(table, sep="\t"), model, normalize="productive")
     assert from_python["pgen_nt"].tolist() == pytest.approx(frame["pgen_nt"].tolist(), rel=0, nan_ok=True)
+
+
+def test_who_makes_the_junctions(tmp_path, model, table, whole):
+    """Of productive junctions, by their probabilities among these; in every output, and however it is normalized."""
+    frame, chance = computed(whole), productive_probability(hpcvdj.load_model(model))
+    residues = [hpcvdj_translated(text) for text in frame["junction"]]
+    productive = np.array([re.fullmatch("C[^*]*[FVW]", text) is not None for text in residues])
+    own = frame[productive & frame["pgen_nt"].notna()]
+    anyone, hardly = {}, {}
+    for name in ("pgen_nt", "pgen_aa"):
+        shares = [1 - math.exp(-len(own) * p / chance) for p in own[name]]
+        anyone[name] = sum(share >= 0.5 for share in shares)
+        hardly[name] = sum(share < 1e-6 for share in shares)
+    expected = {"recombinations": len(own), "anyone": anyone, "hardly_anybody": hardly}
+    assert 0 < hardly["pgen_aa"] <= hardly["pgen_nt"] < len(own) < ROWS
+    assert makers_of(whole) == expected
+    out, _ = hpcvdj_command("pgen", table, "-m", model, "-o", tmp_path / "p.tsv", "--normalize", "productive")
+    assert makers_of(tmp_path / "p.tsv") == expected
+    assert f"anyone     pgen_nt {anyone['pgen_nt']}, pgen_aa {anyone['pgen_aa']} of {len(own)} productive" in out
+    assert f"hardly     pgen_nt {hardly['pgen_nt']}, pgen_aa {hardly['pgen_aa']}: fewer than one in a million" in out
+    for rows in ((), ("--batch-rows", 7)):
+        hpcvdj_command("pgen", table, "-m", model, "-o", tmp_path / "o.h5", "--overwrite", *rows)
+        with Result(tmp_path / "o.h5") as result:
+            assert json.loads(result.provenance["makers"]) == expected
+    hpcvdj_command("pgen", table, "-m", model, "-o", tmp_path / "aa.tsv", "--sequence", "aa")
+    assert makers_of(tmp_path / "aa.tsv")["hardly_anybody"] == {"pgen_aa": hardly["pgen_aa"]}
+    given = pd.read_csv(table, sep="\t")
+    assert hpcvdj.pgen(given, model).attrs["hpcvdj"]["makers"] == expected
+    arrow = hpcvdj.pgen(pa.Table.from_pandas(given), model)
+    assert json.loads(arrow.schema.metadata[b"hpcvdj"])["makers"] == expected
+    assert b"pandas" in arrow.schema.metadata
+    for rows in ([0, 1, 2], []):
+        alone = given.iloc[rows].assign(junction_aa=[residues[row] for row in rows]).drop(columns="junction")
+        values = hpcvdj.pgen(alone, model, sequence_field="junction_aa")
+        assert values.attrs["hpcvdj"]["makers"]["recombinations"] == productive[rows].sum()
+
+
+def test_who_makes_the_junctions_of_several_tables(tmp_path, model, table, whole):
+    """Each table is judged by its own number of junctions, and the summary adds them up."""
+    (tmp_path / "in").mkdir()
+    for name in "ab":
+        (tmp_path / "in" / f"{name}.tsv").write_bytes(table.read_bytes())
+    out, _ = hpcvdj_command("pgen", tmp_path / "in", "-m", model, "-o", tmp_path / "out")
+    own = makers_of(whole)
+    assert f"of {2 * own['recombinations']} productive junctions" in out
+    assert f"hardly     pgen_nt {2 * own['hardly_anybody']['pgen_nt']}, " in out
 
 
 def hpcvdj_translated(junction):

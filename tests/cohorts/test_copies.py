@@ -132,7 +132,7 @@ def convergent(model, individuals, number, seed):
         texts = ["".join([*codons[:3], *own, *codons[-4:]]) for own in product(*middle)]
         genes = {name: [row[name]] * len(texts) for name in ("v_call", "j_call")}
         inputs = Inputs.of_table(pa.table({**genes, "junction": texts}), PgenConfig().reads(Reading()))
-        table, _ = values_of(inputs, model, PgenConfig())
+        table, *_ = values_of(inputs, model, PgenConfig())
         p = table["pgen_nt"].to_numpy()
         if p.sum() < 0.9 * table["pgen_aa"][0].as_py():
             continue

@@ -1,5 +1,8 @@
 """`hpcvdj enrich` with the selection factor of a model."""
 
+import json
+import math
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -118,6 +121,25 @@ def test_probabilities_after_selection(selected, model, tmp_path):
     assert own["q_excluded"].to_pylist() == ["", "has symbols for several amino acids", "not productive"]
     q = np.exp(log_factor_of(model.selection, "TRBV9", "TRBJ2-7", "CASSYEQYF"))
     assert own["q_factor"].to_pylist() == [pytest.approx(q, rel=1e-12), None, None]
+
+
+@pytest.mark.slow
+def test_who_makes_junctions_with_and_without_selection(selected, model):
+    """Of few genes, some junctions anyone would make; each is judged by the definition."""
+    table = pa.concat_tables(
+        [selected, hpcvdj.generate(model, 20_000, seed=8, backend="cpu").select(selected.column_names)]
+    )
+    found = hpcvdj.pgen(table, model, selection=True, backend="cpu")
+    made = json.loads(found.schema.metadata[b"hpcvdj"])["makers"]
+    rows = [row for row in found.to_pylist() if row["q_excluded"] == ""]
+    chance = productive_probability(model)
+    assert made["recombinations"] == len(rows) < len(table)
+    for name, divisor in (("pgen_nt", chance), ("pgen_aa", chance), ("p_post", 1)):
+        shares = [-math.expm1(-len(rows) * row[name] / divisor) for row in rows]
+        assert made["anyone"][name] == sum(share >= 0.5 for share in shares) > 0
+        assert made["hardly_anybody"][name] == sum(share < 1e-6 for share in shares)
+    assert made["anyone"]["pgen_aa"] != made["anyone"]["p_post"]
+    assert made["hardly_anybody"]["pgen_nt"] > made["hardly_anybody"]["pgen_aa"]
 
 
 def test_a_result_file_with_the_factor(selected, model, tmp_path):
