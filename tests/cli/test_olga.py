@@ -17,7 +17,7 @@ NUCLEOTIDES = (
     "TGTGCCAGTAGTATAACATAGCAGGGCTTGTACGAGCAGTACTTC", "tgtgccagtagtataacaacccagggcttgtacgagcagtacttc",
 )  # fmt: skip
 MOST = 1e-12
-"""The largest relative difference that is allowed; the largest of 300 sequences each is 2.4e-15 for TRB and TRA, 2e-14 for IGH."""
+"""The largest relative difference that is allowed; the largest of 300 sequences is 2e-14, of IGH."""
 
 FILES = {
     "sequences.txt": ("\n".join([*AMINO, *NUCLEOTIDES[:1], "C"]) + "\n", []),
