@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from hpcvdj.results.reader import Result
     from hpcvdj.results.selection import Selection
 
-__version__ = "0.2.0"
+__version__ = "1.0.0"
 
 __all__ = [
     "Germline",

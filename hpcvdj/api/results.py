@@ -26,6 +26,7 @@ def report(
     output: str | Path,
     *,
     figures: str | Path | None = None,
+    multiqc: str | Path | None = None,
     overwrite: bool = False,
     name: Sequence[str] = (),
     metadata: str | Path | None = None,
@@ -37,13 +38,16 @@ def report(
                contamination and enrich, each with its .json beside it
     output     the page to write
     figures    the folder to write each figure to, as PNG and SVG
+    multiqc    the folder to write the tables of samples to, for MultiQC: `*_mqc.json`
     overwrite  {overwrite}
     {options}
 
     Returns the number of figures.  Raises InputError for files that a report does not show.
     """
     grouping = Grouping.of(locals())
-    return write_report(_several(files), output, figures=figures, grouping=grouping, overwrite=overwrite)
+    return write_report(
+        _several(files), output, figures=figures, multiqc=multiqc, grouping=grouping, overwrite=overwrite
+    )
 
 
 def _several(given: str | Path | Sequence[str | Path]) -> list[Any]:

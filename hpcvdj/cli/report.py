@@ -21,6 +21,9 @@ def command(
     output: Annotated[Path, options.valued("--output -o", "HTML", "Page to write.")],
     grouping: Grouping,
     figures: Annotated[Path | None, Option("folder to write each figure to, as PNG and SVG", metavar="DIR")] = None,
+    multiqc: Annotated[
+        Path | None, Option("folder to write the tables of samples to, for MultiQC: *_mqc.json", metavar="DIR")
+    ] = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Write a report: what the data support, and the tables and figures behind it, on one HTML page.
@@ -34,7 +37,7 @@ def command(
         return
     from hpcvdj.reports.page import write_report
 
-    drawn = write_report(files, output, figures=figures, grouping=grouping, overwrite=overwrite)
+    drawn = write_report(files, output, figures=figures, multiqc=multiqc, grouping=grouping, overwrite=overwrite)
     common.say(f"files      {len(files)}")
     common.say(f"figures    {drawn}" + (f", as PNG and SVG in {figures}" if figures else ""))
     common.say(f"written    {output}")

@@ -14,6 +14,7 @@ from typing import Any
 import hpcvdj
 from hpcvdj.errors import InputError, option
 from hpcvdj.reports.elements import Section
+from hpcvdj.reports.multiqc import custom_content
 from hpcvdj.reports.outputs import Outputs, each_file, read_outputs
 from hpcvdj.reports.settings import Grouping
 from hpcvdj.results.facts import facts_path
@@ -32,13 +33,15 @@ def write_report(
     target: str | Path,
     *,
     figures: str | Path | None = None,
+    multiqc: str | Path | None = None,
     grouping: Grouping = _UNGROUPED,
     overwrite: bool = False,
     undone: Mapping[str, str] = MappingProxyType({}),
 ) -> int:
     """Write the report of `files` to `target`, and its figures into the folder `figures`; returns their number.
 
-    undone  what was asked for and not done, with the reason
+    multiqc  the folder of the tables of samples for MultiQC
+    undone   what was asked for and not done, with the reason
     """
     for library in LIBRARIES:
         require(library, "report")
@@ -47,13 +50,15 @@ def write_report(
     paths = each_file(paths)
     require_distinct(target, *paths, *map(facts_path, paths), *filter(None, [metadata]))
     require_writable(target, overwrite=overwrite)
-    try:
-        if folder:
-            folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(
-            f"{folder}: cannot be made ({error.strerror}); name another folder with {option('figures')}"
-        ) from None
+    content_folder = Path(multiqc) if multiqc else None
+    for made, name in ((folder, "figures"), (content_folder, "multiqc")):
+        try:
+            if made:
+                made.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(
+                f"{made}: cannot be made ({error.strerror}); name another folder with {option(name)}"
+            ) from None
     outputs = replace(read_outputs(paths, grouping.name, metadata, grouping.group), undone=undone)
     # Altair takes time to import, and may be missing.
     from hpcvdj.reports.charts import png, svg
@@ -62,7 +67,8 @@ def write_report(
     drawn = [figure for section in sections for figure in section.figures]
     formats = {".svg": svg, ".png": png} if folder else {}
     pictures = [(folder / f"{each.name}{suffix}", each) for each in drawn for suffix in formats if folder]
-    for path, _ in pictures:
+    contents = {content_folder / name: own for name, own in custom_content(sections).items() if content_folder}
+    for path in (*(path for path, _ in pictures), *contents):
         require_writable(path, overwrite=overwrite)
     # The page gets its name last, after all figures.
     with atomic_path(target, overwrite=overwrite) as page:
@@ -70,6 +76,9 @@ def write_report(
         for path, figure in pictures:
             with atomic_path(path, overwrite=overwrite) as temporary:
                 temporary.write_bytes(formats[path.suffix](figure))
+        for path, content in contents.items():
+            with atomic_path(path, overwrite=overwrite) as temporary:
+                temporary.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     return len(drawn)
 
 
