@@ -217,7 +217,8 @@ def _require_all(path: Path, parts: list[Path], file: h5py.File) -> None:
 def _allow_files(path: Path, held: int, parts: int) -> None:
     """Let this process open `parts` more files, besides the `held` ones that HDF5 may not have opened yet."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = len(os.listdir("/proc/self/fd")) + held + parts + _OPEN_BEFORE
+    # Linux and macOS have this folder.
+    needed = len(os.listdir("/dev/fd")) + held + parts + _OPEN_BEFORE
     if not parts or soft == resource.RLIM_INFINITY or needed <= soft:
         return
     if hard != resource.RLIM_INFINITY and hard < needed:
