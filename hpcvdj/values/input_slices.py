@@ -51,8 +51,10 @@ class SlicedInput:
     def __init__(self, inputs: Inputs, size: int, *, whole: bool = True) -> None:
         self.size, self._whole = size, whole
         self.rows = inputs.rows if inputs.together else inputs.tables[0].open().known_rows
-        if not inputs.together and self.rows is not None:
-            inputs = replace(inputs, tables=(replace(inputs.tables[0], rows=self.rows),))
+        if not inputs.together:
+            # It may have been surveyed as one of several.
+            table = replace(inputs.tables[0], first_row=0)
+            inputs = replace(inputs, tables=(table if self.rows is None else replace(table, rows=self.rows),))
         self.inputs = inputs
 
     @cached_property

@@ -111,6 +111,19 @@ def test_a_table_of_an_individual_is_that_of_its_command(step, name, cohort, ana
     assert target.read_bytes() == (analysed[0] / name).read_bytes()
 
 
+def test_tables_in_memory_and_parquet(cohort, analysed, tmp_path):
+    """Each table but the first of a folder of Parquet was refused by pgen: "its parts lack 1,200 rows"."""
+    tables = {path.stem: csv.read_csv(path, parse_options=csv.ParseOptions(delimiter="\t"))
+              for path in sorted((cohort / "tables").iterdir())}  # fmt: skip
+    answer = hpcvdj.analyze(tables, MODEL, tmp_path / "a", only=["pgen"], backend="cpu")
+    (outcome,) = [own for own in answer.outcomes if own.step == "pgen"]
+    assert (outcome.state, outcome.reason) == ("done", "")
+    for name in tables:
+        own, other = (csv.read_csv(folder / "pgen" / f"{name}.tsv.gz", parse_options=csv.ParseOptions(delimiter="\t"))
+                      for folder in (tmp_path / "a", analysed[0]))  # fmt: skip
+        assert own["pgen_nt"] == other["pgen_nt"]
+
+
 class StoppingError(StoppedError):
     """As a signal would stop a run."""
 
