@@ -13,7 +13,7 @@ theme.addEventListener("click", () => useTheme(root.dataset.theme !== "dark"));
 const { config, specs, tables } = JSON.parse(document.getElementById("data").textContent);
 
 // On paper, two figures are beside each other, or one has the whole width.
-const PRINTED = { half: 320, whole: 660 };
+const PRINTED = { half: 330, whole: 700 };
 const views = new Map();
 const available = figure => figure.querySelector(".chart").clientWidth;
 
@@ -23,11 +23,13 @@ async function draw() {
     const chart = figure.querySelector(".chart"), spec = specs[figure.id];
     spec.datasets = Object.fromEntries(chart.dataset.tables.trim().split(" ").map(name => [name, records(tables[name])]));
     // Labels and legends are within the width. Cells of heat maps need no more than twice their size in pictures.
-    const widest = spec.width?.step ? spec.encoding.x.sort.length * 2 * spec.width.step + 240 : Infinity;
+    const widest = spec.width?.step ? Math.max(480, spec.encoding.x.sort.length * 2 * spec.width.step + 240) : Infinity;
     if (spec.height?.step) spec.height = spec.encoding.y.sort.length * spec.height.step;
     const width = () => Math.min(widest, available(figure));
     spec.autosize = { type: "fit-x", contains: "padding" };
     spec.width = width();
+    config.axis.labelLimit = Math.min(160, spec.width * 0.35);
+    config.legend.labelLimit = config.legend.gradientLength = Math.min(200, spec.width - config.axis.labelLimit - 60);
     config.view.continuousHeight = Math.min(340, Math.max(210, spec.width * 0.3));
     const drawn = await vegaEmbed(chart, spec, {
       mode: "vega-lite", renderer: "svg", config, downloadFileName: figure.id,
