@@ -104,7 +104,7 @@ def _log_of_more(marked: Floats, n: float, m: float) -> Floats:
 
 def _exact_logs(marked: Floats, mean: Floats, variance: Floats, n: float, m: float) -> Floats:
     """The same, by summing over all k that have a probability to speak of."""
-    reach = 12 * np.sqrt(variance) + 20
+    reach = 10 * np.sqrt(variance) + 20
     least = np.maximum(0, np.maximum(m - (n - marked), np.floor(mean - reach)))
     most = np.minimum(np.minimum(m, marked), np.ceil(mean + reach))
     k = least[:, np.newaxis] + np.arange(int((most - least).max()) + 1)

@@ -52,7 +52,10 @@ def heatmap(table: Table, x: str, y: str, key: str, orders: tuple[list[Any], lis
             axis=alt.Axis(labelAngle=-90, labelOverlap=True, **labels),
         ),
         y=alt.Y(f"{y}:N", title=None, sort=orders[1]),
-        color=alt.condition(f"datum.{key} > 0", _column(alt.Color, table, key, scale=scale), alt.value(_GREY)),
+        color=alt.condition(
+            f"datum.{key} > 0", _column(alt.Color, table, key, scale=scale, legend=alt.Legend(format=".3~g")),
+            alt.value(_GREY),
+        ),
     )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from hpcvdj.reports.survey import Survey
 
 _UNKNOWN = (
     "Reads, clonality and Hill numbers are not known: no file of this page says how many reads clonotypes have. "
-    "`hpcvdj sharing`, `contamination`, `associate`, `enrich` and `annotate` record it, if their tables have the "
+    "hpcvdj sharing, contamination, associate, enrich and annotate record it, if their tables have the "
     "column duplicate_count."
 )
 _PROBABILITIES = ("pgen_aa", "pgen_nt")
@@ -100,7 +100,7 @@ def _words(outputs: Outputs, depth: int, smallest: set[str]) -> list[str]:
 
 
 def _overview(outputs: Outputs) -> Iterator[Figure]:
-    """How probable the junctions of each sample are: a heat map with a row for each sample, or group of many."""
+    """How probable the junctions of several samples are: a heat map with a row for each sample, or group of many."""
     measure = next((name for name in _PROBABILITIES for survey in outputs.surveys if name in survey.measures), None)
     if measure is None:
         return
@@ -115,11 +115,12 @@ def _overview(outputs: Outputs) -> Iterator[Figure]:
     title = VALUES[measure]
     table = Table.of("overview_table", f"Junctions of each sample by {title}", "sample group low rows share", rows,
                      low=f"{title}, from")  # fmt: skip
-    if not rows:
+    names = list(dict.fromkeys(row["sample"] for row in rows))
+    if len(names) < 2:
+        # The distribution of one sample is a figure of its own.
         return
     powers = [math.frexp(row["low"])[1] - 1 for row in rows]
     lows = [2.0**power for power in range(min(powers), max(powers) + 1)]
-    names = list(dict.fromkeys(row["sample"] for row in rows))
     most = table.peak("share", "{share} % of the junctions of {sample} from {low}")
     caption = (
         f"{title}, by sample: each column is a doubling, and the colour the share of the sample's junctions, in "

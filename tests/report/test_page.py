@@ -30,7 +30,7 @@ FIGURES = {
     "contamination_1_heatmap", "contamination_1_carried", "sharing_1_sharing", "sharing_1_ratio", "sharing_1_pairs",
     "qq",
     "network", "v_genes", "j_genes", "pathways_total_distribution", "reached", "pgen_nt_distribution",
-    "pgen_aa_distribution", "lengths", "overview",
+    "pgen_aa_distribution", "lengths",
 }  # fmt: skip
 EVIL = "</script><script>alert(1)</script><b>&amp;\"'"
 

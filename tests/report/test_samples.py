@@ -96,7 +96,8 @@ def test_the_overview_has_the_doublings_of_each_sample(tmp_path, report):
     assert {row["low"] for row in table} < set(x["sort"])
 
 
-def test_there_is_no_overview_of_pathways(report, small):
+def test_there_is_no_overview_of_pathways_or_of_one_sample(tmp_path, report, small):
     page = report([small])
     assert "overview" not in page.specs
+    assert "overview" not in report([examples.probabilities(tmp_path / "p.tsv")]).specs
     assert len(page.rows("samples_table")) == 1

@@ -29,7 +29,8 @@ async function draw() {
     spec.autosize = { type: "fit-x", contains: "padding" };
     spec.width = width();
     config.axis.labelLimit = Math.min(160, spec.width * 0.35);
-    config.legend.labelLimit = config.legend.gradientLength = Math.min(200, spec.width - config.axis.labelLimit - 60);
+    config.legend.labelLimit = Math.min(220, spec.width - config.axis.labelLimit - 40);
+    config.legend.gradientLength = Math.min(200, config.legend.labelLimit - 20);
     config.view.continuousHeight = Math.min(340, Math.max(210, spec.width * 0.3));
     const drawn = await vegaEmbed(chart, spec, {
       mode: "vega-lite", renderer: "svg", config, downloadFileName: figure.id,
