@@ -66,7 +66,7 @@ class Steps:
         words = ["contamination", *tables, *given, str(to / "contamination.tsv"), *metadata, *clean, *self.options]
         yield "contamination", words, self.contamination
         # Copies of clones are shared beyond chance, too.
-        of = sorted(map(str, (to / "clean").iterdir())) if (to / "clean").is_dir() else tables
+        of = sorted(map(str, (to / "clean").glob("[!.]*"))) if (to / "clean").is_dir() else tables
         yield "sharing", ["sharing", *of, *given, str(to / "sharing.tsv"), *metadata, *self.options], self.sharing
         for path in self.samples:
             own = to / f"enriched_{path.name}"

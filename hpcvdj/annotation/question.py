@@ -293,7 +293,9 @@ class AnnotationOutput(Output[Annotation]):
                 name = sample.name.replace("/", "_")
                 hits, epitopes = (folder / f"{name}{ending}" for ending in (HITS, EPITOPES))
                 tables = {epitopes: sample.epitopes, hits: sample.hits}
-                Targets(epitopes, (hits,)).write({**facts, **sample_facts(sample)}, tables, overwrite=False)
+                own = {key: value for key, value in facts["clones"].items() if key == sample.name}
+                described = {**facts, **sample_facts(sample), "clones": own}
+                Targets(epitopes, (hits,)).write(described, tables, overwrite=False)
 
 
 def _plain(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import pyarrow as pa
 
 from hpcvdj.chance.check import ModelFit, check_tables
+from hpcvdj.chance.clone_sizes import CloneSizes, sizes_in
 from hpcvdj.chance.settings import Checks
 from hpcvdj.errors import InputError
 from hpcvdj.options import Settings
@@ -110,6 +111,12 @@ class Question(Generic[A]):
     def facts(self, answer: A, rows: Rows) -> Facts:
         """What OUT.json has of the answer."""
         raise NotImplementedError
+
+    def clones(self, answer: A, rows: Rows, model: Model) -> Mapping[str, CloneSizes]:
+        """How many reads the clonotypes of each sample have, by its name; empty if reads are not read, or not known."""
+        assert rows.junctions is not None
+        names = rows.junctions.repertoire_ids or [rows.inputs.tables[0].repertoire_id]
+        return sizes_in(rows.junctions, model, names)
 
     def warnings(self, answer: A) -> list[str]:
         """What users hear of the answer, however they asked."""
@@ -304,6 +311,7 @@ def _facts(question: Question[A], answer: A, rows: Rows, model: Model, checks: C
         "checks": asdict(checks),
         **rows.fit.facts(),
         **question.facts(answer, rows),
+        "clones": {name: sizes.recorded() for name, sizes in question.clones(answer, rows, model).items()},
     }
     if question.identity():
         read = [*rows.inputs.recorded, *facts.get("control", [])]

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from hpcvdj.chance.clone_sizes import CloneSizes, SizesOfSamples
 from hpcvdj.cohorts import Unit
 from hpcvdj.cohorts.dealing import Dealt, spans
 from hpcvdj.errors import InputError, few, option
@@ -183,6 +184,7 @@ class Cohort:
     several_genes   rows of all ranks whose calls name several V or several J genes
     example         a junction of any rank
     run             the ranks
+    clones          how many reads the junctions of each individual have, by its name; on root, if reads are known
     """
 
     individuals: list[Individual]
@@ -194,6 +196,7 @@ class Cohort:
     several_genes: int
     example: Repertoire
     run: Run
+    clones: Mapping[str, CloneSizes]
 
     @property
     def names(self) -> list[str]:
@@ -235,12 +238,14 @@ def cohort_of(dealt: Dealt, model: Model, people: People | None = None) -> Cohor
     of_sample = np.array([place[people.subject[sample]] for sample in samples] or [0], dtype=np.int32)
     width = max(part.repertoire.words.shape[1] for part in dealt.parts)
     junctions = Collected(sum(map(len, dealt.parts)), width, dealt.parts[0].repertoire.letters)
-    holdings, origins = list[Holding](), list[Origins]()
+    holdings, origins, clones = list[Holding](), list[Origins](), list[SizesOfSamples]()
     read, several_genes = np.zeros(number, dtype=np.int64), 0
     for rows in dealt.by_gene():
         own, individual = rows.repertoire, of_sample[rows.sample]
         first, junction = groups_of(own.words, own.lengths.astype(np.int64), kinds_of(own))
         holdings.append(Holding.of(junction, individual, len(first), number, rows.reads, np.add))
+        if (reads := holdings[-1].reads) is not None:
+            clones.append(SizesOfSamples.of(holdings[-1].individual, reads))
         if rows.row is not None:
             origins.append(Origins(rows.row, (len(junctions) + junction).astype(np.int32), individual))
         several = [any(model.names_several(gene.allele) for gene in pair) for pair in own.pairs]
@@ -269,7 +274,15 @@ def cohort_of(dealt: Dealt, model: Model, people: People | None = None) -> Cohor
         several_genes=int(run.sum(np.array([several_genes]))[0]),
         example=dealt.example,
         run=run,
+        clones=_clones(clones, names, run),
     )
+
+
+def _clones(parts: list[SizesOfSamples], names: list[str], run: Run) -> dict[str, CloneSizes]:
+    """The sizes of the clones of each individual, on root, of parts that the ranks have."""
+    gathered = run.gather(SizesOfSamples.added(parts) if parts else None)
+    known = [part for part in gathered or [] if part is not None]
+    return SizesOfSamples.added(known).by_name(names) if known else {}
 
 
 def _joined(origins: list[Origins]) -> Origins | None:

@@ -2,10 +2,12 @@
 
 import logging
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, TypeVar
 
+from hpcvdj.chance.clone_sizes import CloneSizes
 from hpcvdj.chance.question import Question, Rows
 from hpcvdj.cohorts.cohort import Cohort, cohort_of
 from hpcvdj.cohorts.dealing import Alike, Dealt, deal, dealt_of
@@ -72,6 +74,11 @@ class CohortQuestion(Question[A]):
                     f"({option('individual')}); fill it"
                 )
         self.naming.people(inputs.repertoires)
+
+    def clones(self, answer: A, rows: Rows, model: Model) -> Mapping[str, CloneSizes]:
+        """Of each individual of the cohort that was compared."""
+        own: Cohort = answer.cohort  # type: ignore[attr-defined]
+        return own.clones
 
     def cohort(self, rows: Rows, model: Model, run: Run) -> Cohort:
         """The cohort, of which each rank has a part."""

@@ -33,8 +33,13 @@ _WHITE, _GREY = "#ffffff", "#d4d4d4"
 _LOG = alt.Scale(type="log")
 
 
-def heatmap(table: Table, x: str, y: str, key: str, orders: tuple[list[str], list[str]]) -> Any:
-    """A heat map of the column `key` by `x` and `y`, in these orders, on a logarithmic scale; grey where it is 0."""
+def heatmap(table: Table, x: str, y: str, key: str, orders: tuple[list[Any], list[str]]) -> Any:
+    """A heat map of the column `key` by `x` and `y`, in these orders, on a logarithmic scale; grey where it is 0.
+
+    `x` is named by its title if it is a number.
+    """
+    column = table.column(x)
+    title, labels = (column.title, {"format": ".0e", "formatType": "number"}) if column.kind == "number" else (None, {})
     cells = _of(table, width=alt.Step(min(_STEP, _WIDEST / max(1, len(orders[0])))), height=alt.Step(_STEP)).mark_rect(
         stroke=_WHITE, strokeWidth=0.5
     )
@@ -42,10 +47,16 @@ def heatmap(table: Table, x: str, y: str, key: str, orders: tuple[list[str], lis
     least, most = min(positive, default=1), max(positive, default=1)
     scale = alt.Scale(type="log", domain=[least, most] if least < most else [most / 2, most], nice=False)
     return cells.encode(
-        x=alt.X(f"{x}:N", title=None, sort=orders[0], axis=alt.Axis(labelAngle=-90)),
+        x=alt.X(
+            f"{x}:N", title=title, sort=orders[0], scale=alt.Scale(domain=orders[0]),
+            axis=alt.Axis(labelAngle=-90, labelOverlap=True, **labels),
+        ),
         y=alt.Y(f"{y}:N", title=None, sort=orders[1]),
-        color=alt.condition(f"datum.{key} > 0", _column(alt.Color, table, key, scale=scale), alt.value(_GREY)),
-    )
+        color=alt.condition(
+            f"datum.{key} > 0", _column(alt.Color, table, key, scale=scale, legend=alt.Legend(format=".3~g")),
+            alt.value(_GREY),
+        ),
+    )  # fmt: skip
 
 
 def lines(table: Table, x: str, y: str, *, log_x: bool = False) -> Any:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 Cell = int | float | str | None
 """A value of a table; None if there is no value."""
 
-Kind = Literal["number", "text", "code", "long"]
+Kind = Literal["number", "text", "code", "long", "names"]
 
 MOST_LISTED = 1000
 """Rows of a list on the page; the file that it comes from has them all."""
@@ -39,11 +39,14 @@ _TITLES = {
 
 _KINDS: dict[str, Kind] = {
     **dict.fromkeys(("v", "j", "v_call", "j_call", "option", "predictor", "series", "command", "gene", "verdict",
-                    "likely_copy"), "text"),
-    **dict.fromkeys(("aa", "cdr3", "junction_aa", "cdr3_aa", "junction", "junction_aa_1", "junction_aa_2"), "code"),
+                    "likely_copy", "hill_0_interval", "hill_1_interval", "hill_2_interval"), "text"),
+    "individuals": "names",
+    **dict.fromkeys(("epitope", "antigen", "organism", "mhc", "decoy", "reference", "kappa from"), "text"),
+    **dict.fromkeys(("aa", "cdr3", "junction_aa", "cdr3_aa", "junction", "junction_aa_1", "junction_aa_2", "record"),
+                    "code"),
     **dict.fromkeys(
         (
-            "sample", "group", "reason", "examples", "individual", "individual_1", "individual_2", "individuals",
+            "sample", "group", "reason", "examples", "individual", "individual_1", "individual_2",
             "file",
             "made by", "when", "version", "model", "reads of the clone", "colour", "sample_1", "sample_2",
             "not_tested", "phenotype", "subject", "finding", "reads hardly tell it from", "frame",
@@ -57,7 +60,7 @@ _KINDS: dict[str, Kind] = {
 class Column:
     """A column of a table: its name in the data of figures, its header, and what it has.
 
-    A `code` is a sequence, a `long` text may be broken over lines.
+    A `code` is a sequence, a `long` text may be broken over lines, `names` are joined by commas and blanks.
     """
 
     key: str

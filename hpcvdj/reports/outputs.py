@@ -4,9 +4,11 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from hpcvdj.chance.clone_sizes import CloneSizes
 from hpcvdj.errors import InputError, few, option
 from hpcvdj.repertoires.inputs import RESULT_SUFFIXES
 from hpcvdj.repertoires.metadata import listed_in
@@ -106,6 +108,18 @@ class Outputs:
 
     def of(self, command: str) -> list[Finding]:
         return [finding for finding in self.findings if finding.command == command]
+
+    @cached_property
+    def clones(self) -> dict[str, CloneSizes]:
+        """How many reads the clonotypes of each individual have, of those of whom a file says it: the first that does.
+
+        One of `MISREAD` for facts of another layout.
+        """
+        clones: dict[str, CloneSizes] = {}
+        for finding in self.findings:
+            for name, sizes in dict(finding.facts.get("clones") or {}).items():
+                clones.setdefault(finding.sample or printable(name), CloneSizes.from_recorded(sizes))
+        return clones
 
     def individual(self, sample: str) -> str:
         return self.individuals.get(sample, sample)

@@ -109,10 +109,17 @@ def all_sections(outputs: Outputs) -> list[Section]:
     """The page, from what the data support to where the files come from."""
     from hpcvdj.reports.findings import finding_sections
     from hpcvdj.reports.fits import fit_sections
+    from hpcvdj.reports.samples import samples
     from hpcvdj.reports.sections import sample_sections
     from hpcvdj.reports.support import origins, support
 
-    parts = support(outputs), *fit_sections(outputs), *finding_sections(outputs), *sample_sections(outputs)
+    parts = (
+        support(outputs),
+        samples(outputs),
+        *fit_sections(outputs),
+        *finding_sections(outputs),
+        *sample_sections(outputs),
+    )
     return [*parts, origins(outputs)]
 
 

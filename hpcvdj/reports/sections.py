@@ -1,4 +1,4 @@
-"""The sections about what `count` and `pgen` wrote: samples, rows left out, genes, values, lengths, junctions."""
+"""The sections about what `count` and `pgen` wrote: rows left out, genes, values, lengths, junctions."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
@@ -8,7 +8,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hpcvdj.errors import few
 from hpcvdj.germline_import.genes import natural_key
 from hpcvdj.recombination.alphabet import translate
 from hpcvdj.reports import charts
@@ -20,7 +19,7 @@ from hpcvdj.reports.survey import MOST_ROWS, TOP, Survey, merged
 MOST_SERIES = 60
 """More samples than this are drawn as their groups, or as one."""
 
-_VALUES = {
+VALUES = {
     "pathways_total": "pathways of a junction", "pgen_nt": "Pgen of the nucleotides",
     "pgen_aa": "Pgen of the amino acids", "pgen_aa_1mm": "Pgen within one mismatch",
 }  # fmt: skip
@@ -48,7 +47,7 @@ def sample_sections(outputs: Outputs) -> list[Section]:
     """The sections of all files of `count` and `pgen`."""
     if not outputs.surveys:
         return []
-    sections = [samples(outputs), left_out(outputs), genes(outputs)]
+    sections = [left_out(outputs), genes(outputs)]
     for command in _NAMES:
         surveys = [survey for survey in outputs.surveys if survey.command == command]
         if surveys:
@@ -80,35 +79,6 @@ def series(outputs: Outputs, members: Iterable[tuple[Survey, int]]) -> list[_Ser
     return [_Series(group or "samples without a group", group, drawn) for group, drawn in groups.items()]
 
 
-def samples(outputs: Outputs) -> Section:
-    """A row for each sample of each file."""
-
-    def rows() -> Iterator[dict[str, Any]]:
-        for survey in outputs.surveys:
-            for k, name in enumerate(survey.samples):
-                row: dict[str, Any] = {
-                    "sample": name, "group": outputs.group(name), "file": survey.path.name, "command": survey.command,
-                    "read": int(survey.rows_read[k]) or None, "counted": int(survey.counted[k]),
-                }  # fmt: skip
-                for measure in survey.measures:
-                    bins, often = survey.histogram(measure, k)
-                    row[f"{measure}_none"] = 100 * int(often[bins == 0].sum()) / max(1, int(often.sum()))
-                    row[measure] = survey.median(measure, k)
-                yield row
-
-    measures = [name for name in _VALUES if any(name in survey.measures for survey in outputs.surveys)]
-    keys = ["sample", "group", "file", "command", "read", "counted"]
-    keys += [key for name in measures for key in (name, f"{name}_none")]
-    titles = {f"{name}_none": f"{title}: none, %" for name, title in _VALUES.items()}
-    titles |= {name: f"{title}, median" for name, title in _VALUES.items()}
-    table = Table.of("samples_table", "Samples", keys, rows(), **titles)
-    words = ["Medians are at most 1 % too low."]
-    missing = [survey.samples[k] for survey, k in once(outputs) if not outputs.group(survey.samples[k])]
-    if outputs.groups and missing:
-        words.append(f"Samples without a group: {few(missing)}.")
-    return Section("samples", "Samples", words, tables=[table])
-
-
 def left_out(outputs: Outputs) -> Section:
     """Rows without a value, by reason."""
 
@@ -132,7 +102,7 @@ def left_out(outputs: Outputs) -> Section:
     return Section("left-out", "Rows left out", words, tables=[table.first(len(table.rows), "the results")])
 
 
-def _shares(
+def shares(
     outputs: Outputs, members: Iterable[tuple[Survey, int]], tables: Callable[[Survey], pa.Table], keys: list[str]
 ) -> Iterator[dict[str, Any]]:
     """The rows of a tally by the series of a figure.
@@ -152,7 +122,7 @@ def genes(outputs: Outputs) -> Section:
     members = list(once(outputs))
     figures = []
     if len(members) == 1:
-        rows = list(_shares(outputs, members, lambda survey: survey.usage, ["v", "j"]))
+        rows = list(shares(outputs, members, lambda survey: survey.usage, ["v", "j"]))
         table = Table.of("pairs_table", "V–J pairs", "v j rows share", sorted(rows, key=lambda row: -row["rows"]))
         j, v = (sorted({row[key] for row in rows}, key=natural_key) for key in "jv")
         most = table.peak("share", "{v} with {j}, {share} %")
@@ -161,7 +131,7 @@ def genes(outputs: Outputs) -> Section:
         figures.append(Figure("vj", "Heat map", caption, chart, (table,), wide=len(j) > charts.NARROW))
     else:
         for key, name in (("v", "V"), ("j", "J")):
-            rows = list(_shares(outputs, members, lambda survey: survey.usage, [key]))
+            rows = list(shares(outputs, members, lambda survey: survey.usage, [key]))
             table = Table.of(f"{key}_table", f"{name} genes by sample", f"sample group {key} rows share", rows)
             order = sorted({row[key] for row in rows}, key=natural_key)
             samples = list(dict.fromkeys(row["sample"] for row in rows))
@@ -173,19 +143,24 @@ def genes(outputs: Outputs) -> Section:
     return Section("genes", "V and J genes", words, figures)
 
 
+def doublings(survey: Survey, measure: str) -> pa.Table:
+    """The rows of each sample by their value of a measure, from the power of two `low`; those above 0."""
+    bins = survey.values.filter((pc.field("measure") == measure) & (pc.field("bin") > 0))
+    power = pc.power(2.0, pc.subtract(pc.shift_right(bins["bin"], 7), 1023))
+    return merged([bins.select(["sample", "rows"]).append_column("low", power)], ["sample", "low"])
+
+
 def values(outputs: Outputs, surveys: list[Survey], command: str) -> Section:
     """How the values of junctions are distributed."""
     members = [(survey, k) for survey in surveys for k in range(len(survey.samples))]
     figures = []
-    for measure in [name for name in _VALUES if all(name in survey.measures for survey in surveys)]:
+    for measure in [name for name in VALUES if all(name in survey.measures for survey in surveys)]:
 
-        def doublings(survey: Survey, measure: str = measure) -> pa.Table:
-            bins = survey.values.filter((pc.field("measure") == measure) & (pc.field("bin") > 0))
-            power = pc.shift_right(bins["bin"], 7)
-            return merged([bins.select(["sample", "rows"]).append_column("low", power)], ["sample", "low"])
+        def of_survey(survey: Survey, measure: str = measure) -> pa.Table:
+            return doublings(survey, measure)
 
-        title = _VALUES[measure]
-        rows = [{**row, "low": 2.0 ** (row["low"] - 1023)} for row in _shares(outputs, members, doublings, ["low"])]
+        title = VALUES[measure]
+        rows = list(shares(outputs, members, of_survey, ["low"]))
         keys = "sample group low rows share"
         table = Table.of(f"{measure}_values", f"Junctions by {title}", keys, rows, low=f"{title}, from")
         if rows:
@@ -205,7 +180,7 @@ def values(outputs: Outputs, surveys: list[Survey], command: str) -> Section:
 def _reached(outputs: Outputs, members: list[tuple[Survey, int]]) -> Iterator[Figure]:
     """The share of junctions that have a pathway with at most so many n-nucleotides."""
     rows: list[dict[str, Any]] = []
-    for row in _shares(outputs, members, lambda survey: survey.reached, ["needs"]):
+    for row in shares(outputs, members, lambda survey: survey.reached, ["needs"]):
         before = rows[-1]["reached"] if rows and rows[-1]["sample"] == row["sample"] else 0.0
         if row["needs"] >= 0:
             rows.append({**row, "n": row["needs"], "reached": before + row["share"]})
@@ -242,7 +217,7 @@ def lengths(outputs: Outputs) -> Section:
     figures = []
     for name, unit in (("lengths", "nucleotides"), ("lengths_aa", "amino acids")):
         members = [(survey, k) for survey, k in once(outputs) if survey.amino == (unit == "amino acids")]
-        rows = list(_shares(outputs, members, lambda survey: survey.lengths, ["length"]))
+        rows = list(shares(outputs, members, lambda survey: survey.lengths, ["length"]))
         if rows:
             title = f"CDR3 length, {unit}"
             keys = "sample group length rows share"
@@ -289,7 +264,7 @@ def _top(outputs: Outputs, surveys: list[Survey], command: str, score: str) -> T
     ]  # fmt: skip
     measures = dict.fromkeys((score, *(name for survey in surveys for name in survey.measures)))
     keys = ["sample", "group", "v_call", "j_call", "aa", "cdr3", "rows", *measures]
-    caption = f"Junctions with the largest {_VALUES.get(score, score)}: up to {TOP} of each sample"
+    caption = f"Junctions with the largest {VALUES.get(score, score)}: up to {TOP} of each sample"
     return Table.of(f"{command}_top_{score}", caption, keys, rows).first(len(rows), "the files")
 
 

@@ -23,7 +23,7 @@ class Page(HTMLParser):
     """The elements of a page: (tag, attributes); its text; its tables as rows of cells by column; its figures'
     specs."""
 
-    VOID = frozenset({"meta", "br"})
+    VOID = frozenset({"meta", "br", "input"})
 
     def __init__(self, html):
         super().__init__()

@@ -201,10 +201,8 @@ def test_tables_work_by_keyboard(browser, opened, whole):
     press(browser, KEYS["enter"])
     wait_for([str(number) for number in range(1, 11)], lambda: column("nucleotide variants"))
     wait_for(["nucleotide variants: ascending"], sorting)
-    # Search: the letters that are typed into the box.
-    search = browser.find_element(
-        "css selector", "[aria-label='Search in: Shared sequences, the smallest p-value first']"
-    )
+    # Search: the letters that are typed into the box of the page.
+    search = browser.find_element("id", "search")
     search.send_keys("TRBV7-1")
     wait_for({"TRBV7-1"}, lambda: set(column("V")))
     # Filter: the field below the header, and a condition on a number.
@@ -254,10 +252,12 @@ def test_printing(browser, opened, whole):
     script = opened(path, dark=True)
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
     hidden = (
-        "return [...document.querySelectorAll('#theme, nav, .dt-search, .dt-buttons, .dt-length, .vega-embed "
+        "return [...document.querySelectorAll('#theme, nav, .search, .dt-buttons, .dt-length, .vega-embed "
         "summary')].every(each => !each.checkVisibility())"
     )
     wait_for(True, lambda: script(hidden))
+    # The names that are folded in cells are no tables that are folded.
+    assert script("return [...document.querySelectorAll('td details')].every(each => each.checkVisibility())")
     for selector, style, value in (
         ("body", "backgroundColor", "rgb(255, 255, 255)"),
         ("td", "color", "rgb(27, 27, 27)"),
@@ -271,6 +271,145 @@ def test_printing(browser, opened, whole):
         sum(len(zlib.decompress(part)) for part in re.findall(rb"stream\r?\n(x.*?)endstream", pdf, re.DOTALL)[:3])
         > 1000
     )
+
+
+def test_one_box_searches_all_tables(browser, opened, whole):
+    """Also tables that are opened later; it says how many rows there are, and where there are none."""
+    page, path, _ = whole
+    script = opened(path)
+    assert len(browser.find_elements("css selector", "input[type=search]:not(thead *)")) == 1
+    browser.find_element("id", "search").send_keys("donor3 donor4")
+
+    def found(table):
+        own = [" ".join(str(cell) for cell in row.values()) for row in page.rows(table)]
+        return [row for row in own if "donor3" in row and "donor4" in row]
+
+    open_tables = script("return [...document.querySelectorAll('main > section table')].map(each => each.id)")
+    tables = [name for name in page.data["tables"] if name in open_tables and found(name)]
+    shown = script("return jQuery.fn.dataTable.tables().map(each => each.id)")
+    tables = [name for name in tables if name in shown]
+    rows = sum(len(found(name)) for name in tables)
+    assert rows > 0
+    wait_for(f"{rows} rows in {len(tables)} tables", lambda: script("return document.getElementById('matches').value"))
+    assert script("return document.querySelector('#files_table tbody').textContent").strip() == "no rows"
+    fold = next(each for each in browser.find_elements("css selector", "section > details > summary")
+                if each.text == "Table: Rates of pairs of individuals")  # fmt: skip
+    fold.click()
+    wait_for(
+        len(found("contamination_1_rates")),
+        lambda: len(script(COLUMN, "contamination_1_rates", "individual 1") or []),
+    )
+    assert errors(browser) == []
+
+
+def test_individuals_are_folded_and_found(browser, opened, tmp_path):
+    """The first two of many are shown; all are searched, opened by a key, and downloaded."""
+    for path in browser.folder.iterdir():
+        path.unlink()
+    names = [f"person{k}" for k in range(1, 10)]
+    path = examples.sharing(tmp_path / "s.tsv", names, ["x"] * 9, hits=8)
+    write_report([path], tmp_path / "r.html")
+    script = opened(tmp_path / "r.html")
+    table = "sharing_1_sequences"
+    cells = script(COLUMN, table, "which individuals")
+    assert cells[:2] == ["person1, person2", "person1, person2, person3"]
+    assert cells[7] == "9: person1, person2 + 7" + ", ".join(names[2:])
+    rest = "return [...document.querySelectorAll('td details')].map(each => each.open)"
+    assert script(rest) == [False] * 6
+    summary = browser.find_element("css selector", "td summary")
+    script("arguments[0].focus()", summary)
+    press(browser, KEYS["enter"])
+    wait_for([True] + [False] * 5, lambda: script(rest))
+    browser.find_element("id", "search").send_keys("person8")
+    wait_for(2, lambda: len(script(COLUMN, table, "which individuals")))
+    script(f"document.getElementById('{table}').closest('.dt-container').querySelector('.dt-buttons button').click()")
+    saved = browser.folder / f"{table}.tsv"
+    wait_for(True, lambda: saved.exists() and ", ".join(names) in saved.read_text())
+    assert errors(browser) == []
+
+
+@pytest.fixture(scope="module")
+def wide(tmp_path_factory):
+    """A page of many samples with many genes, long names and long junctions."""
+    folder = tmp_path_factory.mktemp("wide")
+    names = [f"a donor with a long name, number {k}".replace(",", "") for k in range(50)]
+    files = [
+        examples.contamination(folder / "c.tsv", names, ["x", "y"] * 25),
+        examples.sharing(folder / "s.tsv", names, ["x", "y"] * 25, hits=20),
+        examples.probabilities(folder / "p.tsv", rows=400, samples=names),
+        examples.expansion(folder / "x.tsv"), examples.annotation(folder / "a"), examples.enrichment(folder / "e.tsv"),
+    ]  # fmt: skip
+    write_report(files, folder / "r.html")
+    return folder / "r.html"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [400, 1400])
+def test_figures_have_the_width_of_the_page(browser, opened, wide, width):
+    """None is clipped, or shrunk so that its letters are; those alone in a row have all of it."""
+    script = opened(wide, width)
+    assert script(SIDEWAYS) == [width, 0]
+    assert script(UNFITTING) == []
+    drawn = dict(script(SIZES))
+    assert all(scale > 0.99 for _, _, scale, _ in drawn.values()), drawn
+    content = script("return document.querySelector('main').clientWidth")
+    for name in ("network", "overview", "lengths", "annotate_qq", "contamination_1_heatmap"):
+        assert drawn[name][0] == pytest.approx(content, abs=2), name
+    # Figures in columns leave no column empty.
+    for section in script(COLUMNS):
+        assert section == pytest.approx(content, abs=2)
+    # A window that changes its width draws them again.
+    size = {"width": 800, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    content = script("return document.querySelector('main').clientWidth")
+    wait_for(content, lambda: round(dict(script(SIZES))["network"][1]))
+    wait_for([], lambda: script(UNFITTING))
+    assert errors(browser) == []
+
+
+SIZES = """
+return [...document.querySelectorAll("figure")].map(figure => {
+  const svg = figure.querySelector("svg.marks"), { width } = svg.getBoundingClientRect();
+  return [figure.id, [figure.clientWidth, width, width / svg.viewBox.baseVal.width, figure.className]];
+});
+"""
+"""Of each figure: its width, that of its drawing, and how much the drawing is shrunk."""
+
+COLUMNS = """
+return [...document.querySelectorAll(".figures")].map(grid => {
+  const sides = [...grid.children].map(each => each.getBoundingClientRect());
+  return Math.max(...sides.map(({ right }) => right)) - Math.min(...sides.map(({ left }) => left));
+});
+"""
+"""Of each group of figures, from the left of the first to the right of the last one."""
+
+
+@pytest.mark.slow
+def test_junctions_are_whole_on_paper(browser, opened, wide):
+    """On A4 and letter paper, a junction is in one line, and no table is wider than the paper."""
+    script = opened(wide)
+    for fold in browser.find_elements("css selector", "section > details > summary"):
+        fold.click()
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    # 210 mm less the margins, in CSS pixels.
+    size = {"width": 717, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    lines = """
+    return [...document.querySelectorAll("td.code")].filter(cell => cell.textContent.trim() && cell.checkVisibility())
+      .map(cell => {
+        const range = document.createRange();
+        range.selectNodeContents(cell);
+        return range.getClientRects().length;
+      });
+    """
+    wait(lambda: len(script(lines)) > 20)
+    assert set(script(lines)) == {1}
+    over = """
+    return [...document.querySelectorAll(".dt-layout-table .dt-layout-cell")].filter(each => each.checkVisibility())
+      .filter(each => each.querySelector("table").getBoundingClientRect().right > document.body.clientWidth + 1)
+      .map(each => `${each.ariaLabel}: ${each.querySelector("table").getBoundingClientRect().width}`);
+    """
+    assert script(over) == []
 
 
 @pytest.mark.slow

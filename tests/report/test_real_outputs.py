@@ -61,6 +61,12 @@ def test_their_numbers_are_on_the_page(outputs):
     assert f"{enriched['kappa']:.3g}" in page.text
     # Each individual once, by the table that was read first.
     assert "Immune repertoire report a and b and c" in page.text
-    assert {row["sample"]: row["group"] for row in page.rows("samples_table")} == {"a": "x"}
+    table = page.rows("samples_table")
+    assert {row["sample"]: row["group"] for row in table} == {"a": "x", "b": "y", "c": "y"}
+    assert [row["command"] for row in table] == ["pgen", None, None]
+    for name, facts in (("a", enriched), ("b", pairs), ("c", shared)):
+        sizes = facts["clones"][{"a": "a_pgen"}.get(name, name)]
+        reads = sum(size * often for size, often in zip(sizes["reads"], sizes["clonotypes"], strict=True))
+        assert next(row["reads"] for row in table if row["sample"] == name) == reads
     assert {row["sample"] for row in page.rows("enrich_samples")} == {"a"}
     assert all(row["made by"].startswith("hpcvdj ") for row in page.rows("files_table"))

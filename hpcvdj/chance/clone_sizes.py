@@ -1,0 +1,106 @@
+"""How many reads the clonotypes of each sample have: what facts of all questions record, and diversity is made of.
+
+A clonotype is here a distinct productive junction, as it is read, with its V and J genes.  It has the reads of all of
+its rows.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcvdj.kernels.neighbours.blocks import groups
+from hpcvdj.recombination.models import Model
+from hpcvdj.repertoires.genes import by_gene, kinds_of
+from hpcvdj.repertoires.junctions import Junctions
+
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class CloneSizes:
+    """How many clonotypes of a sample have how many reads.
+
+    reads       int64 [sizes], ascending, at least 1
+    clonotypes  int64 [sizes], at least 1: how many have so many
+    """
+
+    reads: Counts
+    clonotypes: Counts
+
+    @staticmethod
+    def of(reads: Counts) -> "CloneSizes":
+        """Those of clonotypes with these reads."""
+        return CloneSizes(*np.unique(reads, return_counts=True))
+
+    @property
+    def total(self) -> int:
+        """The reads of all clonotypes."""
+        return int(self.reads @ self.clonotypes)
+
+    def recorded(self) -> dict[str, list[int]]:
+        """As JSON values."""
+        return {"reads": self.reads.tolist(), "clonotypes": self.clonotypes.tolist()}
+
+    @staticmethod
+    def from_recorded(values: Mapping[str, Any]) -> "CloneSizes":
+        """The inverse of `recorded`; ValueError for anything else."""
+        arrays = [np.array(values[name], dtype=np.int64) for name in ("reads", "clonotypes")]
+        reads, clonotypes = arrays
+        fits = reads.ndim == 1 and reads.shape == clonotypes.shape and (clonotypes > 0).all()
+        if not fits or (np.diff(reads, prepend=0) <= 0).any():
+            raise ValueError("clones are not sizes and their numbers")
+        return CloneSizes(reads, clonotypes)
+
+
+@dataclass(frozen=True)
+class SizesOfSamples:
+    """The same of several samples: entries, each (sample, reads) once, ascending.
+
+    sample, reads, clonotypes  int64 [entries]
+    """
+
+    sample: Counts
+    reads: Counts
+    clonotypes: Counts
+
+    @staticmethod
+    def of(sample: NDArray[np.integer[Any]], reads: Counts) -> "SizesOfSamples":
+        """Those of clonotypes of these samples, with these reads."""
+        ones = np.ones(len(reads), dtype=np.int64)
+        return SizesOfSamples.added([SizesOfSamples(sample.astype(np.int64), reads.astype(np.int64), ones)])
+
+    @staticmethod
+    def added(parts: Iterable["SizesOfSamples"]) -> "SizesOfSamples":
+        """Those of clonotypes of which parts have some each."""
+        given = [(part.sample, part.reads, part.clonotypes) for part in parts]
+        sample, reads, clonotypes = (np.concatenate(own) for own in zip(*given, strict=True))
+        order = np.lexsort((reads, sample))
+        sample, reads, clonotypes = sample[order], reads[order], clonotypes[order]
+        first = np.flatnonzero((np.diff(sample, prepend=-1) != 0) | (np.diff(reads, prepend=-1) != 0))
+        if not len(first):
+            return SizesOfSamples(sample, reads, clonotypes)
+        return SizesOfSamples(sample[first], reads[first], np.add.reduceat(clonotypes, first))
+
+    def by_name(self, names: list[str]) -> dict[str, CloneSizes]:
+        """Of each sample, which are the places of `names`."""
+        begins = np.searchsorted(self.sample, np.arange(len(names) + 1)).tolist()
+        return {
+            name: CloneSizes(self.reads[first:stop], self.clonotypes[first:stop])
+            for name, first, stop in zip(names, begins, begins[1:], strict=False)
+        }
+
+
+def sizes_in(junctions: Junctions, model: Model, names: list[str]) -> dict[str, CloneSizes]:
+    """The sizes of clones in junctions of several repertoires, called `names`; empty without read counts."""
+    if junctions.reads is None:
+        return {}
+    repertoire, order = by_gene(junctions.repertoire, model)
+    sample = junctions.repertoire_of[order].astype(np.int64)
+    kinds = kinds_of(repertoire).astype(np.int64) * len(names) + sample
+    first, clonotype = groups(repertoire.words, repertoire.lengths.astype(np.int64), kinds)
+    reads = np.zeros(len(first), dtype=np.int64)
+    np.add.at(reads, clonotype, junctions.reads[order])
+    return SizesOfSamples.of(sample[first], reads).by_name(names)

@@ -1,0 +1,130 @@
+"""The section about samples: what was read, how deep and how diverse each is, and how probable its junctions are."""
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from hpcvdj.chance.clone_sizes import CloneSizes
+from hpcvdj.chance.diversity import ORDERS, clonality, hill_number
+from hpcvdj.errors import few
+from hpcvdj.reports import charts
+from hpcvdj.reports.elements import Figure, Section, Table, shown
+from hpcvdj.reports.outputs import Outputs
+from hpcvdj.reports.sections import VALUES, doublings, once, shares
+from hpcvdj.reports.survey import Survey
+
+_UNKNOWN = (
+    "Reads, clonality and Hill numbers are not known: no file of this page says how many reads clonotypes have. "
+    "hpcvdj sharing, contamination, associate, enrich and annotate record it, if their tables have the "
+    "column duplicate_count."
+)
+_PROBABILITIES = ("pgen_aa", "pgen_nt")
+"""What the overview is of: the first that a file has."""
+
+
+def samples(outputs: Outputs) -> Section:
+    """A row for each sample of each file, and for each individual that only other files have; and the overview."""
+    depth, diverse = _diversity(outputs.clones)
+    rows = [*_of_surveys(outputs), *({"sample": name, "group": outputs.group(name)} for name in _others(outputs))]
+    for row in rows:
+        row |= diverse.get(outputs.individual(row["sample"]), {})
+    measures = [name for name in VALUES if any(name in survey.measures for survey in outputs.surveys)]
+    keys = ["sample", "group", "file", "command", "read", "counted", "reads", "clonotypes", "clonality"]
+    keys += [key for order in ORDERS for key in (f"hill_{order}", f"hill_{order}_interval")]
+    keys += [key for name in measures for key in (name, f"{name}_none")]
+    titles = {f"{name}_none": f"{title}: none, %" for name, title in VALUES.items()}
+    titles |= {name: f"{title}, median" for name, title in VALUES.items()}
+    titles |= {f"hill_{order}": f"Hill number, order {order}" for order in ORDERS}
+    titles |= {f"hill_{order}_interval": "95 % interval" for order in ORDERS}
+    table = Table.of("samples_table", "Samples", keys, rows, **titles)
+    words = _words(outputs, depth, {name for name, row in diverse.items() if row["reads"] == depth})
+    words += ["Medians are at most 1 % too low."] * bool(measures)
+    missing = [survey.samples[k] for survey, k in once(outputs) if not outputs.group(survey.samples[k])]
+    if outputs.groups and missing:
+        words.append(f"Samples without a group: {few(missing)}.")
+    return Section("samples", "Samples", words, list(_overview(outputs)), [table])
+
+
+def _of_surveys(outputs: Outputs) -> Iterator[dict[str, Any]]:
+    """What was read of each sample of each file of `count` and `pgen`."""
+    for survey in outputs.surveys:
+        for k, name in enumerate(survey.samples):
+            row: dict[str, Any] = {
+                "sample": name, "group": outputs.group(name), "file": survey.path.name, "command": survey.command,
+                "read": int(survey.rows_read[k]) or None, "counted": int(survey.counted[k]),
+            }  # fmt: skip
+            for measure in survey.measures:
+                bins, often = survey.histogram(measure, k)
+                row[f"{measure}_none"] = 100 * int(often[bins == 0].sum()) / max(1, int(often.sum()))
+                row[measure] = survey.median(measure, k)
+            yield row
+
+
+def _others(outputs: Outputs) -> list[str]:
+    """The individuals whose reads are known, and that no file of `count` or `pgen` has."""
+    known = {outputs.individual(name) for survey in outputs.surveys for name in survey.samples}
+    return [name for name in outputs.clones if name not in known]
+
+
+def _diversity(clones: Mapping[str, CloneSizes]) -> tuple[int, dict[str, dict[str, Any]]]:
+    """The reads of the smallest sample, at which all are compared; and the cells of each sample that has reads."""
+    deep = {name: sizes for name, sizes in clones.items() if sizes.total}
+    depth = min((sizes.total for sizes in deep.values()), default=0)
+    rows: dict[str, dict[str, Any]] = {}
+    for name, sizes in deep.items():
+        rows[name] = {"reads": sizes.total, "clonotypes": int(sizes.clonotypes.sum()), "clonality": clonality(sizes)}
+        for order in ORDERS:
+            own = hill_number(sizes, order, depth)
+            rows[name] |= {
+                f"hill_{order}": own.value, f"hill_{order}_interval": f"{shown(own.low)} to {shown(own.high)}",
+            }  # fmt: skip
+    return depth, rows
+
+
+def _words(outputs: Outputs, depth: int, smallest: set[str]) -> list[str]:
+    """What reads, clonality and Hill numbers are, and of which samples they are missing."""
+    if not depth:
+        return [_UNKNOWN]
+    words = [
+        "A clonotype is here a productive junction with its V and J genes; its reads are those of all of its rows. "
+        "Clonality is 0 if all clonotypes have as many reads, and near 1 if one of them has nearly all.",
+        "A Hill number is a number of clonotypes of equal size that would be as diverse: of order 0 all clonotypes "
+        "count alike, of order 1 by their reads, of order 2 large ones count nearly alone. Deep samples have more "
+        f"clonotypes, so the Hill numbers are those expected among {depth:,} reads of each sample, which is all that "
+        f"{few(sorted(smallest))} has.",
+    ]
+    lacking = [name for name in outputs.names if name not in outputs.clones or not outputs.clones[name].total]
+    return [*words, *[f"Reads are not known of {few(lacking)}."] * bool(lacking)]
+
+
+def _overview(outputs: Outputs) -> Iterator[Figure]:
+    """How probable the junctions of several samples are: a heat map with a row for each sample, or group of many."""
+    measure = next((name for name in _PROBABILITIES for survey in outputs.surveys if name in survey.measures), None)
+    if measure is None:
+        return
+
+    def of_survey(survey: Survey) -> pa.Table:
+        return doublings(survey, measure)
+
+    members = [
+        (survey, k) for survey in outputs.surveys if measure in survey.measures for k in range(len(survey.samples))
+    ]
+    rows = list(shares(outputs, members, of_survey, ["low"]))
+    title = VALUES[measure]
+    table = Table.of("overview_table", f"Junctions of each sample by {title}", "sample group low rows share", rows,
+                     low=f"{title}, from")  # fmt: skip
+    names = list(dict.fromkeys(row["sample"] for row in rows))
+    if len(names) < 2:
+        # The distribution of one sample is a figure of its own.
+        return
+    powers = [math.frexp(row["low"])[1] - 1 for row in rows]
+    lows = [2.0**power for power in range(min(powers), max(powers) + 1)]
+    most = table.peak("share", "{share} % of the junctions of {sample} from {low}")
+    caption = (
+        f"{title}, by sample: each column is a doubling, and the colour the share of the sample's junctions, in "
+        f"percent. Most: {most}."
+    )
+    chart = charts.heatmap(table, "low", "sample", "share", (lows, names))
+    yield Figure("overview", "Heat map", caption, chart, (table,), wide=True)

@@ -1,0 +1,103 @@
+"""The table of samples: reads, clonality and Hill numbers from the facts of any question; and the overview."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hpcvdj.chance.clone_sizes import CloneSizes
+from hpcvdj.chance.diversity import ORDERS, clonality, hill_number
+from hpcvdj.errors import InputError
+from hpcvdj.reports.elements import shown
+from tests.report import examples
+
+READS = {"donor1": [40, 9, 9, 2, 1, 1], "donor2": [5, 5, 5, 5], "donor3": [100, 1], "donor4": []}
+CLONES = {name: CloneSizes.of(np.array(reads, dtype=np.int64)).recorded() for name, reads in READS.items()}
+
+
+def require_right(row, reads, depth):
+    """AssertionError unless a row of the table has the numbers of these clonotypes, at a depth."""
+    sizes = CloneSizes.of(np.array(reads))
+    assert (row["reads"], row["clonotypes"]) == (sum(reads), len(reads))
+    assert row["clonality"] == clonality(sizes)
+    for order in ORDERS:
+        own = hill_number(sizes, order, depth)
+        assert row[f"hill_{order}"] == own.value
+        assert row[f"hill_{order}_interval"] == f"{shown(own.low)} to {shown(own.high)}"
+
+
+def test_reads_and_diversity_beside_what_was_read(tmp_path, report):
+    """Of samples that `pgen` has, and of individuals that only `sharing` has; at the reads of the smallest."""
+    files = [
+        examples.sharing(tmp_path / "s.tsv", clones=CLONES),
+        examples.probabilities(tmp_path / "p.tsv", samples=["donor1", "other"]),
+        # The first file that knows an individual says what it has.
+        examples.enrichment(tmp_path / "e.tsv", "donor1", clones={"donor1": {"reads": [7], "clonotypes": [1]}}),
+        examples.enrichment(tmp_path / "f.tsv", "donor5", clones={"x": {"reads": [3, 30], "clonotypes": [9, 1]}}),
+    ]
+    page = report(files)
+    rows = {row["sample"]: row for row in page.rows("samples_table")}
+    assert list(rows) == ["donor1", "other", "donor2", "donor3", "donor4", "donor5"]
+    for name, reads in {**READS, "donor5": [30] + [3] * 9}.items():
+        if reads:
+            require_right(rows[name], reads, sum(READS["donor2"]))
+    assert rows["donor1"]["counted"] + rows["other"]["counted"] == 61
+    assert rows["donor2"]["group"] == "patients"
+    assert rows["donor2"]["counted"] is None
+    assert [rows[name]["reads"] for name in ("other", "donor4")] == [None, None]
+    assert "among 20 reads of each sample, which is all that donor2 has." in page.text
+    assert "Reads are not known of other, donor4." in page.text
+    assert page.text.index("Samples") < page.text.index("Sharing A sequence")
+
+
+def test_a_sample_alone_is_compared_at_all_of_its_reads(tmp_path, report):
+    page = report([examples.annotation(tmp_path / "donor1", clones={"donor1": CLONES["donor1"]})])
+    (row,) = page.rows("samples_table")
+    require_right(row, READS["donor1"], sum(READS["donor1"]))
+    assert row["hill_0"] == row["clonotypes"] == 6
+
+
+@pytest.mark.parametrize("clones", [{}, None, {"donor4": CLONES["donor4"]}])
+def test_without_read_counts_the_page_says_so(tmp_path, report, clones):
+    page = report([examples.sharing(tmp_path / "s.tsv", clones=clones), examples.probabilities(tmp_path / "p.tsv")])
+    assert "no file of this page says how many reads clonotypes have" in page.text
+    assert "reads" not in page.rows("samples_table")[0]
+
+
+@pytest.mark.parametrize("wrong", [
+    3, {"donor1": 3}, {"donor1": {"reads": [1]}}, {"donor1": {"reads": [1, 2], "clonotypes": [1]}},
+    {"donor1": {"reads": [2, 1], "clonotypes": [1, 1]}}, {"donor1": {"reads": [0], "clonotypes": [1]}},
+    {"donor1": {"reads": [1], "clonotypes": [-1]}}, {"donor1": {"reads": ["x"], "clonotypes": [1]}},
+])  # fmt: skip
+def test_damaged_sizes_of_clones_name_the_file(tmp_path, report, wrong):
+    with pytest.raises(InputError, match=r"s\.tsv\.json: is damaged"):
+        report([examples.sharing(tmp_path / "s.tsv", clones=wrong)])
+
+
+def test_the_overview_has_the_doublings_of_each_sample(tmp_path, report):
+    path = examples.probabilities(tmp_path / "p.tsv", rows=300, samples=["a", "b", "c"])
+    page = report([path])
+    head, *lines = [line.split("\t") for line in path.read_text().splitlines()]
+    rows = [dict(zip(head, line, strict=True)) for line in lines if line[head.index("pgen_aa")]]
+    expected = {}
+    for row in rows:
+        key = row["repertoire_id"], 2.0 ** np.floor(np.log2(float(row["pgen_aa"])))
+        expected[key] = expected.get(key, 0) + 1
+    table = page.rows("overview_table")
+    assert {(row["sample"], row["low"]): row["rows"] for row in table} == expected
+    of_sample = {name: sum(row["repertoire_id"] == name for row in rows) for name in "abc"}
+    assert [row["share"] for row in table] == pytest.approx(
+        [100 * row["rows"] / of_sample[row["sample"]] for row in table]
+    )
+    x = page.specs["overview"]["encoding"]["x"]
+    # Doublings without a junction have their place, too.
+    assert x["sort"] == [2.0**power for power in range(-50, -13)]
+    assert x["scale"]["domain"] == x["sort"]
+    assert {row["low"] for row in table} < set(x["sort"])
+
+
+def test_there_is_no_overview_of_pathways_or_of_one_sample(tmp_path, report, small):
+    page = report([small])
+    assert "overview" not in page.specs
+    assert "overview" not in report([examples.probabilities(tmp_path / "p.tsv")]).specs
+    assert len(page.rows("samples_table")) == 1
