@@ -39,7 +39,10 @@ def heatmap(table: Table, x: str, y: str, key: str, orders: tuple[list[Any], lis
     `x` is named by its title if it is a number.
     """
     column = table.column(x)
-    title, labels = (column.title, {"format": ".0e", "formatType": "number"}) if column.kind == "number" else (None, {})
+    axis: dict[str, Any] = {"labelAngle": -90, "labelOverlap": True}
+    if column.kind == "number":
+        axis |= {"format": ".0e", "formatType": "number"}
+    title = column.title if column.kind == "number" else None
     cells = _of(table, width=alt.Step(min(_STEP, _WIDEST / max(1, len(orders[0])))), height=alt.Step(_STEP)).mark_rect(
         stroke=_WHITE, strokeWidth=0.5
     )
@@ -47,10 +50,7 @@ def heatmap(table: Table, x: str, y: str, key: str, orders: tuple[list[Any], lis
     least, most = min(positive, default=1), max(positive, default=1)
     scale = alt.Scale(type="log", domain=[least, most] if least < most else [most / 2, most], nice=False)
     return cells.encode(
-        x=alt.X(
-            f"{x}:N", title=title, sort=orders[0], scale=alt.Scale(domain=orders[0]),
-            axis=alt.Axis(labelAngle=-90, labelOverlap=True, **labels),
-        ),
+        x=alt.X(f"{x}:N", title=title, sort=orders[0], scale=alt.Scale(domain=orders[0]), axis=axis),
         y=alt.Y(f"{y}:N", title=None, sort=orders[1]),
         color=alt.condition(
             f"datum.{key} > 0", _column(alt.Color, table, key, scale=scale, legend=alt.Legend(format=".3~g")),
