@@ -6,7 +6,7 @@ junctions, so the question is about individuals who were sequenced as deeply.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,12 +34,12 @@ class Makers:
     hardly_anybody: dict[str, int]
 
     @staticmethod
-    def of(names: Sequence[str], parts: Sequence[NDArray[np.float64]]) -> "Makers":
+    def of(names: Sequence[str], parts: Iterable[NDArray[np.float64]]) -> "Makers":
         """Those of productive junctions, in parts.
 
         names  of the columns
         parts  float64 [names, junctions]: the probability of each junction among productive recombinations; NaN if it
-               has none, which is neither
+               has none, which is neither.  They are gone through twice
         """
         number = sum(part.shape[1] for part in parts)
         # Of a table without such junctions, nothing is counted.

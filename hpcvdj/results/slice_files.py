@@ -38,8 +38,9 @@ FINISHED = "part-*.json"
 _TAKEN = ".taken-*"
 """A rank works on a slice, or has; what a killed run left of these goes when it is resumed."""
 
-IDS = "ids"
-"""The array of hashes of ids, and their rows, uint64 [2, sequences]: of a slice whose ids must differ from others."""
+IDS = "sorted_ids"
+"""The array of hashes of ids, ascending, and their rows, uint64 [2, sequences]: of a slice whose ids must differ from
+those of others."""
 
 HASHES = 1 << 22
 """So many hashes of ids are compared at a time."""
@@ -131,13 +132,9 @@ class SliceFiles:
         with self.damage(self.facts(index)):
             return made(self._record(index)[1])
 
-    def arrays(self, name: str) -> list[NDArray[Any]]:
-        """An array of each finished slice, read when it is used; InputError if one cannot be read."""
-        arrays = []
-        for index in self.finished:
-            with self.damage(self._array(name, index)):
-                arrays.append(np.load(self._array(name, index), mmap_mode="r"))
-        return arrays
+    def arrays(self, name: str) -> "Arrays":
+        """An array of each finished slice."""
+        return Arrays(self, [self._array(name, index) for index in self.finished])
 
     def digests(self, indices: Sequence[int]) -> dict[Path, str]:
         """The files that have the rows of some finished slices, and the SHA-256 of each."""
@@ -175,9 +172,15 @@ class SliceFiles:
         """
         stored = self.arrays(IDS)
         groups = shares * max(1, sum(part.shape[1] for part in stored) // (HASHES * shares))
+        # Hashes are spread evenly, and sorted, so a group is one piece of each slice.
+        edges = np.array([(group << 64) // groups for group in range(1, groups)], dtype=np.uint64)
         rows = [np.empty(0, np.int64)]
         for group in range(share, groups, shares):
-            chosen = [part[:, part[0] % groups == group] if groups > 1 else part for part in stored]
+            chosen = [np.empty((2, 0), dtype=np.uint64)]
+            for part in stored:
+                first = int(np.searchsorted(part[0], edges[group - 1])) if group else 0
+                stop = int(np.searchsorted(part[0], edges[group])) if group < groups - 1 else part.shape[1]
+                chosen.append(np.array(part[:, first:stop]))
             joined = np.concatenate(chosen, axis=1)
             ascending = np.sort(joined[0])
             several = np.isin(joined[0], ascending[1:][ascending[1:] == ascending[:-1]])
@@ -208,6 +211,27 @@ class SliceFiles:
     def foreign(self, path: Path, fault: str) -> InputError:
         """The error to raise for a file that is not what this run left."""
         return InputError(f"{path}: {fault}; {option('overwrite', True)} starts again")
+
+
+@dataclass(frozen=True)
+class Arrays:
+    """Arrays in files, one after another: each is in memory while it is used, and no longer.
+
+    InputError, of `files`, if one cannot be read.
+    """
+
+    files: SliceFiles
+    paths: list[Path]
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __iter__(self) -> Iterator[NDArray[Any]]:
+        for path in self.paths:
+            with self.files.damage(path):
+                array = np.load(path, mmap_mode="r")
+            yield array
+            del array
 
 
 def remove_facts(folder: RunFolder) -> None:

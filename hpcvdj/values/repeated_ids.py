@@ -25,13 +25,14 @@ _SCATTER = np.uint64(0x9E3779B97F4A7C15)
 
 
 def id_hashes(junctions: Junctions) -> NDArray[np.uint64]:
-    """Hashes of the ids of sequences and their repertoires, and their rows, uint64 [2, sequences]."""
+    """Hashes of the ids of sequences and their repertoires, ascending, and their rows, uint64 [2, sequences]."""
     hashes = _hashes(junctions.ids)[junctions.id_order]
     if junctions.repertoire_ids is not None:
         names = _hashes(pa.array(junctions.repertoire_ids, pa.large_string()))
         # Equal ids of different repertoires are no repetition.
         hashes = hashes ^ names[junctions.repertoire_of] * _SCATTER
-    return np.stack([hashes, junctions.row.astype(np.uint64)])
+    order = np.argsort(hashes)
+    return np.stack([hashes[order], junctions.row.astype(np.uint64)[order]])
 
 
 def _hashes(texts: Any) -> NDArray[np.uint64]:

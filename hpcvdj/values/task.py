@@ -1,6 +1,6 @@
 """What a run computes and writes, once it has begun; and what it has done."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,7 @@ class Task:
     run: Run
     overwrite: bool
 
-    def makers(self, parts: Sequence[NDArray[np.float64]]) -> Makers:
+    def makers(self, parts: Iterable[NDArray[np.float64]]) -> Makers:
         """Who makes the junctions, of which parts have `Plan.judged_values`."""
         return Makers.of(self.config.judged, parts)
 

@@ -311,7 +311,7 @@ DAMAGE = {
     "a byte of a part": lambda folder: flipped(folder / "part-000001.tsv"),
     "a part that is cut short": lambda folder: cut_short(folder / "part-000001.tsv"),
     "a part that is missing": lambda folder: (folder / "part-000001.tsv").unlink(),
-    "hashes of ids": lambda folder: flipped(folder / "ids-000001.npy"),
+    "hashes of ids": lambda folder: flipped(folder / "sorted_ids-000001.npy"),
     "facts that are no JSON": lambda folder: (folder / "part-000001.json").write_text("{"),
     "facts of another slice": lambda folder: shutil.copy(folder / "part-000000.json", folder / "part-000001.json"),
     "another number of rows": lambda folder: rewritten(folder / "part-000001.json", rows_read=99),
