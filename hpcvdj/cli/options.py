@@ -1,6 +1,7 @@
 """Arguments and outputs that several commands share."""
 
 import logging
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -14,9 +15,34 @@ if TYPE_CHECKING:
     from hpcvdj.recombination.models import Model
 
 
-def valued(flags: str, metavar: str, text: str) -> Any:
-    """An option that takes one value and has no default to show; `flags` as in "--output -o"."""
-    return typer.Option(*flags.split(), metavar=metavar, help=text, show_default=False)
+def valued(flags: str, metavar: str, text: str, names: Callable[[], Iterable[str]] | None = None) -> Any:
+    """An option that takes one value and has no default to show; `flags` as in "--output -o".
+
+    names  what the shell can complete besides paths
+    """
+    complete = None if names is None else lambda incomplete: _completed(names, incomplete)
+    return typer.Option(*flags.split(), metavar=metavar, help=text, show_default=False, autocompletion=complete)
+
+
+def _completed(names: Callable[[], Iterable[str]], incomplete: str) -> list[str]:
+    """The names that begin as what is typed, and the paths."""
+    path = Path(incomplete)
+    folder, begin = (path, "") if incomplete.endswith("/") else (path.parent, path.name if incomplete else "")
+    beside = incomplete[: len(incomplete) - len(begin)]
+    paths = [f"{beside}{own.name}{'/' * own.is_dir()}" for own in sorted(folder.glob(f"{begin}*"))] if incomplete else []
+    return [*(name for name in names() if name.startswith(incomplete)), *paths]
+
+
+def _models() -> list[str]:
+    from hpcvdj.recombination.igor import model_folders
+
+    return list(model_folders())
+
+
+def _germline_tables() -> list[str]:
+    from hpcvdj.recombination.packaged import germline_names
+
+    return list(germline_names())
 
 
 def argument(metavar: str, text: str) -> Any:
@@ -49,6 +75,7 @@ _GERMLINE = valued(
     "--germline -g",
     "TABLE",
     "Germline table: a name that hpcvdj germline list shows (human_trb; human: all loci), or a file; may be repeated.",
+    _germline_tables,
 )
 GermlineTables = Annotated[list[Path], _GERMLINE]
 OptionalGermline = Annotated[list[Path] | None, _GERMLINE]
@@ -63,6 +90,7 @@ _MODEL = valued(
     "--model -m",
     "MODEL",
     "Model: a name that hpcvdj models list shows, or a folder in IGoR's format.",
+    _models,
 )
 ModelName = Annotated[str, _MODEL]
 OptionalModel = Annotated[str | None, _MODEL]

@@ -1,8 +1,11 @@
 """Germline tables and models by name, and several germline tables at once."""
 
 import json
+import os
 import re
 import shutil
+import subprocess
+import sys
 
 import pandas as pd
 import pyarrow.parquet as pq
@@ -274,3 +277,28 @@ def test_a_tie_with_an_orphon(tmp_path):
         assert values[0] == values[1] > 0
         # A sum over both genes, or the value of one of two that are equal.
         assert values[3] > values[2] if command == "pgen" else values[3] == values[2]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("hpcvdj pgen -m human_trb_", {"human_trb_m15"}),
+        ("hpcvdj pgen -m mo", {"models/"}),
+        ("hpcvdj pgen -m models/", {"models/mine/", "models/a.txt"}),
+        ("hpcvdj pgen -m models/m", {"models/mine/"}),
+        ("hpcvdj count -g mouse_tr", {"mouse_trb_paper"}),
+        ("hpcvdj count -g nothing", set()),
+    ],
+)
+def test_names_and_paths_are_completed(words, expected, tmp_path):
+    """What bash asks when the tabulator key is pressed."""
+    (tmp_path / "models" / "mine").mkdir(parents=True)
+    (tmp_path / "models" / "a.txt").write_text("")
+    environment = {**os.environ, "_HPCVDJ_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": "3"}
+    done = subprocess.run(
+        [sys.executable, "-c", "from hpcvdj.__main__ import main; main()"], env=environment, cwd=tmp_path,
+        capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    # Models of olga, where it is installed, are not those that this test expects.
+    assert set(done.stdout.split()) - {*OLGA_FOLDERS} == expected - {*OLGA_FOLDERS}
