@@ -15,6 +15,9 @@ from hpcvdj.analysis.steps import STEP
 from hpcvdj.errors import InputError, StoppedError
 from tests.commands import error_line, hpcvdj_command
 
+# In a fresh clone, the first test compiles the kernels of all steps.
+pytestmark = pytest.mark.timeout(900)
+
 MODEL = "human_trb_m15"
 COLUMNS = ["sequence_id", "v_call", "j_call", "junction"]
 
