@@ -2,6 +2,7 @@
 
 import itertools
 import logging
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -230,6 +231,8 @@ def compute_pgen(
         return
     if (infile is None) == (not sequences):
         raise InputError("give sequences, or a file of them with --infile, one of the two")
+    if infile is not None and (v_mask or j_mask):
+        raise InputError("--v_mask and --j_mask are of sequences as arguments; name the columns with --v_in and --j_in")
     from hpcvdj.recombination.symbols import read_alphabet
 
     custom = {} if alphabet_filename is None else read_alphabet(alphabet_filename).definitions()
@@ -368,9 +371,9 @@ class _Computing:
         if not asked:
             return
         (values,) = self._values([part[k] for k in asked], texts, "junction_aa", Alphabet.of(symbols))
-        sums: dict[int, float | None] = {}
+        sums: dict[int, float] = {}
         for k, value in zip(asked, values, strict=True):
-            sums[k] = (sums.get(k) or 0.0) + (value or 0.0)
+            sums[k] = sums.get(k, 0.0) + (math.nan if value is None else value)
         yield from ((k, [part[k].text, _text(value)]) for k, value in sums.items())
 
 
@@ -389,8 +392,8 @@ def _expanded(text: str, place: str) -> list[str]:
 
 
 def _text(value: float | None) -> str:
-    """A probability as Python writes it, with all its digits."""
-    return repr(float(value or 0.0))
+    """A probability as Python writes it, with all its digits; nan if it is not known."""
+    return repr(math.nan if value is None else float(value))
 
 
 @app.command("generate_sequences")

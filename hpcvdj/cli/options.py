@@ -29,7 +29,9 @@ def _completed(names: Callable[[], Iterable[str]], incomplete: str) -> list[str]
     path = Path(incomplete)
     folder, begin = (path, "") if incomplete.endswith("/") else (path.parent, path.name if incomplete else "")
     beside = incomplete[: len(incomplete) - len(begin)]
-    paths = [f"{beside}{own.name}{'/' * own.is_dir()}" for own in sorted(folder.glob(f"{begin}*"))] if incomplete else []
+    paths = (
+        [f"{beside}{own.name}{'/' * own.is_dir()}" for own in sorted(folder.glob(f"{begin}*"))] if incomplete else []
+    )
     return [*(name for name in names() if name.startswith(incomplete)), *paths]
 
 

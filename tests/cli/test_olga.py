@@ -136,6 +136,10 @@ def test_drawn_sequences_have_the_columns_of_olga(tmp_path):
         (["compute_pgen", "--humanTRB", AMINO[0], "--v_mask", "TRBV99"], "sequence 1: TRBV99 is not in human_trb"),
         (["compute_pgen", "--humanTRB", "-i", "none.tsv"], "none.tsv: no such file of sequences"),
         (["compute_pgen", "--humanTRB", "CX{0,9999}X{0,9999}F"], "its repeats stand for more than 10,000 sequences"),
+        (
+            ["compute_pgen", "--humanTRB", "-i", "none.tsv", "--v_mask", "TRBV19"],
+            "name the columns with --v_in and --j_in",
+        ),
         (["generate_sequences", "--humanTRB", "-n", "0"], "-n"),
         (["compute_pgen", "--set_custom_model_VDJ", "none", AMINO[0]], "none: no folder of a model"),
     ],
@@ -157,3 +161,10 @@ def test_a_file_that_exists_stays(tmp_path):
     assert (tmp_path / "out.tsv").read_text() == "mine\n"
     hpcvdj_command(*words, "--overwrite")
     assert (tmp_path / "out.tsv").read_text().startswith(AMINO[0])
+
+
+@pytest.mark.olga
+def test_what_is_too_long_is_not_0():
+    said, logged = hpcvdj_command("olga", "compute_pgen", "--humanTRB", f"C{'A' * 70}F", f"TGT{'GCC' * 70}TTC")
+    assert [cell for line in said.splitlines() for cell in line.split("\t")[1::2]] == ["nan"] * 3
+    assert "sequence 1: junction_aa of 72 amino acids is longer than 64" in logged
