@@ -54,10 +54,10 @@ else:
                 python=False))
             for species in ("human", "mouse") for name, locus in _LOCI.items()
         ] + [
-            _field(f"set_custom_model_{kind}", Path | None, Option(
-                f"the folder of a {kind} model", flags=f"--set_custom_model_{kind} --{kind}_model_folder",
-                metavar="FOLDER", more=True, python=False))
-            for kind in ("VDJ", "VJ")
+            _field(flags.split()[0].lstrip("-"), Path | None, Option(
+                f"the folder of a {kind} model", flags=flags, metavar="FOLDER", more=True, python=False))
+            for kind, flags in {"VDJ": "--set_custom_model_VDJ --VDJ_model_folder",
+                                "VJ": "--set_custom_model_VJ --VJ_model_folder"}.items()
         ],
         bases=(Settings,), frozen=True,
     )  # fmt: skip
