@@ -2,6 +2,7 @@
 
 import inspect
 import logging
+import sys
 import warnings
 from collections.abc import Callable
 from functools import wraps
@@ -39,6 +40,29 @@ def _warning(function: Callable[..., Any]) -> Callable[..., Any]:
                 warnings.warn(message, HpcvdjWarning, stacklevel=2)
 
     return warning
+
+
+def in_notebook() -> bool:
+    """Whether this is the kernel of a notebook."""
+    shell = sys.modules.get("IPython")
+    return shell is not None and type(shell.get_ipython()).__name__ == "ZMQInteractiveShell"
+
+
+def _one_line(usual: Callable[..., str]) -> Callable[..., str]:
+    """`warnings.formatwarning` without the line of code for warnings of hpcvdj, and in a notebook without a place."""
+
+    def formatted(
+        message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
+    ) -> str:
+        if not issubclass(category, HpcvdjWarning):
+            return usual(message, category, filename, lineno, line)
+        place = "" if in_notebook() else f"{filename}:{lineno}: "
+        return f"{place}{category.__name__}: {message}\n"
+
+    return formatted
+
+
+warnings.formatwarning = _one_line(warnings.formatwarning)
 
 
 class _Collector(logging.Handler):

@@ -1,5 +1,7 @@
 """What the commands log as warnings, Python functions warn of: once, in words of Python, at the caller's line."""
 
+import subprocess
+import sys
 import warnings
 
 import pyarrow as pa
@@ -64,3 +66,30 @@ def test_a_warning_is_given_once_and_nothing_stays():
         hpcvdj.count(table, GERMLINE, strict=True)
     assert public._collectors == []
     assert not [own for own in public._LOG.handlers if isinstance(own, public._Collector)]
+
+
+SCRIPT = """import warnings
+import pyarrow as pa
+import hpcvdj
+table = pa.table({"v_call": ["TRBV6-5"], "j_call": ["TRBJ2-7"], "junction_aa": ["CASSYSYEQYF"]})
+hpcvdj.pgen(table, hpcvdj.load_model("human_trb_m15"), backend="cpu")
+warnings.warn("of another program")
+"""
+
+
+def test_a_warning_is_one_line(tmp_path):
+    """With its place in a script; others keep theirs, with the line of code."""
+    (tmp_path / "script.py").write_text(SCRIPT)
+    done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    read, example, *other = done.stderr.splitlines()
+    place = f"{tmp_path}/script.py"
+    assert read == f"{place}:5: HpcvdjWarning: no junction in nucleotides: amino acids are read, from junction_aa"
+    assert example.startswith(f"{place}:5: HpcvdjWarning: human_trb_m15 is an example")
+    assert other == [f"{place}:6: UserWarning: of another program", '  warnings.warn("of another program")']
+
+
+def test_a_warning_in_a_notebook_has_no_place(monkeypatch):
+    monkeypatch.setattr(public, "in_notebook", lambda: True)
+    message = hpcvdj.HpcvdjWarning("2 of 600 rows excluded")
+    line = warnings.formatwarning(message, hpcvdj.HpcvdjWarning, "/tmp/ipykernel_1/2.py", 3)
+    assert line == "HpcvdjWarning: 2 of 600 rows excluded\n"

@@ -1,4 +1,4 @@
-"""Progress for people: a bar on a terminal, a line every so often in a batch log; on root only."""
+"""Progress for people: a bar on a terminal or in a notebook, a line every so often in a batch log; on root only."""
 
 import logging
 import sys
@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
 from typing import Any, Self
+
+from hpcvdj.public import in_notebook
 
 log = logging.getLogger(__name__)
 
@@ -18,6 +20,8 @@ COMPILING = "compiling the kernel, which takes up to a minute the first time on 
 PATIENT_SECONDS = 2.0
 """Seconds without a word after which people wonder."""
 
+NOTEBOOK_SECONDS = 0.5
+"""Seconds between two changes of a notebook's bar."""
 
 AGAIN_SECONDS = 10.0
 """Seconds between two lines about work of which no share is known."""
@@ -46,20 +50,23 @@ def told_if_slow(what: str, *, shown: bool) -> Iterator[None]:
 class Progress:
     """Shows how much of `total` work, measured in `unit`, is done.  Silent unless `shown` and INFO is logged.
 
+    A notebook has a bar for slow work, though its logger is at WARNING unless somebody has changed it.
+
     what  a verb
     """
 
     def __init__(self, total: float, unit: str, *, shown: bool, what: str = "counting") -> None:
         self.total, self.unit, self.what, self.done = total, unit, what, 0.0
-        # Who wants warnings only, as with -q or in a library, wants no bar.
-        self._shown = shown and log.isEnabledFor(logging.INFO)
+        self._notebook = in_notebook()
+        # Who wants warnings only, as with -q or in a script, wants no bar.
+        self._shown = shown and log.isEnabledFor(logging.WARNING if self._notebook else logging.INFO)
         self._skipped = 0.0
         self._bar: Any = None
 
     def __enter__(self) -> Self:
         self._started = time.monotonic()
         self._next_line = self._started + PATIENT_SECONDS
-        if self._shown and sys.stderr.isatty():
+        if self._shown and not self._notebook and sys.stderr.isatty():
             from rich.console import Console
             from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
             from rich.progress import Progress as Bar
@@ -73,7 +80,9 @@ class Progress:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        if self._bar is not None:
+        if self._bar is not None and self._notebook:
+            self._bar.update({"text/plain": ""}, raw=True)
+        elif self._bar is not None:
             self._bar.stop()
 
     @property
@@ -93,13 +102,26 @@ class Progress:
             return
         now = time.monotonic()
         rate = (self.done - self._skipped) / max(now - self._started, 1e-9)
-        if self._bar is not None:
+        if self._bar is not None and not self._notebook:
             self._bar.update(self._task, completed=self.done, rate=f"{_short(rate)} {self.unit}/s")
         elif now >= self._next_line and self.share < 1:
-            self._next_line = now + LOG_SECONDS
+            self._next_line = now + (NOTEBOOK_SECONDS if self._notebook else LOG_SECONDS)
             left = _clock((self.total - self.done) / rate) if rate else "an unknown time"
-            share = 100 * self.share
-            log.info("%s: %.1f %% done, %s left, %s %s/s", self.what, share, left, _short(rate), self.unit)
+            line = f"{self.what}: {100 * self.share:.1f} % done, {left} left, {_short(rate)} {self.unit}/s"
+            if self._notebook:
+                self._show(line)
+            else:
+                log.info("%s", line)
+
+    def _show(self, line: str) -> None:
+        """Show a line, with a bar, in a notebook."""
+        from IPython.display import display
+
+        shown = {"text/plain": line, "text/html": f'<progress value="{self.share:.3f}"></progress> {line}'}
+        if self._bar is None:
+            self._bar = display(shown, raw=True, display_id=True)  # type: ignore[no-untyped-call]
+        else:
+            self._bar.update(shown, raw=True)
 
 
 def _short(value: float) -> str:

@@ -3,6 +3,9 @@
 import logging
 import sys
 import time
+from types import SimpleNamespace
+
+import pytest
 
 from hpcvdj.runs import progress
 
@@ -60,3 +63,55 @@ def test_quiet_work_has_no_progress(monkeypatch, caplog):
         assert shown._bar is None
         shown.advance(1)
     assert caplog.messages == []
+
+
+class ZMQInteractiveShell:
+    """The class of a notebook's shell, by whose name notebooks are known."""
+
+
+@pytest.fixture
+def displayed(monkeypatch):
+    """What a notebook shows, one after another, in one place."""
+    shown = []
+    handle = SimpleNamespace(update=lambda data, raw: shown.append(data))
+
+    def display(data, *, raw, display_id):
+        assert not shown
+        shown.append(data)
+        return handle
+
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=ZMQInteractiveShell))
+    monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(display=display))
+    return shown
+
+
+def test_a_notebook_has_a_bar_for_slow_work(monkeypatch, caplog, displayed):
+    monkeypatch.setattr(progress, "PATIENT_SECONDS", 0.2)
+    monkeypatch.setattr(progress, "NOTEBOOK_SECONDS", 0.1)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    caplog.set_level(logging.WARNING)
+    with progress.Progress(10, "rows", shown=True, what="reading") as shown:
+        shown.advance(1)
+        assert displayed == []
+        time.sleep(0.3)
+        shown.advance(4)
+        shown.advance(1)
+        assert len(displayed) == 1
+        time.sleep(0.2)
+        shown.advance(1)
+    first, second, last = displayed
+    assert first["text/plain"].startswith("reading: 50.0 % done, 0:00:00 left, ")
+    assert first["text/html"].startswith('<progress value="0.500"></progress> reading: 50.0 % done')
+    assert second["text/plain"].startswith("reading: 70.0 % done")
+    assert last == {"text/plain": ""}
+    assert caplog.messages == []
+
+
+@pytest.mark.parametrize(("level", "rank"), [(logging.ERROR, True), (logging.WARNING, False)])
+def test_a_notebook_has_no_bar_if_nobody_wants_one(monkeypatch, caplog, displayed, level, rank):
+    """With a logger that is quiet, and on ranks that are not root."""
+    monkeypatch.setattr(progress, "PATIENT_SECONDS", 0.0)
+    caplog.set_level(level)
+    with progress.Progress(10, "rows", shown=rank) as shown:
+        shown.advance(1)
+    assert displayed == []
