@@ -1,6 +1,5 @@
 """A table without some of its rows, in the format that it has."""
 
-import gzip
 import io
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from hpcvdj.errors import InputError
 from hpcvdj.repertoires.readers import ParquetReader, TextReader, reader
 from hpcvdj.repertoires.tables import Table
+from hpcvdj.storage.files import gzipped
 from hpcvdj.storage.inputs import changed, packing, require_unchanged, unpacked
 
 Keep = NDArray[np.bool_]
@@ -88,7 +88,7 @@ def _text(table: Table, keep: Keep, target: Path) -> None:
 def _packing(kind: str | None, stream: Any) -> Any:
     """A stream into `stream` that packs what it gets."""
     if kind == "gzip":
-        return gzip.GzipFile("", "wb", 6, stream, mtime=0)
+        return gzipped(stream)
     if kind == "zstd":
         return pa.CompressedOutputStream(pa.PythonFile(stream, "w"), "zstd")
     return nullcontext(stream)

@@ -4,7 +4,6 @@ A table that is written in parts is joined from them without a value being read 
 members of gzip, frames of zstd and row groups of Parquet follow each other, and a folder has the parts as they are.
 """
 
-import gzip
 import os
 import shutil
 from collections.abc import Callable, Iterable, Mapping
@@ -20,7 +19,7 @@ import pyarrow.parquet as pq
 from hpcvdj.errors import InputError, choices
 from hpcvdj.repertoires.batches import as_strings
 from hpcvdj.repertoires.readers import reader
-from hpcvdj.storage.files import COPIED_BYTES, atomic_path, require_writable
+from hpcvdj.storage.files import COPIED_BYTES, atomic_path, gzipped, require_writable
 from hpcvdj.storage.folders import atomic_folder, exclusive_folder, mark_written, require_replaceable
 from hpcvdj.storage.parquet import join_parquet
 
@@ -99,7 +98,7 @@ class GzipWriter(TsvWriter):
 
     def __init__(self, path: Path, *, first: bool = True) -> None:
         super().__init__(path, first=first)
-        self._stream = self._stack.enter_context(gzip.GzipFile("", "wb", 6, self._stream, mtime=0))
+        self._stream = self._stack.enter_context(gzipped(self._stream))
 
 
 class ZstdWriter(TsvWriter):

@@ -6,11 +6,15 @@ import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import IO
 
 from hpcvdj.errors import InputError, MachineError, option
 
 COPIED_BYTES = 1 << 24
 """So many bytes of a file are read and copied at a time."""
+
+GZIP_LEVEL = 2
+"""Of ISA-L: a table takes a sixteenth of the time of zlib's level 6, and an eighth more bytes."""
 
 
 @contextmanager
@@ -51,6 +55,15 @@ def _written(target: Path, temporary: Path) -> Iterator[Path]:
     finally:
         if left:
             temporary.unlink(missing_ok=True)
+
+
+def gzipped(stream: IO[bytes]) -> IO[bytes]:
+    """A stream into `stream` that packs what it gets with gzip; it names no file and no time: equal text, equal bytes."""
+    try:
+        from isal.igzip import IGzipFile as GzipFile
+    except ImportError:  # a processor that ISA-L does not support
+        from gzip import GzipFile  # type: ignore[assignment]
+    return GzipFile("", "wb", GZIP_LEVEL, stream, mtime=0)  # type: ignore[no-untyped-call,return-value]
 
 
 def behind_links(target: Path) -> Path:
