@@ -21,7 +21,7 @@ import reference
 
 ROOT = Path(__file__).parents[2]
 
-FOLDERS = ("inputs", "slurm", "results", "benchmarks")
+FOLDERS = ("inputs", "slurm", "results", "benchmarks", "packaging")
 """Folders whose README files are pages of the site."""
 
 ROOT_FILES = ("CHANGELOG.md", "CONTRIBUTING.md", "CITATION.cff", "LICENSE")
@@ -49,7 +49,7 @@ def on_files(files: Files, config: Any) -> Files:
         paths += sorted((ROOT / folder).rglob("README.md"))
     for path in list(paths):
         if path.suffix == ".md":
-            paths += [target for target in _linked_files(path) if target.suffix != ".md"]
+            paths += _linked_files(path)
     paths += [target for page in sorted((ROOT / "docs").rglob("*.md")) for target in _linked_files(page)]
     for path in dict.fromkeys(paths):
         name = path.relative_to(ROOT).as_posix()
