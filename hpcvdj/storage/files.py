@@ -58,7 +58,7 @@ def _written(target: Path, temporary: Path) -> Iterator[Path]:
 
 
 def gzipped(stream: IO[bytes]) -> IO[bytes]:
-    """A stream into `stream` that packs what it gets with gzip; it names no file and no time: equal text, equal bytes."""
+    """A stream into `stream` that packs what it gets with gzip, without a file name or a time: its bytes are equal."""
     try:
         from isal.igzip import IGzipFile as GzipFile
     except ImportError:  # a processor that ISA-L does not support

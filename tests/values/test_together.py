@@ -413,7 +413,7 @@ def test_more_rows_than_one_rank_should_hold_are_counted_in_parts():
         (several, Config(), result, 0, every),
         ([1, 1], Config(), result, 7, 7),
         ([1, 1], Config(), table, None, values_tables.FEWEST_ROWS),
-        ([800_000, 1], Config(), table, None, 50_001),
+        ([1_600_000, 1], Config(), table, None, 100_001),
         (several, Config(), table, None, values_tables.TABLE_ROWS),
     ):
         inputs = Inputs(of_sizes(sizes), together=True)

@@ -288,7 +288,7 @@ __global__ void __launch_bounds__(MOST_THREADS, BLOCKS<BALL>) amino_acids(
     for (int group = groups.first[tile.pair]; group < groups.first[tile.pair + 1]; group++)
         total += of_group<N>(
             v, j, Forms(codon_forms, trie, groups.d[group]), lanes, groups.v[group], groups.j[group],
-            {symbols, codons, true}, most, (N *)shared + at.numbers * slot, lists, at);
+            {symbols, codons, true}, most, (N *)shared + at.numbers * slot, lists, at) * groups.weight[group];
     total = lanes.sum(total);
     if (!has_one || lanes.own != 0) return;
     if constexpr (BALL) {

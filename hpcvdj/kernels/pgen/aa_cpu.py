@@ -95,8 +95,8 @@ def _rest(out, q, last, forwards, value):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _middle(symbols, codons, t, left, right, before, after, forms, trie):  # type: ignore[no-untyped-def]
-    """The sum over D forms, of table t, of left x form x right.
+def _middle(symbols, codons, t, has_forms, left, right, before, after, forms, trie):  # type: ignore[no-untyped-def]
+    """The sum over D forms, of table t, of left x form x right; the empty form is the only one unless `has_forms`.
 
     before, after  [CUTS], scratch: weights on both sides of whole codons, as `FormTrie` calls the bases between
     """
@@ -108,12 +108,17 @@ def _middle(symbols, codons, t, left, right, before, after, forms, trie):  # typ
         for c in range(4):
             l1, l2, r1, r2 = left[q + 1, c], left[q + 2, c], right[q + 1, c], right[q + 2, c]
             part = fma(forms.empty[t], fma(l1, r1, l2 * r2), part)
+            if not has_forms:
+                continue
             part = fma(l0, fma(forms.single[t, c], r1, forms.ends_two[t, s, c] * r2), part)
             part = fma(r3, fma(l1, forms.one_three[t, s, c], l2 * forms.single[t, c]), part)
             inner = 0.0
             for d in range(4):
                 inner = fma(forms.one_two[t, s, c, d], right[q + 2, d], inner)
             part = fma(l1, inner, part)
+        if not has_forms:
+            total += part
+            continue
         if k + 1 < codons:
             r = symbols[k + 1]
             for c in range(4):
@@ -179,6 +184,8 @@ def amino_acid_rows(symbols, codons, offsets, first, last, out, groups, v, j, fo
     A sequence of no codons has no value: NaN.
     """
     places = 3 * symbols.shape[1] + 1
+    # Without D genes the empty form is the only one.  Forms of three bases or more have a whole codon in some frame.
+    has_forms = len(trie.cuts) > 0 or (forms.single != 0.0).any() or (forms.across != 0.0).any()
     for chunk in prange((last - first + CHUNK - 1) // CHUNK):
         left, right = np.empty((2, places, 4))
         before, after = np.empty((2, CUTS))
@@ -197,5 +204,6 @@ def amino_acid_rows(symbols, codons, offsets, first, last, out, groups, v, j, fo
                     if not one_side(text, n, True, made, v, left):
                         # Nor is there any in another group with this V.
                         continue
-                total += _middle(text, n, groups.d[group], left, right, before, after, forms, trie)
+                part = _middle(text, n, groups.d[group], has_forms, left, right, before, after, forms, trie)
+                total += groups.weight[group] * part
             out[row - first] = total

@@ -339,21 +339,21 @@ def ball_rows(  # type: ignore[no-untyped-def]
             n, text, made = np.int64(codons[row]), symbols[row], np.int64(-1)
             value = slope = np.nan if n == 0 else 0.0
             for group in range(groups.first[pair], groups.first[pair + 1]):
-                t = groups.d[group]
+                t, weight = groups.d[group], groups.weight[group]
                 _side(text, n, x, False, groups.j[group], j, texts, far, right)
                 if groups.v[group] != made:
                     made = groups.v[group]
                     _side(text, n, x, True, made, v, texts, far, left)
                 more, grown = _without_d(n, left, right)
-                value = fma(forms.empty[t], more, value)
-                slope = fma(forms.empty[t], grown, slope)
+                value = fma(weight * forms.empty[t], more, value)
+                slope = fma(weight * forms.empty[t], grown, slope)
                 if has_forms:
                     more, grown = _within_codons(text, n, x, t, left, right, forms)
-                    value += more
-                    slope += grown
+                    value += weight * more
+                    slope += weight * grown
                     more, grown = _with_codons(text, n, x, t, left, right, forms, trie, before, afters, texts)
-                    value += more
-                    slope += grown
+                    value += weight * more
+                    slope += weight * grown
             # Where there is no stop, the sequence itself is one of those with an X.
             for k in range(n):
                 if text[k] != stop:

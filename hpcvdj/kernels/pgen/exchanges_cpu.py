@@ -356,6 +356,8 @@ def exchange_rows(  # type: ignore[no-untyped-def]
                 one_side(text, n, True, row_v, v, left)
                 _open(text, n, False, row_j, j, residues, right)
                 _open(text, n, True, row_v, v, residues, left)
+                # All that has a weight of V has the group's; what V itself is worth gets it below.
+                left[: 3 * n + 1] *= groups.weight[group]
                 before[0] = 0.0
                 after[n] = 0.0
                 for k in range(1, n):
@@ -369,6 +371,7 @@ def exchange_rows(  # type: ignore[no-untyped-def]
                     text, n, exchange.of_codon, kept, forms, t, left, right, worth_before, worth_after, single,
                     worth_left, worth_right, values,
                 )  # fmt: skip
+                worth_left[: 3 * n + 1] *= groups.weight[group]
                 _insertions(text, n, True, v, worth_left, later)
                 _exchange_side(text, n, True, row_v, v, exchange.v, residues, kept, worth_left, later, far, pair,
                                values)  # fmt: skip

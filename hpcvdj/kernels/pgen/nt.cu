@@ -226,7 +226,7 @@ __global__ void __launch_bounds__(MOST_THREADS) nucleotides(
                 }
                 part += left * sum;
             }
-            total += has_d ? part : part * empty;
+            total += groups.weight[group] * (has_d ? part : part * empty);
         }
         if (active) out[row * columns] = total;
     }

@@ -94,7 +94,7 @@ def _middle(codes, length, t, left, most, right, child, weights, rows, longer): 
 
 @njit(cache=True, nogil=True, parallel=True)
 def nucleotide_rows(  # type: ignore[no-untyped-def]
-    packed, lengths, offsets, first, last, longest, out, first_group, group_v, group_j, group_d,
+    packed, lengths, offsets, first, last, longest, out, first_group, group_v, group_j, group_d, group_weight,
     v_child, v_alone, v_ended, v_beyond, j_child, j_alone, j_ended, j_beyond,
     vd_lengths, vd_step, vd_first, dj_lengths, dj_step, dj_first, d_child, weights, rows, longer,
 ):  # fmt: skip
@@ -129,7 +129,7 @@ def nucleotide_rows(  # type: ignore[no-untyped-def]
                         codes, length, True, root, v_child, v_alone, v_ended, v_beyond,
                         vd_lengths, vd_step, vd_first, left,
                     )  # fmt: skip
-                total += _middle(
+                total += group_weight[group] * _middle(
                     codes, length, group_d[group], left, min(most, length - 1), right, d_child, weights, rows, longer
                 )
             out[row - first] = total

@@ -6,9 +6,13 @@ A sequence follows the nucleotides of some V segments for a few codons only.  Up
 depend on its first symbols alone; so do, behind the last codon that a segment reaches, the weights of all insertions
 that are under way.  Both are computed once for each set of alleles, in a prefix tree of symbols.  Behind a leaf all
 insertions take the same steps, which the kernels multiply once for all of them.
+
+The tree of a set of alleles is kept for the next table or slice, unless sequences with ambiguous symbols add to it.
 """
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit, prange
@@ -26,12 +30,15 @@ from hpcvdj.kernels.pgen.ambiguous_texts import (
 )
 from hpcvdj.kernels.pgen.codons import CodonForms, CodonSteps
 from hpcvdj.kernels.pgen.form_trie import FormTrie
-from hpcvdj.kernels.pgen.tables import Chain, Groups, Tables, Tries
-from hpcvdj.recombination.models import Array, Template
+from hpcvdj.kernels.pgen.tables import Chain, Groups, Tables, Tries, kept
+from hpcvdj.recombination.models import Array, Model, Template
 from hpcvdj.recombination.symbols import Alphabet
 
 ENDED = 9
 """Weights within a codon: 4 after its first base, 4 after its second, 1 at its end."""
+
+MOST_KEPT_BYTES = 1 << 28
+"""Of the trees of one side that are kept for other tables: those of all alleles of human TRB have 46 MB at most."""
 
 NO_WEIGHT, NOT_MADE = -1, -2
 """Instead of the child of a node: every text that goes on so has probability 0; no sequence needs it."""
@@ -71,11 +78,12 @@ class SymbolTries(NamedTuple):
         group = np.arange(len(sequence)) + np.repeat(first - sizes.cumsum() + sizes, sizes)
         row_v, v = _trees(
             tables.v, tables.vd, CodonSteps.of(codons, tables.vd, mirrored=False), model.v, alphabet, ambiguous,
-            (groups.v[group], ambiguous.symbols[sequence]),
+            (groups.v[group], ambiguous.symbols[sequence]), _known(model, "V", alphabet.symbols, ambiguous.ball),
         )  # fmt: skip
         row_j, j = _trees(
             tables.j, tables.dj, CodonSteps.of(codons, tables.dj, mirrored=True), model.j, alphabet, ambiguous,
             (groups.j[group], reversed_texts(ambiguous.symbols)[sequence]),
+            _known(model, "J", alphabet.symbols, ambiguous.ball),
         )  # fmt: skip
         rows_v, rows_j = (
             row_v[np.searchsorted(tables.v.root, groups.v)],
@@ -97,10 +105,12 @@ def amino_acid_tables(tables: Tables, alphabet: Alphabet, ambiguous: Ambiguous) 
 def _trees(
     tries: Tries, chain: Chain, steps: CodonSteps, templates: tuple[Template, ...], alphabet: Alphabet,
     ambiguous: Ambiguous, needed_by: tuple[NDArray[np.int64], NDArray[np.uint8]],
+    known: "dict[tuple[bytes, bytes], _Trees]",
 ) -> tuple[NDArray[np.int64], SymbolTries]:  # fmt: skip
     """The row in `child` of each tree's empty text, and the trees of one side.
 
     needed_by  roots, and the sequences with ambiguous symbols that need their trees
+    known      trees that no such sequence adds to, by their nodes and weights; those that are made are added
     """
     reach = max((len(template.extended) for template in templates), default=0)
     owner, needed = ambiguous.sorted(
@@ -110,28 +120,91 @@ def _trees(
     lengths = np.pad(chain.lengths, (0, 3))
     symbols, codons = len(alphabet.symbols), max(0, len(chain.lengths) // 3)
     arguments = (
-        tries, max(1, len(templates)), reach // 3 + 1, is_ambiguous(alphabet), ambiguous.free(alphabet), needed,
+        max(1, len(templates)), reach // 3 + 1, is_ambiguous(alphabet), ambiguous.free(alphabet), needed,
         first_needed, lengths, chain.first, steps,
     )  # fmt: skip
-    begin = np.zeros((len(tries.root) + 1, 3), dtype=np.int64)
     # Each has a row of `child`, or of `beyond`.
     most_nodes = MOST_BYTES // min(4 * symbols, 96 * codons + 4)
 
-    def filled(nodes: int, inner: int, leaves: int) -> tuple[NDArray[Any], ...]:
-        size = 4 * inner * symbols + nodes * (4 + 8 * ENDED) + 96 * leaves * codons
-        ambiguous.check(size)
-        arrays = (
+    def empty(sizes: NDArray[np.int64]) -> _Trees:
+        nodes, inner, leaves = sizes.tolist()
+        ambiguous.check(4 * inner * symbols + nodes * (4 + 8 * ENDED) + 96 * leaves * codons)
+        return _Trees(
             np.full((inner, symbols), NOT_MADE, dtype=np.int32), np.empty(nodes, dtype=np.int32),
             np.empty((nodes, ENDED)), np.empty((leaves, codons, 3, 4)),
         )  # fmt: skip
-        _fill(bool(inner), begin, most_nodes, *arrays, *arguments)
-        return arrays
 
-    # Once to see how many there are.
-    filled(0, 0, 0)
-    begin = np.cumsum(begin, axis=0)
-    child, after, ended, beyond = filled(*map(int, begin[-1]))
-    return begin[:-1, 1], SymbolTries(child, after, ended, beyond, steps.one, steps.two, steps.whole)
+    def filled(numbers: Sequence[int]) -> tuple[NDArray[np.int64], _Trees]:
+        """Where each of some trees begins, as of `_fill`, and all of them."""
+        some, begin = tries._replace(root=tries.root[numbers]), np.zeros((len(numbers) + 1, 3), dtype=np.int64)
+        # Once to see how many nodes there are.
+        _fill(False, begin, most_nodes, *empty(begin[0]), some, *arguments)
+        begin = np.cumsum(begin, axis=0)
+        trees = empty(begin[-1])
+        _fill(True, begin, most_nodes, *trees, some, *arguments)
+        return begin, trees
+
+    if len(needed):
+        begin, trees = filled(range(len(tries.root)))
+    else:
+        names = []
+        for first, end in pairwise([*tries.root.tolist(), len(tries.child)]):
+            links = tries.child[first:end]
+            names.append((np.where(links < 0, links, links - first).tobytes(), tries.alone[first:end].tobytes()))
+        missing = {name: number for number, name in enumerate(names) if name not in known}
+        begin, trees = filled(list(missing.values()))
+        made = {name: trees.cut(*begin[place : place + 2]) for place, name in enumerate(missing)}
+        chosen = [known.get(name) or made[name] for name in names]
+        begin = np.cumsum([np.zeros(3, dtype=np.int64), *(tree.sizes for tree in chosen)], axis=0)
+        trees = empty(begin[-1])
+        for tree, first, end in zip(chosen, begin, begin[1:], strict=False):
+            trees.put(tree, first, end)
+        if sum(tree.bytes for tree in (*known.values(), *made.values())) <= MOST_KEPT_BYTES:
+            known.update(made)
+    return begin[:-1, 1], SymbolTries(*trees, steps.one, steps.two, steps.whole)
+
+
+@kept
+def _known(model: Model, segment: str, symbols: str, ball: bool) -> "dict[tuple[bytes, bytes], _Trees]":
+    """The trees of a segment that are kept, with the symbols of an alphabet: none at first."""
+    return {}
+
+
+class _Trees(NamedTuple):
+    """Trees one after another, as of `SymbolTries`.
+
+    One goes from `first` to `end`: numbers of nodes, inner nodes and leaves.
+    """
+
+    child: NDArray[np.int32]
+    after: NDArray[np.int32]
+    ended: Array
+    beyond: Array
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        return np.array([len(self.after), len(self.child), len(self.beyond)])
+
+    @property
+    def bytes(self) -> int:
+        return sum(part.nbytes for part in self)
+
+    def cut(self, first: NDArray[np.int64], end: NDArray[np.int64]) -> "_Trees":
+        """One of the trees, by itself."""
+        (nodes, inner, leaves), (nodes_end, inner_end, leaves_end) = first, end
+        child, after = self.child[inner:inner_end], self.after[nodes:nodes_end]
+        return _Trees(
+            np.where(child < 0, child, child - nodes).astype(np.int32),
+            np.where(after < 0, after + leaves, after - inner).astype(np.int32),
+            self.ended[nodes:nodes_end].copy(), self.beyond[leaves:leaves_end].copy(),
+        )  # fmt: skip
+
+    def put(self, tree: "_Trees", first: NDArray[np.int64], end: NDArray[np.int64]) -> None:
+        """Put a tree to its place."""
+        (nodes, inner, leaves), (nodes_end, inner_end, leaves_end) = first, end
+        self.child[inner:inner_end] = np.where(tree.child < 0, tree.child, tree.child + nodes)
+        self.after[nodes:nodes_end] = np.where(tree.after < 0, tree.after - leaves, tree.after + inner)
+        self.ended[nodes:nodes_end], self.beyond[leaves:leaves_end] = tree.ended, tree.beyond
 
 
 @njit(cache=True, nogil=True, parallel=True)

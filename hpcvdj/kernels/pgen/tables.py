@@ -9,7 +9,9 @@ forms that begin there, and W(q, e) that of the D forms equal to S[q:e].  Within
 a junction's probability is the sum over the groups of its sets of V and J alleles.  P(D, J) couples D and J, so a group
 is a J allele or a D gene, whichever gives fewer.  A joint P(V, D, J) couples all three: a group is then a V and a J
 allele.  Without D genes, P(V, J) couples V and J: a group is then a J allele, W is 1 where q = e, and there is no
-insertion before J.
+insertion before J.  Where P(V, J) of the V alleles is a product of something of V and something of J, as that of one
+allele, or of the alleles of a gene, is, all J alleles have one tree of V, and the groups have what is of J as weights:
+human TRA has 103 such trees, and 7,004 with a tree for each V and J.
 
 Bases have the codes of `hpcvdj.recombination.alphabet`.
 """
@@ -18,6 +20,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, NamedTuple, TypeVar
+from weakref import finalize
 
 import numpy as np
 from numba import njit
@@ -31,6 +34,9 @@ ROW_BASES = 4
 """The D forms of up to this many bases are one row of a table, which the next bases of a junction choose."""
 
 ROWS = 4**ROW_BASES
+
+ROUNDING = 4 * np.finfo(np.float64).eps
+"""By how much a product of two probabilities that are rounded, divided by a sum of such products, may be off."""
 
 ORDER = [MODEL_BASES.index(base) for base in BASES]
 
@@ -73,18 +79,22 @@ class Groups(NamedTuple):
 
     first    int64 [pairs + 1]: those of pair p are first[p] … first[p + 1] - 1
     v, j, d  int64 [groups]: roots of the trees of V and of J, and table of D forms
+    weight   float64 [groups]: what the sum of a group is multiplied with
     """
 
     first: NDArray[np.int64]
     v: NDArray[np.int64]
     j: NDArray[np.int64]
     d: NDArray[np.int64]
+    weight: Array
 
     @staticmethod
-    def of(sizes: Sequence[int], v: Any, j: Any, d: Any) -> "Groups":
-        """The groups, of which each pair has as many as `sizes` says."""
+    def of(sizes: Sequence[int], v: Any, j: Any, d: Any, weight: Any = None) -> "Groups":
+        """The groups, of which each pair has as many as `sizes` says; their weight is 1 if none is given."""
         first = np.concatenate(([0], np.cumsum(sizes)))
-        return Groups(*(np.array(values, dtype=np.int64) for values in (first, v, j, d)))
+        weights = np.ones(len(v)) if weight is None else np.array(weight, dtype=np.float64)
+        first, v, j, d = (np.array(values, dtype=np.int64) for values in (first, v, j, d))
+        return Groups(first, v, j, d, weights)
 
 
 class TextTree:
@@ -214,19 +224,22 @@ class _Grown(NamedTuple):
     beyond: Array
 
 
-def _kept(function: Callable[..., T]) -> Callable[..., T]:
-    """Keep what a function makes of the last model, its first argument: slices of a table have the same alleles."""
-    last: list[Any] = [None, {}]
+def kept(function: Callable[..., T]) -> Callable[..., T]:
+    """Keep what a function makes of a model, its first argument, as long as there is the model.
+
+    Slices and tables have the same alleles.
+    """
+    of_models: dict[int, dict[Any, T]] = {}
 
     @wraps(function)
     def known(model: Model, *key: Any) -> T:
-        if last[0] is not model:
-            last[:] = [model, {}]
-        made = last[1]
+        if id(model) not in of_models:
+            of_models[id(model)] = {}
+            finalize(model, of_models.pop, id(model), None)
+        made = of_models[id(model)]
         if key not in made:
             made[key] = function(model, *key)
-        found: T = made[key]
-        return found
+        return made[key]
 
     return known
 
@@ -330,7 +343,7 @@ def _node(child: NDArray[np.int32], codes: Sequence[int]) -> int:
     return node
 
 
-@_kept
+@kept
 def _d_forms(model: Model) -> tuple[NDArray[np.int32], Array, NDArray[np.int64], NDArray[np.int32]]:
     """What `DForms` of any table have: `child`, their weights [D, nodes], the nodes [ROWS, ROW_BASES], and `longer`."""
     entries = DEntries.of(model)
@@ -376,7 +389,7 @@ def _tree(model: Model, segment: str, mask: Mask, factors: Array) -> _Grown:
     return _grown(model, segment, mask, len(factors), factors.astype(np.float64).tobytes())
 
 
-@_kept
+@kept
 def _grown(model: Model, segment: str, mask: Mask, versions: int, factors: bytes) -> _Grown:
     """`_tree`, with the factors as bytes."""
     tree, vd, dj = _Tree(versions), *chains(model)
@@ -432,16 +445,34 @@ def _joint(model: Model, pairs: Sequence[tuple[Mask, Mask]]) -> Tables:
 
 def _without_d(model: Model, pairs: Sequence[tuple[Mask, Mask]]) -> Tables:
     vd, dj = chains(model)
-    v_masks = list(dict.fromkeys(v for v, _ in pairs))
+    v_masks = {mask: number for number, mask in enumerate(dict.fromkeys(v for v, _ in pairs))}
     alleles = sorted({place for _, mask in pairs for place in mask})
-    v, first = _joined([_tree(model, "V", mask, model.p_vj[np.ix_(mask, alleles)].T) for mask in v_masks], vd)
+    parts = [_factors(model.p_vj[np.ix_(mask, alleles)]) for mask in v_masks]
+    v, first = _joined([_tree(model, "V", mask, of_v) for mask, (of_v, _) in zip(v_masks, parts, strict=True)], vd)
     j, _ = _joined([_tree(model, "J", (place,), np.ones((1, 1))) for place in alleles], dj)
-    sizes, group_v, group_j = [], [], []
+    sizes, groups = [], []
     for v_mask, j_mask in pairs:
-        of_v = first[v_masks.index(v_mask)]
-        used = [alleles.index(place) for place in j_mask if model.p_vj[list(v_mask), place].any()]
+        number = v_masks[v_mask]
+        of_v, of_j = parts[number]
+        used = [place for place in map(alleles.index, j_mask) if of_j[place]]
         sizes.append(len(used))
-        group_v += [v.root[of_v + place] for place in used]
-        group_j += [j.root[place] for place in used]
-    groups = Groups.of(sizes, group_v, group_j, [0] * len(group_v))
-    return Tables(model, groups, v, j, vd, dj, DForms.of(model, np.ones((1, 1))))
+        groups += [(first[number] + (place if len(of_v) > 1 else 0), place, of_j[place]) for place in used]
+    trees_v, trees_j, weights = zip(*groups, strict=True) if groups else ((), (), ())
+    of_pairs = Groups.of(sizes, v.root[list(trees_v)], j.root[list(trees_j)], [0] * len(groups), weights)
+    return Tables(model, of_pairs, v, j, vd, dj, DForms.of(model, np.ones((1, 1))))
+
+
+def _factors(p_vj: Array) -> tuple[Array, Array]:
+    """What the V alleles of each tree are multiplied with, [trees, V], and the groups of each J allele, [J].
+
+    One tree serves all J alleles if P(V, J) is a product, up to rounding; else each has its own.
+
+    >>> of_v, of_j = _factors(np.array([[0.25, 0.5], [0.0, 0.0]]))
+    >>> of_v.tolist(), of_j.tolist()
+    ([[1.0, 0.0]], [0.25, 0.5])
+    """
+    of_v, of_j = p_vj[:, p_vj.sum(axis=0).argmax()] if p_vj.size else p_vj.sum(axis=1), p_vj.sum(axis=0)
+    of_v = of_v / max(of_v.sum(), np.finfo(np.float64).tiny)
+    if np.allclose(np.outer(of_v, of_j), p_vj, rtol=ROUNDING, atol=0.0):
+        return of_v[None], of_j
+    return p_vj.T, np.where(p_vj.any(axis=0), 1.0, 0.0)

@@ -125,8 +125,14 @@ def joint_model(seed: int) -> Model:
     return replace(model, p_vdj=p_vdj, **marginals).with_joint_choice()
 
 
+def product_model(seed: int) -> Model:
+    """A random model without D genes of which V and J are chosen independently of each other."""
+    model, rng = random_model(seed, False), np.random.default_rng(seed)
+    return replace(model, p_vj=np.outer(*(distribution(rng, len(templates)) for templates in (model.v, model.j))))
+
+
 seeds = st.integers(0, 10**6)
-models = st.builds(random_model, seeds, st.booleans()) | st.builds(joint_model, seeds)
+models = st.builds(random_model, seeds, st.booleans()) | st.builds(joint_model, seeds) | st.builds(product_model, seeds)
 
 
 def _drawn(rng: np.random.Generator, chances: np.ndarray) -> tuple[int, ...]:

@@ -1,12 +1,14 @@
 """Prefix trees of symbols: what they refuse, what they do not hold, and the D forms in them."""
 
+import inspect
 from collections import defaultdict
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from hpcvdj.errors import InputError
-from hpcvdj.kernels.pgen import ambiguous_texts, form_trie, symbol_tries
+from hpcvdj.kernels.pgen import ambiguous_texts, form_trie, symbol_tries, tables
 from hpcvdj.kernels.pgen.aa_cpu import amino_acid_rows
 from hpcvdj.kernels.pgen.ambiguous_texts import NO_SYMBOL, Ambiguous
 from hpcvdj.kernels.pgen.form_trie import FormTrie
@@ -14,7 +16,14 @@ from hpcvdj.kernels.pgen.symbol_tries import SymbolTries, amino_acid_tables
 from hpcvdj.kernels.pgen.tables import Tables
 from hpcvdj.recombination.alphabet import AMINO_ACIDS, BASES
 from hpcvdj.recombination.symbols import Alphabet
-from tests.kernels.pgen.models import amino_acid_problem, problem_of, random_model, require_equal
+from tests.kernels.pgen.models import (
+    amino_acid_problem,
+    joint_model,
+    problem_of,
+    product_model,
+    random_model,
+    require_equal,
+)
 
 ALPHABET = Alphabet.of()
 
@@ -87,6 +96,53 @@ def test_texts_that_no_sequence_needs_have_no_value(has_d):
     assert everything[1:].all()
     for values in out.values():
         assert np.array_equal(values[~np.isnan(values)], everything[~np.isnan(values)])
+
+
+@pytest.mark.parametrize("ball", [False, True])
+@pytest.mark.parametrize("most_bytes", [0, 20_000, 1 << 28])
+@pytest.mark.parametrize("model", [random_model(5, True), joint_model(7), random_model(3, False), product_model(3)])
+def test_trees_that_are_kept_are_those_that_are_made(monkeypatch, model, most_bytes, ball):
+    """For any sets of alleles, one after another, and with sequences between that need other trees."""
+    rng, model = np.random.default_rng(0), replace(model)
+    sides = model.contributing("V"), model.contributing("J")
+    kept = []
+    for turn in range(12):
+        monkeypatch.setattr(symbol_tries, "MOST_KEPT_BYTES", most_bytes)
+        chosen = [tuple(np.flatnonzero(rng.random((2, 4))[side][: len(own)] < 0.6)) for side, own in enumerate(sides)]
+        pairs = [(sides[0], sides[1]), tuple(map(tuple, chosen))][turn % 2 :]
+        texts = ambiguous(["XXAX"] if turn % 5 == 4 else [], ball=ball)
+        made = amino_acid_tables(Tables.of(replace(model), pairs), ALPHABET, texts)
+        for one, other in zip(amino_acid_tables(Tables.of(model, pairs), ALPHABET, texts), made, strict=True):
+            for name in one._fields:
+                np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+        kept.append(len(symbol_tries._known(model, "V", ALPHABET.symbols, ball)))
+    assert kept == sorted(kept)
+    assert (kept[-1] == 0) == (most_bytes == 0)
+
+
+def test_what_is_kept_goes_with_its_model():
+    made = []
+    function = tables.kept(lambda model, key: made.append((model.name, key)) or len(made))
+    first, second = random_model(1, True), random_model(2, True)
+    assert [function(first, 1), function(second, 1), function(first, 2), function(first, 1)] == [1, 2, 3, 1]
+    assert made == [("random 1", 1), ("random 2", 1), ("random 1", 2)]
+    of_models = inspect.getclosurevars(function).nonlocals["of_models"]
+    assert set(of_models) == {id(first), id(second)}
+    del first
+    assert set(of_models) == {id(second)}
+
+
+def test_one_tree_serves_all_j_if_v_and_j_are_independent():
+    """Up to rounding; of alleles of which they are not, each J has its own."""
+    model = product_model(9)
+    everything = [(model.contributing("V"), model.contributing("J"))]
+    assert [len(places) for places in everything[0]] == [3, 2]
+    assert len(Tables.of(model, everything).v.root) == 1
+    p_vj = model.p_vj.copy()
+    p_vj[0, 0] *= 1 + 1e-14
+    changed = replace(model, p_vj=p_vj)
+    assert len(Tables.of(changed, everything).v.root) == 2
+    assert len(Tables.of(changed, [((0,), everything[0][1])]).v.root) == 1
 
 
 @pytest.mark.parametrize("most", [0, 1])
