@@ -49,6 +49,12 @@ _MOST_SETS = 1 << 31
 
 _SCATTER = np.uint64(0x9E3779B97F4A7C15)
 
+Unfit = tuple[Exclusion, NDArray[np.int64]]
+"""Why some rows take no part."""
+
+Codes = NDArray[np.int32]
+"""Why each row takes no part, int32 [rows]: 0 if it does, else 1 + the place in `_Builder._exclusions`."""
+
 
 @dataclass
 class Junctions:
@@ -169,7 +175,8 @@ class _Packed:
     hashes   uint64 [rows]: of the ids
     reads    int64 [rows]: read counts, `UNKNOWN` for a row without one; None if they are not read
     words    uint64 [rows, W], lengths uint8 [rows]: the sequences
-    unfit    why rows, by their place, have no valid count, could not be packed or are not productive
+    unfit    why rows, int64 [rows] of the batch, have no valid count, could not be packed or are not productive; of a
+             row that is there twice, the last counts
     """
 
     batch: pa.RecordBatch
@@ -179,7 +186,7 @@ class _Packed:
     reads: NDArray[np.int64] | None
     words: NDArray[np.uint64]
     lengths: NDArray[np.uint8]
-    unfit: dict[int, Exclusion]
+    unfit: list[Unfit]
 
 
 @dataclass
@@ -203,8 +210,9 @@ class _Builder:
         self.batches: list[tuple[Any, ...]] = []
         self.reads: list[NDArray[np.int64]] = []
         self.ids: list[pa.Array] = []
-        # row -> its id, why it is excluded, its repertoire
-        self.excluded: dict[int, tuple[str, Exclusion, int]] = {}
+        # The place of each reason; and of excluded rows, their numbers, ids, reasons and repertoires.
+        self._exclusions: dict[Exclusion, int] = {}
+        self.excluded: list[tuple[NDArray[np.int64], pa.Array, Codes, NDArray[np.int32]]] = []
         self._together = repertoires is not None
         self._repertoire = {name: k for k, name in enumerate(dict.fromkeys(repertoires or ()))}
         self.substituted: Counter[tuple[str, str]] = Counter()
@@ -223,7 +231,7 @@ class _Builder:
         words, lengths, unfit = self._pack(batch.column(self.reading.sequence_field))
         has_reads = READS in batch.schema.names
         reads, no_count = read_counts(batch.column(READS)) if has_reads else (None, {})
-        return _Packed(batch, rows, ids, hashes, reads, words, lengths, no_count | unfit)
+        return _Packed(batch, rows, ids, hashes, reads, words, lengths, [*_by_reason(no_count), *unfit])
 
     def add(self, packed: _Packed) -> None:
         batch, rows, ids = packed.batch, packed.rows, packed.ids
@@ -231,14 +239,18 @@ class _Builder:
         repertoire = self._repertoires(batch)
         v, no_v = self._calls("V", batch)
         j, no_j = self._calls("J", batch)
-        exclusions = self._two_loci(v, j) | no_j | no_v | packed.unfit | self._reasons(batch)
-        for place, exclusion in exclusions.items():
-            self.excluded[int(rows[place])] = (ids[place].as_py(), exclusion, int(repertoire[place]))
+        # What is wrong with a row's sequence is said before what is wrong with its calls.
+        unfit = np.zeros(batch.num_rows, dtype=np.int32)
+        for exclusion, places in packed.unfit:
+            unfit[places] = self._code(exclusion)
+        why = np.zeros(batch.num_rows, dtype=np.int32)
+        for codes in (self._two_loci(v, j), no_j, no_v, unfit, self._reasons(batch)):
+            why = np.where(codes > 0, codes, why)
         # Most batches are kept whole, which copies nothing.
         keep: Any = slice(None)
-        if exclusions:
-            keep = np.ones(batch.num_rows, dtype=bool)
-            keep[list(exclusions)] = False
+        if why.any():
+            keep = why == 0
+            self.excluded.append((rows[~keep], ids.filter(pa.array(~keep)), why[~keep], repertoire[~keep]))
             ids = ids.filter(pa.array(keep))
         # Equal ids of different repertoires are no repetition.
         hashes = packed.hashes[keep] ^ repertoire[keep].astype(np.uint64) * _SCATTER
@@ -249,14 +261,21 @@ class _Builder:
         if packed.reads is not None:
             self.reads.append(packed.reads[keep])
 
-    def _reasons(self, batch: pa.RecordBatch) -> dict[int, Exclusion]:
-        """The rows to which the table's format cannot give a junction, and why."""
+    def _code(self, exclusion: Exclusion) -> int:
+        """What stands for an exclusion in `Codes`."""
+        return 1 + self._exclusions.setdefault(exclusion, len(self._exclusions))
+
+    def _exclude(self, rows: NDArray[np.int64], ids: pa.Array, code: int, repertoires: NDArray[Any]) -> None:
+        """Exclude rows that are in no batch any more."""
+        self.excluded.append((rows, ids, np.full(len(rows), code, dtype=np.int32), repertoires))
+
+    def _reasons(self, batch: pa.RecordBatch) -> Codes:
+        """Why the table's format cannot give a junction to a row."""
         if REASON not in batch.schema.names:
-            return {}
+            return np.zeros(batch.num_rows, dtype=np.int32)
         encoded = pc.dictionary_encode(batch.column(REASON))
-        reasons = [Exclusion.from_text(text) if text else None for text in encoded.dictionary.to_pylist()]
-        codes = encoded.indices.to_numpy(zero_copy_only=False).tolist()
-        return {row: reason for row, code in enumerate(codes) if (reason := reasons[code]) is not None}
+        codes = [self._code(Exclusion.from_text(text)) if text else 0 for text in encoded.dictionary.to_pylist()]
+        return _taken(codes, encoded)
 
     def _require_storable(self, name: str, column: pa.Array, first_row: int) -> None:
         """Raise InputError for text that results cannot hold."""
@@ -286,18 +305,17 @@ class _Builder:
         source = self.sources[bisect_right(self.sources, row, key=lambda source: source.first_row) - 1]
         return source, row - source.first_row + 1
 
-    def _calls(self, segment: SegmentType, batch: pa.RecordBatch) -> tuple[NDArray[np.int64], dict[int, Exclusion]]:
-        """Index of each row's segment in `_places`, and why each row without one is excluded."""
+    def _calls(self, segment: SegmentType, batch: pa.RecordBatch) -> tuple[NDArray[np.int64], Codes]:
+        """Index of each row's segment in `_places`, -1 without one; and why a row has none."""
         if isinstance(self.germline, Model) and self.reading.genes == "any":
-            return np.full(batch.num_rows, self._place(segment, self.germline.alleles(segment))), {}
+            place = self._place(segment, self.germline.alleles(segment))
+            return np.full(batch.num_rows, place), np.zeros(batch.num_rows, dtype=np.int32)
         encoded = pc.dictionary_encode(batch.column(f"{segment.lower()}_call"))
         resolved = [self._resolve(segment, call) for call in encoded.dictionary.to_pylist()]
         index_of = np.array([r if isinstance(r, int) else -1 for r, _ in resolved] or [-1], dtype=np.int64)
-        codes = encoded.indices.to_numpy(zero_copy_only=False)
-        index = index_of[codes]
+        index = index_of[encoded.indices.to_numpy(zero_copy_only=False)]
         self._note_substitutions(segment, encoded, resolved)
-        bad = np.flatnonzero(index < 0)
-        return index, {int(row): resolved[codes[row]][0] for row in bad}  # type: ignore[misc]
+        return index, _taken([0 if isinstance(r, int) else self._code(r) for r, _ in resolved], encoded)
 
     def _note_substitutions(
         self, segment: SegmentType, encoded: Any, resolved: list[tuple[int | Exclusion, bool]]
@@ -324,22 +342,19 @@ class _Builder:
     def _place(self, segment: SegmentType, found: Segment | Alleles) -> int:
         return self._places[segment].setdefault(found, len(self._places[segment]))
 
-    def _two_loci(self, v: NDArray[np.int64], j: NDArray[np.int64]) -> dict[int, Exclusion]:
+    def _two_loci(self, v: NDArray[np.int64], j: NDArray[np.int64]) -> Codes:
         loci: dict[str, int] = {}
         of_v, of_j = (
             np.array([loci.setdefault(found.locus, len(loci)) for found in self._places[segment]] or [0])
             for segment in SEGMENT_TYPES.values() if segment != "D"
         )  # fmt: skip
-        different = np.flatnonzero((of_v[v] != of_j[j]) & (v >= 0) & (j >= 0))
-        names = list(loci)
-        return {
-            int(row): Exclusion.of(
-                ExclusionKind.TWO_LOCI, v_locus=names[of_v[v[row]]], j_locus=names[of_j[j[row]]]
-            )
-            for row in different
-        }  # fmt: skip
+        names, codes = list(loci), np.zeros((len(loci), len(loci)), dtype=np.int32)
+        different = (of_v[v] != of_j[j]) & (v >= 0) & (j >= 0)
+        for a, b in {*zip(of_v[v[different]].tolist(), of_j[j[different]].tolist(), strict=True)}:
+            codes[a, b] = self._code(Exclusion.of(ExclusionKind.TWO_LOCI, v_locus=names[a], j_locus=names[b]))
+        return np.where(different, codes[of_v[v], of_j[j]], 0)
 
-    def _pack(self, column: pa.Array) -> tuple[NDArray[np.uint64], NDArray[np.uint8], dict[int, Exclusion]]:
+    def _pack(self, column: pa.Array) -> tuple[NDArray[np.uint64], NDArray[np.uint8], list[Unfit]]:
         # A table in memory without rows has columns without a type.
         column = column.cast(pa.large_string())
         several = {} if self.reading.ambiguous else ambiguous_rows(self.reading, column)
@@ -355,16 +370,16 @@ class _Builder:
         lengths *= np.uint8(letters.bases)
         bad = np.flatnonzero(status != text.OK)
         unfit = {int(r): unfit_row(self.reading, int(status[r]), int(detail[r]), column[r].as_py()) for r in bad}
-        return words, lengths, self._not_productive(column, words, lengths) | unfit | several
+        return words, lengths, [*self._not_productive(column, words, lengths), *_by_reason(unfit | several)]
 
     def _not_productive(
         self, column: pa.Array, words: NDArray[np.uint64], lengths: NDArray[np.uint8]
-    ) -> dict[int, Exclusion]:
+    ) -> list[Unfit]:  # fmt: skip
         """The rows that are not productive, or could not be packed."""
         kind = self.reading.productive
         if kind is None or self.reading.ends[0]:
             # What is completed has the ends of a productive junction, and no stop can be packed.
-            return {}
+            return []
         name = self.reading.sequence_field
         if name == "junction" and not self.reading.trim:
             # Of whole junctions that are packed, ten times as fast as the text.
@@ -372,8 +387,7 @@ class _Builder:
             productive_rows_of_thread(words, lengths.astype(np.uint16), fits)
         else:
             fits = productive_rows(column, name).to_numpy(zero_copy_only=False)
-        exclusion = Exclusion.of(kind, field=name)
-        return dict.fromkeys(np.flatnonzero(~fits).tolist(), exclusion)
+        return [(Exclusion.of(kind, field=name), np.flatnonzero(~fits))]
 
     def finish(self) -> Junctions:
         words, lengths, pair, row, hashes, repertoire_of = self._joined()
@@ -417,9 +431,8 @@ class _Builder:
     ) -> NDArray[np.int64]:
         """Of the places to keep, those of rows with a count; the others are excluded."""
         missing = reads[keep] == UNKNOWN
-        exclusion = Exclusion.of(ExclusionKind.MISSING_COUNT)
-        for place in keep[missing].tolist():
-            self.excluded[int(row[place])] = (ids[place].as_py(), exclusion, int(repertoire_of[place]))
+        out, code = keep[missing], self._code(Exclusion.of(ExclusionKind.MISSING_COUNT))
+        self._exclude(row[out], ids.take(pa.array(out)), code, repertoire_of[out])
         return np.asarray(keep[~missing])
 
     def _joined(self) -> tuple[Any, ...]:
@@ -450,7 +463,8 @@ class _Builder:
             first_row = first_of.setdefault((sequence_id, repertoire), this_row)
             if first_row != this_row:
                 keep[place] = False
-                self.excluded[this_row] = (sequence_id, self._repeated(first_row, this_row), repertoire)
+                code = self._code(self._repeated(first_row, this_row))
+                self._exclude(row[place, None], ids.slice(place, 1), code, repertoire_of[place, None])
         return np.flatnonzero(keep)
 
     def _repeated(self, first_row: int, row: int) -> Exclusion:
@@ -459,11 +473,33 @@ class _Builder:
         return Exclusion.of(ExclusionKind.REPEATED_ID, data_row=data_row, table=elsewhere)
 
     def _excluded_rows(self) -> ExcludedRows:
-        rows = sorted(self.excluded)
-        ids, exclusions, repertoires = zip(*(self.excluded[row] for row in rows), strict=True) if rows else ((), (), ())
-        names = list(self._repertoire)
-        repertoire_ids = [names[repertoire] for repertoire in repertoires] if self._together else []
-        return ExcludedRows.of(np.array(rows, dtype=np.int64), list(ids), exclusions, repertoire_ids)
+        if not self.excluded:
+            return ExcludedRows.of(np.empty(0, dtype=np.int64), [], [])
+        rows, codes, repertoires = (np.concatenate([part[k] for part in self.excluded]) for k in (0, 2, 3))
+        order = np.argsort(rows, kind="stable")
+        ids = pa.chunked_array([part[1] for part in self.excluded]).take(pa.array(order)).to_pylist()
+        # Reasons in the order in which rows have them.
+        used, first, place = np.unique(codes[order], return_index=True, return_inverse=True)
+        in_order, exclusions = np.argsort(first), list(self._exclusions)
+        names = np.array(list(self._repertoire), dtype=object)
+        return ExcludedRows(
+            rows[order], ids, np.argsort(in_order)[place].astype(np.int32),
+            [exclusions[code - 1] for code in used[in_order]],
+            names[repertoires[order]].tolist() if self._together else [],
+        )  # fmt: skip
+
+
+def _by_reason(rows: dict[int, Exclusion]) -> list[Unfit]:
+    """Rows, by their reason."""
+    places: dict[Exclusion, list[int]] = {}
+    for row, exclusion in rows.items():
+        places.setdefault(exclusion, []).append(row)
+    return [(exclusion, np.array(own)) for exclusion, own in places.items()]
+
+
+def _taken(codes: list[int], encoded: Any) -> Codes:
+    """The code of each row, by that of each text of a dictionary."""
+    return np.asarray(np.array(codes or [0], dtype=np.int32)[encoded.indices.to_numpy(zero_copy_only=False)])
 
 
 def _narrow(words: NDArray[np.uint64], lengths: NDArray[np.uint8], letters: Letters) -> NDArray[np.uint64]:
