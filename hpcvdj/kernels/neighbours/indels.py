@@ -12,7 +12,6 @@ ROWS_AT_ONCE = 512
 
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 _INVERSE = np.uint64(pow(0x9E3779B97F4A7C15, -1, 1 << 64))
-_MIX = np.uint64(0xD6E8FEB86659FD93)
 
 
 def one_indel_away(own: Counted, others: Counted) -> NDArray[np.bool_]:
@@ -21,17 +20,24 @@ def one_indel_away(own: Counted, others: Counted) -> NDArray[np.bool_]:
     others  as of `Counted.largest_first`
     """
     out = np.zeros(len(own), dtype=bool)
-    hashes = np.empty(len(others), dtype=np.uint64)
-    _hashes(others.words, others.lengths, others.individuals, hashes)
-    bits = buckets_for(len(others))
-    shift = np.uint64(64 - bits)
-    starts, members = np.zeros((1 << bits) + 1, dtype=np.int64), np.empty(len(others), dtype=np.int64)
-    fill((hashes >> shift).astype(np.int64), starts, members)
+    individuals, of_other = np.unique(others.individuals, return_inverse=True)
+    of_own = np.searchsorted(individuals, own.individuals)
+    asked = np.flatnonzero(np.append(individuals, -1)[of_own] == own.individuals)
+    # One individual after another, whose buckets are beside each other and stay in the cache.
+    asked = asked[np.argsort(of_own[asked], kind="stable")]
+    bits = np.array([buckets_for(number) for number in np.bincount(of_other).tolist()], dtype=np.int64)
+    first, shifts = np.cumsum(1 << bits) - (1 << bits), (64 - bits).astype(np.uint64)
+    hashes, bucket = np.empty(len(others), dtype=np.uint64), np.empty(len(others), dtype=np.int64)
+    _hashes(others.words, others.lengths, of_other, first, shifts, hashes, bucket)
+    starts, members = np.zeros((1 << bits).sum() + 1, dtype=np.int64), np.empty(len(others), dtype=np.int64)
+    fill(bucket, starts, members)
+    # In the order of the buckets.
+    listed = others[members]
     has_length = np.isin(np.arange(257), others.lengths)
     with parallel_chunksize(1):
         _mark(
-            own.words, own.lengths, own.reads, own.individuals, has_length,
-            (others.words, others.lengths, others.reads, others.individuals), (hashes, shift, starts, members), out,
+            own.words, own.lengths, own.reads, of_own, asked, has_length, (listed.words, listed.lengths, listed.reads),
+            (hashes[members], first, shifts, starts), out,
         )  # fmt: skip
     return out
 
@@ -41,21 +47,16 @@ def _code(words, k):  # type: ignore[no-untyped-def]
     return words[k // BASES_PER_WORD] >> np.uint64(62 - 2 * (k % BASES_PER_WORD)) & np.uint64(3)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
-def _seed(individual):  # type: ignore[no-untyped-def]
-    value = (np.uint64(individual) + np.uint64(1)) * _MIX
-    return (value ^ (value >> np.uint64(29))) * _FACTOR
-
-
 @njit(cache=True, nogil=True, parallel=True)
-def _hashes(words, lengths, individuals, out):  # type: ignore[no-untyped-def]
-    """A 64-bit hash of each sequence and its individual: a polynomial, so that of an edited one follows from sums."""
+def _hashes(words, lengths, individuals, first, shifts, out, bucket):  # type: ignore[no-untyped-def]
+    """A 64-bit hash of each sequence: a polynomial, so that of an edited one follows from sums; and its bucket."""
     for row in prange(len(lengths)):
-        value, power = _seed(individuals[row]) + np.uint64(lengths[row]), _FACTOR
+        value, power = _FACTOR + np.uint64(lengths[row]), _FACTOR
         for k in range(lengths[row]):
             value += (_code(words[row], k) + np.uint64(1)) * power
             power *= _FACTOR
         out[row] = value
+        bucket[row] = first[individuals[row]] + np.int64(value >> shifts[individuals[row]])
 
 
 @njit(cache=True, nogil=True)
@@ -71,17 +72,15 @@ def _is_edited(a, b, b_length, place, deleted):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def _has_more(value, words, reads, individual, b_length, place, deleted, others, index):  # type: ignore[no-untyped-def]
     """Whether one of `others` has a hash and more reads, and is the sequence with that edit."""
-    other_words, lengths, other_reads, individuals = others
-    hashes, shift, starts, members = index
-    bucket = np.int64(value >> shift)
-    for at in range(starts[bucket], starts[bucket + 1]):
-        other = members[at]
+    other_words, lengths, other_reads = others
+    hashes, first, shifts, starts = index
+    bucket = first[individual] + np.int64(value >> shifts[individual])
+    for other in range(starts[bucket], starts[bucket + 1]):
         if other_reads[other] <= reads:
             return False
         if (
             hashes[other] == value
             and lengths[other] == b_length
-            and individuals[other] == individual
             and _is_edited(words, other_words[other], b_length, place, deleted)
         ):
             return True
@@ -90,7 +89,7 @@ def _has_more(value, words, reads, individual, b_length, place, deleted, others,
 
 @njit(cache=True, nogil=True)
 def _one_indel_away(words, length, reads, individual, has_length, others, index):  # type: ignore[no-untyped-def]
-    base, total, power = _seed(individual), np.uint64(0), _FACTOR
+    base, total, power = _FACTOR, np.uint64(0), _FACTOR
     for k in range(length):
         total += (_code(words, k) + np.uint64(1)) * power
         power *= _FACTOR
@@ -118,8 +117,8 @@ def _one_indel_away(words, length, reads, individual, has_length, others, index)
 
 
 @njit(cache=True, nogil=True, parallel=True)
-def _mark(words, lengths, reads, individuals, has_length, others, index, out):  # type: ignore[no-untyped-def]
-    for chunk in prange(-(-len(out) // ROWS_AT_ONCE)):
-        for row in range(chunk * ROWS_AT_ONCE, min(len(out), (chunk + 1) * ROWS_AT_ONCE)):
+def _mark(words, lengths, reads, individuals, rows, has_length, others, index, out):  # type: ignore[no-untyped-def]
+    for chunk in prange(-(-len(rows) // ROWS_AT_ONCE)):
+        for row in rows[chunk * ROWS_AT_ONCE : min(len(rows), (chunk + 1) * ROWS_AT_ONCE)]:
             length = np.int64(lengths[row])
             out[row] = _one_indel_away(words[row], length, reads[row], individuals[row], has_length, others, index)

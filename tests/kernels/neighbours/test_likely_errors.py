@@ -112,9 +112,15 @@ def test_equal_hashes_are_told_apart(monkeypatch, original, others):
     row, _ = counted([("ACGTACGT", 0, 0, 5)])
     wrong = [(text, 0, 0, 9) for text in others] + [(original, 0, 1, 9)]
     every, _ = counted([*wrong, (original, 0, 0, 6)])
-    value = np.empty(1, dtype=np.uint64)
-    indels._hashes(every.words[-1:], every.lengths[-1:], every.individuals[-1:], value)
-    monkeypatch.setattr(indels, "_hashes", lambda words, lengths, individuals, out: out.fill(value[0]))
+    value, of_hash = np.empty(1, dtype=np.uint64), indels._hashes
+    of_hash(every.words[-1:], every.lengths[-1:], *np.zeros((2, 1), np.int64), np.array([63], np.uint64), value,
+            np.empty(1, np.int64))  # fmt: skip
+
+    def equal(words, lengths, individuals, first, shifts, out, bucket):
+        out[:] = value[0]
+        bucket[:] = first[individuals] + (out >> shifts[individuals]).astype(np.int64)
+
+    monkeypatch.setattr(indels, "_hashes", equal)
     assert one_indel_away(row, every).tolist() == [True]
     assert one_indel_away(row, every[: len(wrong)]).tolist() == [False]
     assert one_indel_away(replace(row, reads=np.array([6])), every).tolist() == [False], "it has as many reads"
