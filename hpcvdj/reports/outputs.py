@@ -10,6 +10,7 @@ from typing import Any
 
 from hpcvdj.chance.clone_sizes import CloneSizes
 from hpcvdj.errors import InputError, few, option
+from hpcvdj.repertoires.batches import in_threads
 from hpcvdj.repertoires.inputs import RESULT_SUFFIXES
 from hpcvdj.repertoires.metadata import listed_in
 from hpcvdj.repertoires.readers import open_table, table_suffixes
@@ -17,6 +18,7 @@ from hpcvdj.repertoires.tables import repertoire_name
 from hpcvdj.reports.elements import MOST_LISTED, printable
 from hpcvdj.reports.survey import Survey, described, survey
 from hpcvdj.results.facts import Facts, facts_path, require_described
+from hpcvdj.runs.ranks import usable_cores
 from hpcvdj.storage.opening import damage
 
 TIMES = "associate --time"
@@ -154,13 +156,11 @@ def read_outputs(
             f"{option('metadata')} and {option('group')} belong together: a table, and its column that names the groups"
         )
     surveys, findings = list[Survey](), list[Finding]()
-    for k, path in enumerate(paths):
-        facts = described(path) if path.suffix != ".h5" else {}
-        finding = _finding(path, facts)
-        if finding is not None:
-            findings.append(replace(finding, sample=names[k]) if names and finding.sample else finding)
+    for k, read in enumerate(in_threads(_read, paths, len(usable_cores()))):
+        if isinstance(read, Finding):
+            findings.append(replace(read, sample=names[k]) if names and read.sample else read)
             continue
-        surveys.append(survey(path, facts))
+        surveys.append(read)
         if names:
             several = len(surveys[-1].samples) > 1
             surveys[-1].samples = [f"{names[k]}, {sample}" if several else names[k] for sample in surveys[-1].samples]
@@ -177,6 +177,11 @@ def read_outputs(
         if individual.get("group")
     }
     return replace(outputs, groups=recorded)
+
+
+def _read(path: Path) -> Finding | Survey:
+    facts = described(path) if path.suffix != ".h5" else {}
+    return _finding(path, facts) or survey(path, facts)
 
 
 def _of_samples(surveys: list[Survey], findings: list[Finding]) -> list[Finding]:

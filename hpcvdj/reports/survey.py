@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError, speaking_shell, told
 from hpcvdj.kernels.quantities import Pathways
+from hpcvdj.kernels.text import text_buffers
 from hpcvdj.recombination.alphabet import AMINO_ACIDS
 from hpcvdj.recombination.exclusions import ExclusionKind, by_summary
 from hpcvdj.repertoires.junctions import REPERTOIRE
@@ -128,20 +129,27 @@ def of_genes(calls: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def amino_acids(sequences: pa.ChunkedArray) -> pa.Array:
     """The amino acids of sequences of A, C, G and T; null for one that is out of frame or has other letters."""
-    table = np.full(125, b"?", "S1")
-    for codon, residue in AMINO_ACIDS.items():
-        first, second, third = ("ACGT".index(base) + 1 for base in codon)
-        table[25 * first + 5 * second + third] = residue
-    codes = np.zeros(256, np.uint8)
-    codes[[ord(base) for base in "ACGT"]] = 1, 2, 3, 4
-    lengths = pc.utf8_length(sequences).to_numpy()
-    width = 3 * (-(-int(lengths.max(initial=0)) // 3) or 1)
-    letters = np.array(sequences.to_numpy(), f"S{width}").view(np.uint8).reshape(-1, width)
-    read = codes[letters].astype(np.int16)
-    codons = 25 * read[:, ::3] + 5 * read[:, 1::3] + read[:, 2::3]
-    residues = np.where(letters[:, ::3] > 0, table[codons], b"").copy().view(f"S{width // 3}").ravel()
-    known = (lengths % 3 == 0) & ((read > 0) == (letters > 0)).all(axis=1)
-    return pc.if_else(pa.array(known), pa.array(residues, pa.binary()).cast(pa.string()), None)
+    offsets, data = text_buffers(sequences.combine_chunks())
+    lengths = np.diff(offsets)
+    read = lengths % 3 == 0
+    # Of sequences in frame, one behind the other, every third letter begins a codon.
+    codons = _CODES[data[offsets[0] : offsets[-1]][np.repeat(read, lengths)]].reshape(-1, 3)
+    ends = np.where(read, lengths, 0).cumsum() // 3
+    residues = _RESIDUES[codons @ np.array([25, 5, 1], np.uint8)]
+    buffers = [None, pa.py_buffer(np.append(0, ends)), pa.py_buffer(residues)]
+    translated = pa.Array.from_buffers(pa.large_string(), len(read), buffers)
+    known = pc.and_(pa.array(read), pc.invert(pc.match_substring(translated, _UNKNOWN)))
+    return pc.if_else(known, translated.cast(pa.string()), None)
+
+
+_UNKNOWN = "?"
+
+_CODES = np.zeros(256, np.uint8)
+_CODES[[ord(base) for base in "ACGT"]] = 1, 2, 3, 4
+
+_RESIDUES = np.full(125, ord(_UNKNOWN), np.uint8)
+for _codon, _residue in AMINO_ACIDS.items():
+    _RESIDUES[[int(_CODES[ord(base)]) for base in _codon] @ np.array([25, 5, 1])] = ord(_residue)
 
 
 @dataclass(frozen=True)
