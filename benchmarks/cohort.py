@@ -118,10 +118,11 @@ def measured(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
         words += [f"--{option}={getattr(options, option)}" for option in ("individuals", "junctions", "seed")]
         done = run([*words, *["--selection"] * options.selection])
         yield {"step": "making the cohort", "status": done.status, **done.used}
+        launcher = ["mpiexec", "-n", str(options.ranks)] if options.ranks > 1 else []
         given = ["--backend", options.backend, "--threads", str(options.threads)]
         for step, words, signals in Steps(folder, options.model, given).all():
             if words[0] in options.steps:
-                done = run([*HPCVDJ, "-q", *words], check=False)
+                done = run([*launcher, *HPCVDJ, "-q", *words], check=False)
                 row = {"step": step, "status": done.status, **done.used}
                 if signals is not None and done.status == 0:
                     row |= dict(zip(("planted", "found", "others"), signals(), strict=True))
@@ -139,5 +140,6 @@ if __name__ == "__main__":
         selection=(False, "draw with the model's selection factor"),
         seed=(0, "of everything"),
         backend=("cpu", "cpu or cuda"),
-        threads=(0, "of each command; 0: all cores"),
+        threads=(0, "of each command, or rank; 0: all cores"),
+        ranks=(1, "of each command"),
     )  # fmt: skip

@@ -24,13 +24,15 @@ MEANINGS = {
 
 
 def _fits(outputs: Outputs) -> list[tuple[str, dict[str, Any]]]:
-    """What was compared, by the file; of equal comparisons one."""
-    fits: dict[str, tuple[str, dict[str, Any]]] = {}
+    """What was compared, by the file; equal comparisons, as of all tables of one run, once."""
+    fits: dict[str, tuple[list[str], dict[str, Any]]] = {}
     for path, _, facts in outputs.files:
         fit = facts.get("fit")
         if isinstance(fit, dict) and fit.get("rows"):
-            fits.setdefault(json.dumps(fit, sort_keys=True), (path.name, fit))
-    return list(fits.values())
+            fits.setdefault(json.dumps(fit, sort_keys=True), ([], fit))[0].append(path.name)
+    return [
+        (f"{len(names):,} files such as {names[0]}" if names[1:] else names[0], fit) for names, fit in fits.values()
+    ]
 
 
 def fit_statements(outputs: Outputs) -> Iterator[Statement]:
