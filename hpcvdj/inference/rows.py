@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.errors import TooFewError, option
+from hpcvdj.errors import TooFewError
 from hpcvdj.inference.settings import RowChoice, Rows
 from hpcvdj.kernels.generation.letters import productive_rows
 from hpcvdj.kernels.neighbours.blocks import groups
@@ -57,7 +57,10 @@ def choose(junctions: Junctions, choice: RowChoice) -> ChosenRows:
     rows = np.flatnonzero(keep)
     if not len(rows):
         said = ", ".join(f"{number:,} {reason}" for reason, number in left_out.items() if number)
-        raise TooFewError(f"no row to infer a model from ({said or 'no row could be read'}); see {option('rows')}")
+        remedy = "give tables with such rows, or take a published model and hpcvdj infer-selection"
+        if choice.rows == "all":
+            remedy = "look at the reasons of the excluded rows"
+        raise TooFewError(f"no row to infer a model from ({said or 'no row could be read'}); {remedy}")
     return ChosenRows(repertoire.subset(rows), junctions.row[rows], left_out)
 
 

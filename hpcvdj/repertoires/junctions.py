@@ -348,7 +348,8 @@ class _Builder:
             np.array([loci.setdefault(found.locus, len(loci)) for found in self._places[segment]] or [0])
             for segment in SEGMENT_TYPES.values() if segment != "D"
         )  # fmt: skip
-        names, codes = list(loci), np.zeros((len(loci), len(loci)), dtype=np.int32)
+        # Where no call has been known yet, of_v and of_j have one place.
+        names, codes = list(loci), np.zeros((len(loci) or 1,) * 2, dtype=np.int32)
         different = (of_v[v] != of_j[j]) & (v >= 0) & (j >= 0)
         for a, b in {*zip(of_v[v[different]].tolist(), of_j[j[different]].tolist(), strict=True)}:
             codes[a, b] = self._code(Exclusion.of(ExclusionKind.TWO_LOCI, v_locus=names[a], j_locus=names[b]))

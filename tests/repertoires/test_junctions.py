@@ -265,3 +265,14 @@ def test_a_file_that_changes_while_it_is_read(tmp_path, monkeypatch):
     monkeypatch.setattr(inputs, "read_junctions", read_and_grow)
     with pytest.raises(InputError, match=r"growing\.tsv: changed while it was read"):
         read_file(path)
+
+
+@pytest.mark.filterwarnings("ignore::hpcvdj.HpcvdjWarning")
+def test_a_table_of_another_locus_than_the_model():
+    """No call of it is known, neither of V nor of J."""
+    table = pa.table({"v_call": ["TRAV1-1", "TRAV1-2"], "j_call": ["TRAJ1", "TRAJ2"], "junction": ["TGTGCCTTT"] * 2})
+    found = hpcvdj.pgen(table, "human_trb_m15", backend="cpu")
+    assert found["pgen_excluded"].to_pylist() == [
+        f"V gene {gene} is of locus TRA (the model is of TRB)" for gene in ("TRAV1-1", "TRAV1-2")
+    ]
+    assert found["pgen_nt"].null_count == 2
