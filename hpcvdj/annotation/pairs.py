@@ -22,6 +22,7 @@ from hpcvdj.annotation.settings import AnnotationSettings
 from hpcvdj.annotation.statistics import Kappa
 from hpcvdj.chance.p_values import Counts, Floats, benjamini_hochberg
 from hpcvdj.errors import option
+from hpcvdj.kernels.distinct import distinct
 from hpcvdj.kernels.neighbours.blocks import groups
 from hpcvdj.recombination.models import Model
 from hpcvdj.repertoires.databases import Records
@@ -106,7 +107,7 @@ class _Side:
         """The probability of the union of balls, by class."""
         if len(centres) == 1:
             return {int(self.kind[centres[0]]): float(self.mass[centres[0]])}
-        members = np.unique(np.concatenate([self.ball(centre) for centre in centres]))
+        members = distinct(np.concatenate([self.ball(centre) for centre in centres]))
         sums = np.bincount(self.union.kind[members], self.given[members])
         return {kind: float(sums[kind]) for kind in np.flatnonzero(sums).tolist()}
 

@@ -17,6 +17,7 @@ from hpcvdj.chance.depth import Counts, Floats
 from hpcvdj.chance.p_values import benjamini_hochberg
 from hpcvdj.cohorts.cohort import Cohort, Holding, junctions_of
 from hpcvdj.errors import few
+from hpcvdj.kernels.distinct import distinct
 
 MAX_PGEN, LARGEST_MAX_PGEN = 1e-11, 1e-6
 """Junctions of smaller probability (among productive ones) are improbable; the threshold is raised up to the second
@@ -232,7 +233,7 @@ def _alike(cohort: Cohort, is_low: NDArray[np.bool_]) -> Floats:
     total = run.sum(np.bincount(has.individual, has.reads, has.individuals).astype(np.int64))
     # The largest of all ranks are among the largest of each.
     entries = np.flatnonzero(is_low[has.sequence])
-    chosen = np.unique(has.sequence[entries[_largest(has, entries)]])
+    chosen = distinct(has.sequence[entries[_largest(has, entries)]])
     largest = junctions_of(cohort, chosen).on_root(run)
 
     def share() -> Floats:

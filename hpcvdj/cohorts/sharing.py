@@ -34,6 +34,7 @@ from hpcvdj.cohorts.shared_table import (
     shared_table,
 )
 from hpcvdj.errors import InputError, few, option
+from hpcvdj.kernels.distinct import distinct
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
 from hpcvdj.recombination.selection import Selection
@@ -293,7 +294,7 @@ def _amino_acids_of(cohort: Cohort, chosen: Sequences, model: Model) -> Sequence
     """The amino acids, with genes, of the junctions that several individuals have."""
     everything = sequences_of(cohort, "vj-aa", model)
     junctions = np.flatnonzero((chosen.spelled >= 0) & (cohort.has.numbers >= 2))
-    return everything.only(np.unique(everything.spelled[junctions]))
+    return everything.only(distinct(everything.spelled[junctions]).astype(np.int64))
 
 
 def _tested(found: _Found, drawn: _Drawn, asked: Asked, run: Run) -> Sharing | None:

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcvdj.kernels.distinct import distinct
 from hpcvdj.kernels.neighbours.blocks import groups
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.repertoire import LONGEST_JUNCTION, Repertoire
@@ -38,8 +39,8 @@ class DistinctJunctions:
         holder      int64 [junctions]: whose each is, from 0 to holders - 1; for one holder, a junction counts once
         """
         first, group = groups(repertoire.words, repertoire.lengths.astype(np.int64), kinds_of(repertoire))
-        distinct, has = np.divmod(np.unique(group * holders + holder), holders)
-        times = np.bincount(distinct, minlength=len(first))
+        junction, has = np.divmod(distinct(group * holders + holder), holders)
+        times = np.bincount(junction, minlength=len(first))
         return DistinctJunctions(repertoire.subset(first), times), np.bincount(has, minlength=holders)
 
     @staticmethod

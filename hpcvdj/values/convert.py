@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError
+from hpcvdj.kernels.distinct import distinct
 from hpcvdj.recombination.exclusions import Exclusion, ExclusionKind, counts_from_json, counts_json
 from hpcvdj.repertoires.batches import with_columns
 from hpcvdj.repertoires.formats import REASON, REQUIRED, Opening
@@ -187,7 +188,7 @@ def _with_other_ids(tables: Sequence[Table], ids: Sequence[NDArray[np.uint64]]) 
     """
     readers = [table.open() for table in tables]
     together = np.concatenate([np.empty(0, np.uint64), *ids])
-    repeated = len(np.unique(together)) < len(together)
+    repeated = len(distinct(together)) < len(together)
     renamed = [table for table, reader in zip(tables, readers, strict=True) if repeated or not reader.has_ids]
     first: dict[str, Table] = {}
     for table in renamed:
@@ -215,7 +216,7 @@ def _ids(table: Table, between: Callable[[], None]) -> tuple[int, NDArray[np.uin
             hashes.append(np.empty(batch.num_rows, np.uint64))
             text.hash_rows(*text.text_buffers(batch.column(ROW_ID)), hashes[-1])
         between()
-    return rows, np.unique(np.concatenate(hashes))
+    return rows, distinct(np.concatenate(hashes))
 
 
 def _prefixed(batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
