@@ -78,12 +78,12 @@ class SymbolTries(NamedTuple):
         group = np.arange(len(sequence)) + np.repeat(first - sizes.cumsum() + sizes, sizes)
         row_v, v = _trees(
             tables.v, tables.vd, CodonSteps.of(codons, tables.vd, mirrored=False), model.v, alphabet, ambiguous,
-            (groups.v[group], ambiguous.symbols[sequence]), _known(model, "V", alphabet.symbols, ambiguous.ball),
+            (groups.v[group], ambiguous.symbols[sequence]), _known(model, "V", codons.tobytes(), ambiguous.ball),
         )  # fmt: skip
         row_j, j = _trees(
             tables.j, tables.dj, CodonSteps.of(codons, tables.dj, mirrored=True), model.j, alphabet, ambiguous,
             (groups.j[group], reversed_texts(ambiguous.symbols)[sequence]),
-            _known(model, "J", alphabet.symbols, ambiguous.ball),
+            _known(model, "J", codons.tobytes(), ambiguous.ball),
         )  # fmt: skip
         rows_v, rows_j = (
             row_v[np.searchsorted(tables.v.root, groups.v)],
@@ -165,8 +165,8 @@ def _trees(
 
 
 @kept
-def _known(model: Model, segment: str, symbols: str, ball: bool) -> "dict[tuple[bytes, bytes], _Trees]":
-    """The trees of a segment that are kept, with the symbols of an alphabet: none at first."""
+def _known(model: Model, segment: str, codons: bytes, ball: bool) -> "dict[tuple[bytes, bytes], _Trees]":
+    """The trees of a segment that are kept, with the codons of the symbols of an alphabet: none at first."""
     return {}
 
 

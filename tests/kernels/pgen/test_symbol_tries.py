@@ -115,9 +115,20 @@ def test_trees_that_are_kept_are_those_that_are_made(monkeypatch, model, most_by
         for one, other in zip(amino_acid_tables(Tables.of(model, pairs), ALPHABET, texts), made, strict=True):
             for name in one._fields:
                 np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
-        kept.append(len(symbol_tries._known(model, "V", ALPHABET.symbols, ball)))
+        kept.append(len(symbol_tries._known(model, "V", ALPHABET.codons.astype(float).tobytes(), ball)))
     assert kept == sorted(kept)
     assert (kept[-1] == 0) == (most_bytes == 0)
+
+
+def test_trees_of_one_alphabet_are_not_those_of_another():
+    """With the same letters for other codons."""
+    model = random_model(5, True)
+    other = replace(ALPHABET, codons=ALPHABET.codons[::-1].copy())
+    tables_of_all = Tables.of(model, [(model.contributing("V"), model.contributing("J"))])
+    made = [SymbolTries.of(tables_of_all, own, ambiguous())[1] for own in (ALPHABET, other)]
+    (fresh,) = (SymbolTries.of(replace(tables_of_all, model=replace(model)), own, ambiguous())[1] for own in [other])
+    assert not np.array_equal(made[0].child, made[1].child)
+    np.testing.assert_array_equal(made[1].child, fresh.child)
 
 
 def test_what_is_kept_goes_with_its_model():
