@@ -297,7 +297,7 @@ def design(parts: Sequence[DistinctJunctions]) -> tuple[list[str], Any]:
     columns = []
     for names, feature in features([name for part in parts for name in part.genes], pair, letters, lengths):
         column = np.full(len(names) + 1, -1, dtype=np.int32)
-        for used in np.unique(feature[feature >= 0]).tolist():
+        for used in np.flatnonzero(np.bincount(feature[feature >= 0])).tolist():
             column[used] = number.setdefault(names[used], len(number))
         columns.append(column[feature])
     of_row = np.stack(columns, axis=1)
