@@ -57,7 +57,7 @@ def choose(junctions: Junctions, choice: RowChoice) -> ChosenRows:
     rows = np.flatnonzero(keep)
     if not len(rows):
         said = ", ".join(f"{number:,} {reason}" for reason, number in left_out.items() if number)
-        remedy = "give tables with such rows, or take a published model and hpcvdj infer-selection"
+        remedy = f"give tables with {choice.rows} rows, or take a published model and hpcvdj infer-selection"
         if choice.rows == "all":
             remedy = "look at the reasons of the excluded rows"
         raise TooFewError(f"no row to infer a model from ({said or 'no row could be read'}); {remedy}")

@@ -138,6 +138,10 @@ class Outputs:
         )
 
 
+MOST_AT_ONCE = 4
+"""Files that are read at the same time: each takes some hundred megabytes while it is read."""
+
+
 def read_outputs(
     paths: Sequence[Path], names: Sequence[str] = (), metadata: Path | None = None, group: str | None = None
 ) -> Outputs:
@@ -156,7 +160,7 @@ def read_outputs(
             f"{option('metadata')} and {option('group')} belong together: a table, and its column that names the groups"
         )
     surveys, findings = list[Survey](), list[Finding]()
-    for k, read in enumerate(in_threads(_read, paths, len(usable_cores()))):
+    for k, read in enumerate(in_threads(_read, paths, min(MOST_AT_ONCE, len(usable_cores())))):
         if isinstance(read, Finding):
             findings.append(replace(read, sample=names[k]) if names and read.sample else read)
             continue

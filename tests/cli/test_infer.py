@@ -331,7 +331,7 @@ def test_bad_inputs_are_one_line(tmp_path, table, model):
     assert "no data rows in any table" in refused(*words(empty, model, target))
     in_frame.write_text(empty.read_text() + "s\tTRBV1*01\tTRBJ1-1*01\tTGTGCCTTT\n")
     said = refused(*words(in_frame, model, target))
-    assert "no row to infer a model from (1 not out-of-frame); give tables with such rows" in said
+    assert "no row to infer a model from (1 not out-of-frame); give tables with out-of-frame rows" in said
     impossible = tmp_path / "impossible.tsv"
     impossible.write_text(empty.read_text() + f"s\tTRBV1*01\tTRBJ1-1*01\t{'ACGT' * 20}\n")
     assert "no junction has a probability above 0" in refused(*words(impossible, model, target))

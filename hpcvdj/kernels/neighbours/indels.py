@@ -36,8 +36,8 @@ def one_indel_away(own: Counted, others: Counted) -> NDArray[np.bool_]:
     has_length = np.isin(np.arange(257), others.lengths)
     with parallel_chunksize(1):
         _mark(
-            own.words, own.lengths, own.reads, of_own, asked, has_length, (listed.words, listed.lengths, listed.reads),
-            (hashes[members], first, shifts, starts), out,
+            (own.words, own.lengths, own.reads, of_own), asked, has_length,
+            (listed.words, listed.lengths, listed.reads), (hashes[members], first, shifts, starts), out,
         )  # fmt: skip
     return out
 
@@ -117,7 +117,8 @@ def _one_indel_away(words, length, reads, individual, has_length, others, index)
 
 
 @njit(cache=True, nogil=True, parallel=True)
-def _mark(words, lengths, reads, individuals, rows, has_length, others, index, out):  # type: ignore[no-untyped-def]
+def _mark(own, rows, has_length, others, index, out):  # type: ignore[no-untyped-def]
+    words, lengths, reads, individuals = own
     for chunk in prange(-(-len(rows) // ROWS_AT_ONCE)):
         for row in rows[chunk * ROWS_AT_ONCE : min(len(rows), (chunk + 1) * ROWS_AT_ONCE)]:
             length = np.int64(lengths[row])

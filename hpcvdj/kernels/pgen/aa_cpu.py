@@ -95,8 +95,8 @@ def _rest(out, q, last, forwards, value):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _middle(symbols, codons, t, has_forms, left, right, before, after, forms, trie):  # type: ignore[no-untyped-def]
-    """The sum over D forms, of table t, of left x form x right; the empty form is the only one unless `has_forms`.
+def _middle(symbols, codons, t, left, right, before, after, forms, trie):  # type: ignore[no-untyped-def]
+    """The sum over D forms, of table t, of left x form x right.
 
     before, after  [CUTS], scratch: weights on both sides of whole codons, as `FormTrie` calls the bases between
     """
@@ -108,17 +108,12 @@ def _middle(symbols, codons, t, has_forms, left, right, before, after, forms, tr
         for c in range(4):
             l1, l2, r1, r2 = left[q + 1, c], left[q + 2, c], right[q + 1, c], right[q + 2, c]
             part = fma(forms.empty[t], fma(l1, r1, l2 * r2), part)
-            if not has_forms:
-                continue
             part = fma(l0, fma(forms.single[t, c], r1, forms.ends_two[t, s, c] * r2), part)
             part = fma(r3, fma(l1, forms.one_three[t, s, c], l2 * forms.single[t, c]), part)
             inner = 0.0
             for d in range(4):
                 inner = fma(forms.one_two[t, s, c, d], right[q + 2, d], inner)
             part = fma(l1, inner, part)
-        if not has_forms:
-            total += part
-            continue
         if k + 1 < codons:
             r = symbols[k + 1]
             for c in range(4):
@@ -154,6 +149,25 @@ def _middle(symbols, codons, t, has_forms, left, right, before, after, forms, tr
 
 
 @njit(cache=True, nogil=True)
+def _without_d(codons, empty, left, right):  # type: ignore[no-untyped-def]
+    """`_middle`, where the empty form is the only one."""
+    total = 0.0
+    for k in range(codons):
+        q = 3 * k
+        part = empty * left[q, 0] * right[q, 0]
+        for c in range(4):
+            part = fma(empty, fma(left[q + 1, c], right[q + 1, c], left[q + 2, c] * right[q + 2, c]), part)
+        total += part
+    return total
+
+
+@njit(cache=True, nogil=True)
+def has_forms(forms, trie):  # type: ignore[no-untyped-def]
+    """Whether there are other D forms than the empty one: those of three bases or more have a whole codon somewhere."""
+    return len(trie.cuts) > 0 or (forms.single != 0.0).any() or (forms.across != 0.0).any()
+
+
+@njit(cache=True, nogil=True)
 def through_codon(weights, one, two, fits, s, out):  # type: ignore[no-untyped-def]
     """The weights one base and two bases into a codon, in a row each, by these bases; `fits` is [symbols, 4, 16]."""
     for c in range(4):
@@ -184,8 +198,7 @@ def amino_acid_rows(symbols, codons, offsets, first, last, out, groups, v, j, fo
     A sequence of no codons has no value: NaN.
     """
     places = 3 * symbols.shape[1] + 1
-    # Without D genes the empty form is the only one.  Forms of three bases or more have a whole codon in some frame.
-    has_forms = len(trie.cuts) > 0 or (forms.single != 0.0).any() or (forms.across != 0.0).any()
+    more_forms = has_forms(forms, trie)
     for chunk in prange((last - first + CHUNK - 1) // CHUNK):
         left, right = np.empty((2, places, 4))
         before, after = np.empty((2, CUTS))
@@ -204,6 +217,10 @@ def amino_acid_rows(symbols, codons, offsets, first, last, out, groups, v, j, fo
                     if not one_side(text, n, True, made, v, left):
                         # Nor is there any in another group with this V.
                         continue
-                part = _middle(text, n, groups.d[group], has_forms, left, right, before, after, forms, trie)
+                t = groups.d[group]
+                if more_forms:
+                    part = _middle(text, n, t, left, right, before, after, forms, trie)
+                else:
+                    part = _without_d(n, forms.empty[t], left, right)
                 total += groups.weight[group] * part
             out[row - first] = total

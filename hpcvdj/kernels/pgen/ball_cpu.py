@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit, prange
 
 from hpcvdj.kernels.fused import fma, weighted
-from hpcvdj.kernels.pgen.aa_cpu import CHUNK, by_rows, through
+from hpcvdj.kernels.pgen.aa_cpu import CHUNK, by_rows, has_forms, through
 from hpcvdj.kernels.pgen.form_trie import CUTS
 from hpcvdj.kernels.pgen.symbol_tries import NOT_MADE
 
@@ -325,8 +325,7 @@ def ball_rows(  # type: ignore[no-untyped-def]
     x, stop  the symbols of any residue and of a stop
     """
     places = symbols.shape[1] + 1
-    # Without D genes the empty form is the only one.  Forms of three bases or more have a whole codon in some frame.
-    has_forms = len(trie.cuts) > 0 or (forms.single != 0.0).any() or (forms.across != 0.0).any()
+    more_forms = has_forms(forms, trie)
     for chunk in prange((last - first + CHUNK - 1) // CHUNK):
         left, right = np.empty((2, 3 * places, BOTH))
         far, before, afters = np.empty((places, 3, BOTH)), np.empty((2, CUTS)), np.empty((places, 2, CUTS))
@@ -347,7 +346,7 @@ def ball_rows(  # type: ignore[no-untyped-def]
                 more, grown = _without_d(n, left, right)
                 value = fma(weight * forms.empty[t], more, value)
                 slope = fma(weight * forms.empty[t], grown, slope)
-                if has_forms:
+                if more_forms:
                     more, grown = _within_codons(text, n, x, t, left, right, forms)
                     value += weight * more
                     slope += weight * grown

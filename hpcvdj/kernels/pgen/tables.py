@@ -36,7 +36,7 @@ ROW_BASES = 4
 ROWS = 4**ROW_BASES
 
 ROUNDING = 4 * np.finfo(np.float64).eps
-"""By how much a product of two probabilities that are rounded, divided by a sum of such products, may be off."""
+"""Relative: P(V, J) that is so near to a product is taken for one, as rounding alone makes such differences."""
 
 ORDER = [MODEL_BASES.index(base) for base in BASES]
 
