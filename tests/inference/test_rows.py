@@ -85,7 +85,5 @@ def test_the_rows_that_take_part(choice, bounds):
 
 def test_no_row_left_is_an_input_error():
     junctions = junctions_of([("TGTGCCTTT", 0, 0, 1)], np.random.default_rng(1))
-    with pytest.raises(
-        InputError, match=r"no row .* \(1 not out-of-frame\); give tables with out-of-frame rows"
-    ):
+    with pytest.raises(InputError, match=r"no row .* \(1 not out-of-frame\); give tables with out-of-frame rows"):
         choose(junctions, RowChoice())
