@@ -10,9 +10,9 @@ from hpcvdj.association.multiplicity import inflation
 from hpcvdj.association.phenotypes import Phenotype, phenotypes_of
 from hpcvdj.association.settings import AssociationSettings, Donors
 from hpcvdj.association.tested import Tested
+from hpcvdj.chance.dealing import Alike
 from hpcvdj.chance.p_values import quantiles
 from hpcvdj.chance.question import Lines, Rows
-from hpcvdj.cohorts.dealing import Alike
 from hpcvdj.cohorts.improbable import pairs_text
 from hpcvdj.cohorts.question import CohortQuestion, rows_text
 from hpcvdj.errors import command_name

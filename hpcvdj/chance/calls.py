@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.chance.depth import Floats
+from hpcvdj.kernels.pgen.tables import kept
 from hpcvdj.recombination.germline import SegmentType
 from hpcvdj.recombination.models import Alleles, Model
 from hpcvdj.recombination.repertoire import Repertoire
@@ -58,7 +59,7 @@ def suspicious(junctions: Repertoire, p: Floats, of_likeliest: float, model: Mod
     p             float64 [junctions]: their probabilities
     of_likeliest  the largest of those of what the model makes
     """
-    rare = np.array([any(_rare(model, *side) for side in _sides(pair)) for pair in junctions.pairs], dtype=bool)
+    rare = np.array([bool(_rare(model, "V", v.places) or _rare(model, "J", j.places)) for v, j in junctions.pairs])
     largest = LIKELIEST * of_likeliest
     of_rare = rare[kinds_of(junctions)] if len(rare) else np.zeros(len(junctions), dtype=bool)
     return np.flatnonzero((p < CONTRADICTED * largest) | (of_rare & (p < RARE * largest)))
@@ -75,7 +76,7 @@ def with_other_genes(junctions: Repertoire, model: Model) -> list[Others]:
     sides = [1, 2, 3]
     none = Alleles("none", ())
     for side, segment in enumerate(SEGMENTS):
-        rare = [_rare(model, segment, pair[side]) for pair in junctions.pairs]
+        rare = [_rare(model, segment, pair[side].places) for pair in junctions.pairs]
         for k in range(max(map(len, rare), default=0)):
             alleles = [model.alleles(segment, places[k : k + 1]) if places[k:] else none for places in rare]
             changed = zip(alleles, junctions.pairs, strict=True)
@@ -97,11 +98,10 @@ def contradicted(
     others     as of `with_other_genes`, with the probabilities, float64 [junctions]
     smallest   a smaller probability with other genes explains a junction no better: the model lacks something then
     """
-    choice = model.p_choice.sum(axis=1) if model.has_d else model.p_vj
-    kind, prior = kinds_of(junctions), _prior(choice, junctions.pairs)
+    kind, prior = kinds_of(junctions), _priors(model, junctions.pairs)
     sides = np.zeros(len(junctions), dtype=np.int8)
     for other, with_any in others:
-        of_other = _prior(choice, other.repertoire.pairs)[kind]
+        of_other = _priors(model, other.repertoire.pairs)[kind]
         threshold, least = CONTRADICTED, np.full(len(junctions), smallest)
         if other.side >= RARE_ALLELE:
             # As probable as it would be if the individual had this allele alone.
@@ -124,24 +124,32 @@ def more_than_chance(number: int, compared: int) -> bool:
 
 def rare_alleles(model: Model, segment: SegmentType, gene: str) -> list[str]:
     """The rare alleles of a gene that make other junctions than its common ones."""
-    alleles = model.find(segment, gene) or ()
-    return [model.templates(segment)[allele].allele for allele in _rare(model, segment, Alleles(gene, alleles))]
+    alleles = _rare(model, segment, model.find(segment, gene) or ())
+    return [model.templates(segment)[allele].allele for allele in alleles]
 
 
-def _sides(pair: tuple[Alleles, Alleles]) -> tuple[tuple[SegmentType, Alleles], tuple[SegmentType, Alleles]]:
-    return ("V", pair[0]), ("J", pair[1])
-
-
-def _rare(model: Model, segment: SegmentType, call: Alleles) -> list[int]:
-    """The alleles of a call that are rare, and differ in the junction from those that are not."""
+@kept
+def _rare(model: Model, segment: SegmentType, places: tuple[int, ...]) -> tuple[int, ...]:
+    """Those of some alleles that are rare, and differ in the junction from those that are not."""
     chance, templates = model.p_segment(segment), model.templates(segment)
-    alleles = list(call.places)
+    alleles = list(places)
     total = chance[alleles].sum()
     common = {templates[allele].segment for allele in alleles if chance[allele] >= RARE * total}
     rare = [allele for allele in alleles if 0 < chance[allele] < RARE * total]
-    return [allele for allele in rare if templates[allele].segment not in common]
+    return tuple(allele for allele in rare if templates[allele].segment not in common)
 
 
-def _prior(choice: Floats, pairs: list[tuple[Alleles, Alleles]]) -> Floats:
+def _priors(model: Model, pairs: list[tuple[Alleles, Alleles]]) -> Floats:
     """P(V, J) of each pair of sets of alleles, float64 [pairs]."""
-    return np.array([choice[np.ix_(v.places, j.places)].sum() for v, j in pairs])
+    return np.array([_prior(model, v.places, j.places) for v, j in pairs])
+
+
+@kept
+def _prior(model: Model, v: tuple[int, ...], j: tuple[int, ...]) -> float:
+    return float(_choice(model)[np.ix_(v, j)].sum())
+
+
+@kept
+def _choice(model: Model) -> Floats:
+    """P(V, J) of the alleles, float64 [V, J]."""
+    return model.p_choice.sum(axis=1) if model.has_d else model.p_vj

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from hpcvdj.chance.check import ModelFit, check_tables
 from hpcvdj.chance.clone_sizes import CloneSizes, sizes_in
+from hpcvdj.chance.dealing import Alike, Dealt, deal
 from hpcvdj.chance.settings import Checks
 from hpcvdj.errors import InputError
 from hpcvdj.options import Settings
@@ -58,6 +59,13 @@ class Rows:
     inputs: Inputs
     junctions: Junctions | None
     fit: ModelFit
+
+    def dealt(self, model: Model, run: Run, alike: Alike = "amino acids", *, numbered: bool = False) -> Dealt:
+        """The rows, which all ranks read, dealt to them as of `deal`; logs which are excluded."""
+        dealt = deal(self.inputs, model, run, alike, numbered=numbered)
+        if dealt.tally is not None:
+            warn_of_rows(dealt.tally, model, self.inputs.names)
+        return dealt
 
 
 class Question(Generic[A]):

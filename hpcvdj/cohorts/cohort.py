@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hpcvdj.chance.clone_sizes import CloneSizes, SizesOfSamples
+from hpcvdj.chance.dealing import Dealt, spans
 from hpcvdj.cohorts import Unit
-from hpcvdj.cohorts.dealing import Dealt, spans
 from hpcvdj.errors import InputError, few, option
 from hpcvdj.kernels.neighbours.blocks import blocks
 from hpcvdj.kernels.neighbours.blocks import groups as groups_of

@@ -8,16 +8,15 @@ from pathlib import Path
 from typing import ClassVar, TypeVar
 
 from hpcvdj.chance.clone_sizes import CloneSizes
+from hpcvdj.chance.dealing import Alike, Dealt, dealt_of
 from hpcvdj.chance.question import Question, Rows
 from hpcvdj.cohorts.cohort import Cohort, cohort_of
-from hpcvdj.cohorts.dealing import Alike, Dealt, deal, dealt_of
 from hpcvdj.cohorts.settings import Individuals
 from hpcvdj.errors import InputError, few, option
 from hpcvdj.recombination.models import Model
 from hpcvdj.repertoires.formats import BY_HEADER, Opening
 from hpcvdj.repertoires.inputs import Inputs, names_repertoires
 from hpcvdj.repertoires.read_counts import READS
-from hpcvdj.repertoires.species import warn_of_rows
 from hpcvdj.runs.run import Run
 from hpcvdj.runs.stopping import NOTHING_YET
 from hpcvdj.storage.memory import return_freed_memory
@@ -82,10 +81,7 @@ class CohortQuestion(Question[A]):
 
     def cohort(self, rows: Rows, model: Model, run: Run) -> Cohort:
         """The cohort, of which each rank has a part."""
-        inputs = rows.inputs
-        dealt = deal(inputs, model, run, self.alike, numbered=self.names_rows and inputs.has_reads)
-        if dealt.tally is not None:
-            warn_of_rows(dealt.tally, model, inputs.names)
+        dealt = rows.dealt(model, run, self.alike, numbered=self.names_rows and rows.inputs.has_reads)
         cohort = self._cohort_of(dealt, model)
         del dealt
         return_freed_memory()

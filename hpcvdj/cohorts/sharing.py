@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from hpcvdj.chance.calls import RARE_ALLELE, Others, contradicted, suspicious, with_other_genes
 from hpcvdj.chance.check import BROKEN_GENE, CONTRADICTED_CALL, IMPOSSIBLE, OF_RARE_ALLELE, UNCHECKED, ModelFit
+from hpcvdj.chance.dealing import ROWS_TOGETHER, hashes_of
 from hpcvdj.chance.depth import Counts, Draws, Floats, recombinations_of
 from hpcvdj.chance.draws import Chance, log_factors
 from hpcvdj.chance.fit import TAIL
 from hpcvdj.chance.shown import Shown
 from hpcvdj.cohorts.cohort import Cohort, Grouping, Sequences, sequences_of, with_any_genes
 from hpcvdj.cohorts.copies import Copies, LargeClones, copies_of
-from hpcvdj.cohorts.dealing import ROWS_TOGETHER, hashes_of
 from hpcvdj.cohorts.expected import Numbers, band, survivors_share
 from hpcvdj.cohorts.improbable import Improbable, Pairs, improbable_of
 from hpcvdj.cohorts.ranking import Auc, auc, roc_curve

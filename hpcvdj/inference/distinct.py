@@ -1,23 +1,20 @@
 """Distinct productive junctions with their genes and amino acids: of individuals, or drawn from a model."""
 
 import zlib
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcvdj.chance.dealing import Dealt
 from hpcvdj.kernels.distinct import distinct
 from hpcvdj.kernels.neighbours.blocks import groups
 from hpcvdj.recombination.models import Model
-from hpcvdj.recombination.repertoire import LONGEST_JUNCTION, Repertoire
+from hpcvdj.recombination.repertoire import Repertoire
 from hpcvdj.recombination.selection import Counts, Floats, Genes, Selection
-from hpcvdj.repertoires.genes import amino_acids, by_gene, has_nucleotides, kinds_of, without_genes
-from hpcvdj.repertoires.junctions import Junctions
-
-AMINO_ACID_WORDS = LONGEST_JUNCTION // (3 * 8)
-"""Words of eight amino acids of the longest junction."""
+from hpcvdj.repertoires.genes import Collected, amino_acids, kinds_of, merged, without_genes
 
 
 @dataclass(frozen=True)
@@ -76,46 +73,78 @@ class DistinctJunctions:
         v, j = ([pair[k] for pair in self.genes] for k in (0, 1))
         return selection.log_factor(v, j, self.pair, *self.amino_acids)
 
+    @staticmethod
+    def joined(parts: "Sequence[DistinctJunctions]") -> "DistinctJunctions":
+        """All of several that have no junction in common."""
+        repertoire, order = merged([part.repertoire for part in parts])
+        first, _ = groups(repertoire.words, repertoire.lengths.astype(np.int64), kinds_of(repertoire))
+        times = np.concatenate([part.times for part in parts])[order]
+        return DistinctJunctions(repertoire.subset(first), times[first])
+
     def lots(self, number: int, seed: int) -> Counts:
         """A number from 0 to number - 1 for each, int64 [junctions]: the same for a junction wherever it comes from."""
-        mixed = np.array([zlib.crc32(",".join(pair).encode()) for pair in self.genes], dtype=np.uint64)[self.pair]
-        factor = np.random.default_rng([seed, 2]).integers(1 << 63, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
-        words = self.repertoire.words
-        if not has_nucleotides(self.repertoire):
-            # The same words, whatever else is in the repertoire.
-            words = np.pad(words, ((0, 0), (0, AMINO_ACID_WORDS - words.shape[1])))
-        for part in (self.repertoire.lengths.astype(np.uint64), *words.T):
-            # The upper half of a product depends on all bits of its factors.
-            mixed = (mixed ^ part) * factor
-            mixed ^= mixed >> np.uint64(32)
-        upper = mixed >> np.uint64(32)
+        upper = self.scattered(seed, 2) >> np.uint64(32)
         return ((upper * np.uint64(number)) >> np.uint64(32)).astype(np.int64)
+
+    def scattered(self, *seed: int) -> NDArray[np.uint64]:
+        """A random number for each, uint64 [junctions]: the same for a junction wherever it comes from."""
+        mixed = np.array([zlib.crc32(",".join(pair).encode()) for pair in self.genes], dtype=np.uint64)[self.pair]
+        factor = np.random.default_rng(seed).integers(1 << 63, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+        for part in (self.repertoire.lengths.astype(np.uint64), *self.repertoire.words.T):
+            # The upper half of a product depends on all bits of its factors.
+            product = (mixed ^ part) * factor
+            # There are as many words as the longest sequence beside it needs; those behind its own are 0.
+            mixed = np.where(part > 0, product ^ (product >> np.uint64(32)), mixed)
+        return mixed
 
 
 def of_individuals(
-    junctions: Junctions, model: Model, broken: Collection[str] = ()
+    dealt: Dealt, model: Model, broken: Collection[str] = ()
 ) -> tuple[DistinctJunctions, Counts, dict[str, int]]:
-    """The junctions of individuals that take part, how many each has, and rows that are left out, by the reason.
+    """The junctions of this rank that take part; of all ranks, how many each individual has, and rows left out.
 
-    An individual is a repertoire of `junctions`.  Genes that the model can choose, one V and one J, take part.
+    An individual is a sample of `dealt`.  Genes that the model can choose, one V and one J, take part.  Rows that are
+    left out are counted by the reason.
 
     broken  genes that do not take part
     """
-    repertoire, order = by_gene(junctions.repertoire, model)
-    genes = [(v.allele, j.allele) for v, j in repertoire.pairs]
-    several = np.array([any(map(model.names_several, pair)) for pair in genes], dtype=bool)
-    never = np.array([not (v.places and j.places) for v, j in repertoire.pairs], dtype=bool) & ~several
-    sizes = np.diff(repertoire.offsets)
-    single = np.repeat(~several & ~never, sizes)
-    sound = without_genes(repertoire, broken)
-    rows = np.flatnonzero(single & sound)
-    individuals = max(1, len(junctions.repertoire_ids or []))
-    holder = junctions.repertoire_of[order][rows].astype(np.int64)
-    found, of_individual = DistinctJunctions.of(repertoire.subset(rows), holder, individuals)
-    left_out = {
-        "with several V or J genes": int(sizes[several].sum()),
-        "with genes that the model never chooses": int(sizes[never].sum()),
-        "with genes that the model makes wrongly": int((single & ~sound).sum()),
-        "that another row of the individual repeats": len(rows) - int(of_individual.sum()),
-    }
-    return found, of_individual, left_out
+    individuals = max(1, len(dealt.samples))
+    of_individual = np.zeros(individuals, dtype=np.int64)
+    left_out = dict.fromkeys(LEFT_OUT, 0)
+    parts, times = _collected(dealt), list[Counts]()
+    for rows in dealt.by_gene():
+        repertoire = rows.repertoire
+        several = np.array([any(model.names_several(gene.allele) for gene in pair) for pair in repertoire.pairs], bool)
+        never = np.array([not (v.places and j.places) for v, j in repertoire.pairs], dtype=bool) & ~several
+        sizes = np.diff(repertoire.offsets)
+        single = np.repeat(~several & ~never, sizes)
+        sound = without_genes(repertoire, broken)
+        chosen = np.flatnonzero(single & sound)
+        found, numbers = DistinctJunctions.of(
+            repertoire.subset(chosen), rows.sample[chosen].astype(np.int64), individuals
+        )
+        parts.add(found.repertoire)
+        times.append(found.times)
+        of_individual += numbers
+        number = sizes[several].sum(), sizes[never].sum(), (single & ~sound).sum(), len(chosen) - numbers.sum()
+        left_out = {reason: left_out[reason] + int(rows) for reason, rows in zip(LEFT_OUT, number, strict=True)}
+    numbers = dealt.run.sum(np.array([*left_out.values()]))
+    return (
+        DistinctJunctions(parts.repertoire(), np.concatenate(times)),
+        dealt.run.sum(of_individual),
+        dict(zip(LEFT_OUT, numbers.tolist(), strict=True)),
+    )
+
+
+LEFT_OUT = (
+    "with several V or J genes",
+    "with genes that the model never chooses",
+    "with genes that the model makes wrongly",
+    "that another row of the individual repeats",
+)
+"""Why rows of junctions take no part."""
+
+
+def _collected(dealt: Dealt) -> Collected:
+    width = max(part.repertoire.words.shape[1] for part in dealt.parts)
+    return Collected(sum(map(len, dealt.parts)), width, dealt.parts[0].repertoire.letters)

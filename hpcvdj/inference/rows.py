@@ -1,5 +1,7 @@
 """The rows that a model is inferred from: rearrangements that selection has not seen, each once."""
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +14,7 @@ from hpcvdj.kernels.neighbours.blocks import groups
 from hpcvdj.kernels.neighbours.counted import Counted
 from hpcvdj.kernels.neighbours.likely_errors import likely_errors
 from hpcvdj.recombination.repertoire import Repertoire
+from hpcvdj.repertoires.genes import kinds_of, merged
 from hpcvdj.repertoires.junctions import Junctions
 
 
@@ -28,12 +31,30 @@ class ChosenRows:
     row: NDArray[np.int64]
     left_out: dict[str, int]
 
+    @staticmethod
+    def joined(parts: "Sequence[ChosenRows]", choice: RowChoice) -> "ChosenRows":
+        """Those of several, by pair, length and row; InputError if there is none."""
+        left_out = Counter[str]()
+        for part in parts:
+            left_out.update(part.left_out)
+        if not any(len(part.row) for part in parts):
+            raise _no_rows(left_out, choice)
+        repertoire, order = merged([part.repertoire for part in parts])
+        row = np.concatenate([part.row for part in parts])[order]
+        order = np.lexsort((row, repertoire.lengths, kinds_of(repertoire)))
+        return ChosenRows(repertoire.subset(order), row[order], dict(left_out))
+
+
+def _no_rows(left_out: Counter[str], choice: RowChoice) -> TooFewError:
+    said = ", ".join(f"{number:,} {reason}" for reason, number in left_out.items() if number)
+    remedy = f"give tables with {choice.rows} rows, or take a published model and hpcvdj infer-selection"
+    if choice.rows == "all":
+        remedy = "look at the reasons of the excluded rows"
+    return TooFewError(f"no row to infer a model from ({said or 'no row could be read'}); {remedy}")
+
 
 def choose(junctions: Junctions, choice: RowChoice) -> ChosenRows:
-    """The rows of `junctions` that take part.  Without their reads, likely errors are not known.
-
-    InputError if there is none.
-    """
+    """The rows of `junctions` that take part.  Without their reads, likely errors are not known."""
     repertoire = junctions.repertoire
     lengths, pairs = (
         repertoire.lengths.astype(np.int64),
@@ -55,12 +76,6 @@ def choose(junctions: Junctions, choice: RowChoice) -> ChosenRows:
         left_out["junctions that the repertoire has in another row"] = len(again)
         keep[again] = False
     rows = np.flatnonzero(keep)
-    if not len(rows):
-        said = ", ".join(f"{number:,} {reason}" for reason, number in left_out.items() if number)
-        remedy = f"give tables with {choice.rows} rows, or take a published model and hpcvdj infer-selection"
-        if choice.rows == "all":
-            remedy = "look at the reasons of the excluded rows"
-        raise TooFewError(f"no row to infer a model from ({said or 'no row could be read'}); {remedy}")
     return ChosenRows(repertoire.subset(rows), junctions.row[rows], left_out)
 
 

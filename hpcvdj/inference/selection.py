@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.chance.check import UNCHECKED, ModelFit
+from hpcvdj.chance.dealing import Dealt
 from hpcvdj.chance.depth import Draws, Holders, recombinations_of
 from hpcvdj.chance.draws import Chance
 from hpcvdj.errors import TooFewError
@@ -23,11 +24,12 @@ from hpcvdj.inference.distinct import DistinctJunctions, of_individuals
 from hpcvdj.inference.regression import Regression, fit
 from hpcvdj.inference.settings import FEWEST_JUNCTIONS, SelectionSettings
 from hpcvdj.kernels.backends import AUTO
+from hpcvdj.recombination.exclusions import Exclusion
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
 from hpcvdj.recombination.selection import Counts, Floats, Genes, Selection, features
 from hpcvdj.repertoires.genes import as_read, has_nucleotides
-from hpcvdj.repertoires.junctions import Junctions
+from hpcvdj.repertoires.tally import Tally
 from hpcvdj.runs.run import Run
 
 log = logging.getLogger(__name__)
@@ -70,6 +72,7 @@ class SelectionFit:
     left_out  rows that did not take part, by the reason
     warnings  what to know of it
     rows_read, excluded  rows of the tables, and those that could not be read
+    reasons   why these could not, and how many
     """
 
     model: Model
@@ -82,6 +85,7 @@ class SelectionFit:
     warnings: tuple[str, ...]
     rows_read: int
     excluded: int
+    reasons: list[tuple[Exclusion, int]]
 
     @property
     def selection(self) -> Selection:
@@ -104,24 +108,23 @@ class _Real:
     of_individual: Counts
     names: list[str]
     left_out: dict[str, int]
-    rows_read: int
-    excluded: int
+    tally: Tally
 
 
 def infer_selection(
-    junctions: Junctions | None,
+    dealt: Dealt,
     model: Model,
     plan: SelectionSettings,
-    run: Run,
     backend_name: str = AUTO,
     fits: ModelFit = UNCHECKED,
 ) -> SelectionFit | None:
-    """Infer the factor of a model from root's junctions, and others that the model makes; None on the other ranks.
+    """Infer the factor of a model from the ranks' rows, and others that the model makes; None on other ranks than root.
 
-    An individual is a repertoire of the junctions.  Genes that `fits` finds broken are left out.  InputError if there
-    are too few.
+    An individual is a sample of the rows, of which equal junctions are on one rank.  Genes that `fits` finds broken are
+    left out.  InputError if there are too few.
     """
-    real = run.on_root(lambda: _real(junctions, model, plan, fits.broken))
+    run = dealt.run
+    real = _real(dealt, model, plan, fits.broken)
     number = run.from_root(lambda: max(len(real.taken), FRESH) if real is not None else 0)
     # Other seeds than that of `hpcvdj generate`, so that generated tables are never compared with themselves.
     seeds = np.random.SeedSequence([plan.seed, 1]).generate_state(2, np.uint64).tolist()
@@ -150,21 +153,39 @@ def infer_selection(
     return run.on_root(fitted)
 
 
-def _real(junctions: Junctions | None, model: Model, plan: SelectionSettings, broken: frozenset[str]) -> _Real:
-    assert junctions is not None
-    distinct, of_individual, left_out = of_individuals(junctions, model, broken)
-    if len(distinct) < FEWEST_JUNCTIONS:
+def _real(dealt: Dealt, model: Model, plan: SelectionSettings, broken: frozenset[str]) -> _Real | None:
+    """Those of all ranks, on root."""
+    run = dealt.run
+    own, of_individual, left_out = of_individuals(dealt, model, broken)
+    distinct = int(run.sum(np.array([len(own)]))[0])
+    run.on_root(lambda: _require_enough(distinct, left_out))
+    parts = run.gather(own.take(_drawn(own.scattered(plan.seed, 3), plan.max_junctions, run)))
+    if parts is None:
+        return None
+    assert dealt.tally is not None
+    taken = DistinctJunctions.joined(parts)
+    return _Real(taken, distinct, of_individual, dealt.samples or ["the table"], left_out, dealt.tally)
+
+
+def _require_enough(distinct: int, left_out: dict[str, int]) -> None:
+    if distinct < FEWEST_JUNCTIONS:
         said = "".join(f", {number:,} {reason}" for reason, number in left_out.items() if number)
         raise TooFewError(
-            f"{len(distinct):,} distinct productive junctions{said}: too few to infer selection, which needs "
+            f"{distinct:,} distinct productive junctions{said}: too few to infer selection, which needs "
             f"{FEWEST_JUNCTIONS:,}, better 100,000; give more tables"
         )
-    chosen = np.sort(np.random.default_rng([plan.seed, 3]).permutation(len(distinct))[: plan.max_junctions])
-    names = junctions.repertoire_ids or ["the table"]
-    return _Real(
-        distinct.take(chosen), len(distinct), of_individual, names, left_out, junctions.rows_read,
-        len(junctions.excluded),
-    )  # fmt: skip
+
+
+def _drawn(numbers: NDArray[np.uint64], most: int, run: Run) -> Counts:
+    """The places of those of this rank's random numbers that are among the `most` smallest of all ranks, ascending."""
+    parts = run.gather(np.sort(numbers)[:most])
+
+    def largest() -> int:
+        assert parts is not None
+        smallest = np.sort(np.concatenate(parts))[:most]
+        return int(smallest[-1])
+
+    return np.flatnonzero(numbers <= np.uint64(run.from_root(largest)))
 
 
 @dataclass(frozen=True)
@@ -236,8 +257,9 @@ def _fitted(
     }  # fmt: skip
     with_factor = replace(model, selection=replace(normalised(selection, fresh), facts=facts))
     return SelectionFit(
-        with_factor, rows, individuals, gain, error, auc, real.left_out, tuple(warnings), real.rows_read, real.excluded
-    )
+        with_factor, rows, individuals, gain, error, auc, real.left_out, tuple(warnings), real.tally.rows_read,
+        sum(number for _, number in real.tally.excluded), real.tally.excluded,
+    )  # fmt: skip
 
 
 def _gain(real: _Sample, generated: _Sample, selection: Selection, holders: Holders) -> tuple[float, float]:

@@ -1,10 +1,11 @@
 """`hpcvdj infer-selection` as a question: the model with its factor, as a folder, and what is said of it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from hpcvdj.chance.clone_sizes import CloneSizes
 from hpcvdj.chance.question import Lines, Output, Question, Rows
 from hpcvdj.inference.folder import write_with_selection
 from hpcvdj.inference.selection import SelectionFit, infer_selection
@@ -28,16 +29,19 @@ class SelectionQuestion(Question[SelectionFit]):
 
     command = "infer-selection"
     reads = False
+    shares_rows = True
 
     def answer(self, rows: Rows, model: Model, run: Run) -> SelectionFit | None:
-        return infer_selection(rows.junctions, model, self.settings, run, self.backend, rows.fit)
+        return infer_selection(rows.dealt(model, run), model, self.settings, self.backend, rows.fit)
+
+    def clones(self, answer: SelectionFit, rows: Rows, model: Model) -> Mapping[str, CloneSizes]:
+        return {}
 
     def facts(self, answer: SelectionFit, rows: Rows) -> Facts:
         """docs/selection.md describes them."""
-        assert rows.junctions is not None
         return {
-            "rows_read": rows.junctions.rows_read,
-            "rows_excluded": counts_json(rows.junctions.excluded.counts()),
+            "rows_read": answer.rows_read,
+            "rows_excluded": counts_json(answer.reasons),
             "rows_left_out": answer.left_out,
         }
 

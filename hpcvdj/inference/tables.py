@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from hpcvdj.chance.dealing import OwnTables
 from hpcvdj.errors import InputError, TooFewError, option
 from hpcvdj.inference.folder import fit_facts, named, raise_if_inferred, write_folder
 from hpcvdj.inference.infer import Fit, infer
@@ -25,10 +26,9 @@ from hpcvdj.recombination.germline import Germline
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.repertoire import LONGEST_CDR3, PgenProblem
 from hpcvdj.repertoires.inputs import Inputs
-from hpcvdj.repertoires.junctions import Junctions
 from hpcvdj.repertoires.reading import Reading
 from hpcvdj.repertoires.species import warn_of_rows
-from hpcvdj.repertoires.tally import tally_of
+from hpcvdj.repertoires.tally import Tally
 from hpcvdj.runs.folder import RunFolder
 from hpcvdj.runs.inputs import surveyed
 from hpcvdj.runs.run import Run
@@ -120,8 +120,7 @@ def infer_tables(
         inputs = surveyed(inputs, run)
         identity = run.from_root(lambda: _identity(inputs, start, plan))
         overwrite = run.from_root(lambda: _may_replace(run, identity))
-        junctions = run.root_steps(lambda: inputs.read(model, between=run.raise_if_stopping), NOTHING_YET)
-        chosen = run.root_steps(lambda: _chosen(junctions, inputs, model, plan, fewest), NOTHING_YET)
+        chosen, tally = _chosen(inputs, model, plan, run, fewest)
         model = run.from_root(lambda: _anchored(model, start, chosen))
         kept = _State.of(target, identity, run, stack) if target is not None else _State()
         run.request.begin()
@@ -131,7 +130,7 @@ def infer_tables(
         def finish() -> Inferred:
             assert fit is not None
             assert chosen is not None
-            assert junctions is not None
+            assert tally is not None
             for line in fit.warnings:
                 log.warning("%s", line)
             unexplained = []
@@ -145,15 +144,16 @@ def infer_tables(
                     "species": model.species,
                     "options": asdict(plan),
                     "model_sha256": named(fit.model, "").digest,
-                    "rows_read": junctions.rows_read,
-                    "rows_excluded": counts_json(junctions.excluded.counts()),
+                    "rows_read": tally.rows_read,
+                    "rows_excluded": counts_json(tally.excluded),
                     "rows_left_out": dict(chosen.left_out),
                     **fit_facts(fit),
                 }
                 write_folder(target, fit, facts, unexplained, overwrite=overwrite)
                 stack.pop_all().close()
                 kept.remove()
-            return Inferred(fit, junctions.rows_read, len(junctions.excluded), chosen.left_out, len(unexplained))
+            excluded = sum(number for _, number in tally.excluded)
+            return Inferred(fit, tally.rows_read, excluded, chosen.left_out, len(unexplained))
 
         return run.on_root(finish)
 
@@ -227,19 +227,46 @@ def _digest(start: Model | Germline) -> str:
 
 
 def _chosen(
-    junctions: Junctions | None, inputs: Inputs, model: Model, plan: InferenceSettings, fewest: int
-) -> ChosenRows:
-    assert junctions is not None
-    warn_of_rows(tally_of(junctions), model, inputs.names)
-    chosen = choose(junctions, plan.rows)
-    if len(chosen.repertoire) < fewest:
-        raise TooFewError(
-            f"{len(chosen.repertoire):,} rows {plan.rows.rows}, and a model is inferred from {fewest:,} or more; the "
-            "model that is given stays"
-        )
-    if junctions.reads is None and not plan.rows.likely_errors:
-        log.warning(_NO_READS)
-    return chosen
+    inputs: Inputs, model: Model, plan: InferenceSettings, run: Run, fewest: int
+) -> tuple[ChosenRows | None, Tally | None]:
+    """The rows that take part, and what became of all, on root; every rank reads some of the tables.
+
+    All rows of an individual are read together, and what a row is depends on no others.
+    """
+    own = OwnTables(inputs, model, run)
+    counted, uncounted = list[ChosenRows](), list[tuple[ChosenRows, int]]()
+
+    def choose_of(unit: Inputs) -> None:
+        junctions = own.read(unit)
+        chosen = choose(junctions, plan.rows)
+        if junctions.reads is None:
+            uncounted.append((chosen, len(junctions)))
+        else:
+            counted.append(chosen)
+
+    run.each(own.units, choose_of, NOTHING_YET)
+    known = bool(run.sum(np.array([len(counted)]))[0])
+    if known:
+        for _, rows in uncounted:
+            own.rows.without_counts("", rows)
+    tally = own.rows.tally(run)
+    parts = run.gather(counted if known else [chosen for chosen, _ in uncounted])
+
+    def joined() -> ChosenRows:
+        assert tally is not None
+        assert parts is not None
+        warn_of_rows(tally, model, inputs.names)
+        chosen = ChosenRows.joined([chosen for part in parts for chosen in part], plan.rows)
+        if len(chosen.repertoire) < fewest:
+            raise TooFewError(
+                f"{len(chosen.repertoire):,} rows {plan.rows.rows}, and a model is inferred from {fewest:,} or more; "
+                "the model that is given stays"
+            )
+        if not known and not plan.rows.likely_errors:
+            log.warning(_NO_READS)
+        return chosen
+
+    return run.root_steps(joined, NOTHING_YET), tally
 
 
 def _anchored(model: Model, start: Model | Germline, chosen: ChosenRows | None) -> Model:

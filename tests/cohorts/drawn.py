@@ -4,8 +4,8 @@ import numpy as np
 import pyarrow as pa
 
 import hpcvdj
+from hpcvdj.chance.dealing import dealt_of
 from hpcvdj.cohorts.cohort import People, cohort_of
-from hpcvdj.cohorts.dealing import dealt_of
 from hpcvdj.repertoires.inputs import read_table
 from hpcvdj.repertoires.reading import productive_reading
 

@@ -405,7 +405,7 @@ def test_sequences_of_units(model, table):
 @pytest.mark.parametrize("unit", ["vj-aa", "v-aa", "aa"])
 def test_sequences_are_the_same_however_many_are_grouped_together(model, table, monkeypatch, unit):
     together = sequences_of(cohort_in(table.slice(0, 6_000), model), unit, model)
-    monkeypatch.setattr("hpcvdj.cohorts.dealing.ROWS_TOGETHER", 100)
+    monkeypatch.setattr("hpcvdj.chance.dealing.ROWS_TOGETHER", 100)
     in_parts = sequences_of(cohort_in(table.slice(0, 6_000), model), unit, model)
     for own, other in ((in_parts, together), (in_parts.has, together.has)):
         for name in ("first", "spelled") if own is in_parts else ("begins", "individual"):

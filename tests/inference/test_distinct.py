@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import hpcvdj
+from hpcvdj.chance.dealing import dealt_of
 from hpcvdj.chance.depth import Holders
 from hpcvdj.inference.distinct import of_individuals
 from hpcvdj.inference.selection import SMALLEST, _auc, _gain, _Sample, _warnings
@@ -52,10 +55,13 @@ def test_a_part_is_that_of_the_junction_alone(drawn, model):
     """Wherever a junction comes from, whatever is beside it; all parts are of one size."""
     every, some = distinct(drawn, model), distinct(drawn.slice(1_000, 700), model)
     table = drawn.slice(0, 900).append_column("repertoire_id", pa.array(["b", "a", "c"] * 300))
-    real, _, _ = of_individuals(read_table(table, model, productive_reading(), together=True), model)
+    real, _, _ = of_individuals(dealt_of(read_table(table, model, productive_reading(), together=True), model), model)
     part = dict(zip(keys(every), every.lots(10, 5).tolist(), strict=True))
     for own in (some, real):
         assert [part[key] for key in keys(own)] == own.lots(10, 5).tolist()
+    # Beside a longer junction, all have more words.
+    wider = replace(every.repertoire, words=np.pad(every.repertoire.words, ((0, 0), (0, 2))))
+    assert replace(every, repertoire=wider).lots(10, 5).tolist() == every.lots(10, 5).tolist()
     sizes = np.bincount(every.lots(10, 5), minlength=10)
     assert len(sizes) == 10
     assert np.abs(sizes - len(every) / 10).max() < 5 * np.sqrt(len(every) / 10)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from hpcvdj.errors import InputError
-from hpcvdj.inference.rows import choose
+from hpcvdj.inference.rows import ChosenRows, choose
 from hpcvdj.inference.settings import RowChoice
 from hpcvdj.recombination.alphabet import translate
 from hpcvdj.recombination.exclusions import ExcludedRows
@@ -86,4 +86,4 @@ def test_the_rows_that_take_part(choice, bounds):
 def test_no_row_left_is_an_input_error():
     junctions = junctions_of([("TGTGCCTTT", 0, 0, 1)], np.random.default_rng(1))
     with pytest.raises(InputError, match=r"no row .* \(1 not out-of-frame\); give tables with out-of-frame rows"):
-        choose(junctions, RowChoice())
+        ChosenRows.joined([choose(junctions, RowChoice())], RowChoice())

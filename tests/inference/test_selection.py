@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import hpcvdj
+from hpcvdj.chance.dealing import dealt_of
 from hpcvdj.errors import InputError
 from hpcvdj.inference import selection as module
 from hpcvdj.inference.distinct import of_individuals
@@ -22,7 +23,6 @@ from hpcvdj.recombination.selection import FILE, RESIDUES, Selection, features, 
 from hpcvdj.repertoires.inputs import read_table
 from hpcvdj.repertoires.reading import productive_reading
 from hpcvdj.repertoires.writers import write_table
-from hpcvdj.runs.run import Run
 from tests.cli.test_mpiexec import MPIEXEC
 from tests.commands import error_line, hpcvdj_command
 from tests.selected import distinct, features_of, few_genes
@@ -65,7 +65,7 @@ def selected(drawn):
 
 def fitted(table, model, **options):
     junctions = read_table(table, model, productive_reading())
-    return infer_selection(junctions, model, SelectionSettings(**options), Run(), "cpu")
+    return infer_selection(dealt_of(junctions, model), model, SelectionSettings(**options), "cpu")
 
 
 @pytest.fixture(scope="module")
@@ -120,14 +120,14 @@ def test_distinct_junctions_of_single_genes_take_part(model):
     for individuals, times, sizes, repeated in ((names, [1, 2], [1, 1, 0, 1, 0], 1), (["a"] * 8, [1, 1], [2], 2)):
         table = pa.Table.from_pylist(rows).append_column("repertoire_id", pa.array(individuals))
         own, of_individual, left_out = of_individuals(
-            read_table(table, model, productive_reading(), together=True), model
+            dealt_of(read_table(table, model, productive_reading(), together=True), model), model
         )
         assert own.genes == [("TRBV9", "TRBJ1-1"), ("TRBV9", "TRBJ2-7")]
         assert own.times.tolist() == times
         assert of_individual.tolist()[: len(sizes)] == sizes
         assert list(left_out.values()) == [1, 1, 0, repeated]
         own, _, left_out = of_individuals(
-            read_table(table, model, productive_reading(), together=True), model, {"TRBJ2-7"}
+            dealt_of(read_table(table, model, productive_reading(), together=True), model), model, {"TRBJ2-7"}
         )
         assert own.genes == [("TRBV9", "TRBJ1-1")]
         assert list(left_out.values()) == [1, 1, 3, 0]

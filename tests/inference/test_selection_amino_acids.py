@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import hpcvdj
+from hpcvdj.chance.dealing import dealt_of
 from hpcvdj.errors import InputError
 from hpcvdj.inference import selection as module
 from hpcvdj.inference.distinct import DistinctJunctions
@@ -18,7 +19,6 @@ from hpcvdj.repertoires.genes import as_read, by_gene
 from hpcvdj.repertoires.inputs import read_table
 from hpcvdj.repertoires.reading import productive_reading
 from hpcvdj.repertoires.writers import write_table
-from hpcvdj.runs.run import Run
 from tests.cohorts.drawn import drawn, with_individuals
 from tests.commands import error_line, hpcvdj_command
 from tests.inference.test_selection_drawn import SIZES, require_recovered
@@ -37,7 +37,7 @@ def fewer_draws(monkeypatch):
 
 def fitted(table, model):
     junctions = read_table(table.drop_columns("junction"), model, productive_reading(["junction_aa"]), together=True)
-    return infer_selection(junctions, model, SelectionSettings(), Run(), "cpu")
+    return infer_selection(dealt_of(junctions, model), model, SelectionSettings(), "cpu")
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import hpcvdj
+from hpcvdj.chance.dealing import dealt_of
 from hpcvdj.inference import selection as module
 from hpcvdj.inference.selection import infer_selection
 from hpcvdj.inference.settings import SelectionSettings
@@ -13,7 +14,6 @@ from hpcvdj.recombination.igor import load_model
 from hpcvdj.recombination.selection import RESIDUES
 from hpcvdj.repertoires.inputs import read_table
 from hpcvdj.repertoires.reading import productive_reading
-from hpcvdj.runs.run import Run
 from tests.cohorts.drawn import drawn, with_individuals
 from tests.loci import LOCI, exhaustive_but
 from tests.selected import distinct, with_factor
@@ -36,7 +36,7 @@ def fewer_draws(monkeypatch):
 def fitted(table, model, **options):
     """The factor of a table whose rows name their individuals."""
     junctions = read_table(table, model, productive_reading(), together=True)
-    return infer_selection(junctions, model, SelectionSettings(**options), Run(), "cpu")
+    return infer_selection(dealt_of(junctions, model), model, SelectionSettings(**options), "cpu")
 
 
 @pytest.mark.slow

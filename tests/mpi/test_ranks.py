@@ -22,11 +22,15 @@ from hpcvdj.counting.verify import reference
 from hpcvdj.errors import InputError, LostRankError, StoppedError
 from hpcvdj.generation.generate import generate
 from hpcvdj.generation.settings import GenerationSettings
+from hpcvdj.inference.parameters import parameters
+from hpcvdj.inference.selection_question import SelectionQuestion
+from hpcvdj.inference.settings import InferenceSettings, SelectionSettings
+from hpcvdj.inference.tables import infer_tables, reading_for
 from hpcvdj.kernels.backends import open_backend
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.recombination.packaged import model_paths
 from hpcvdj.recombination.repertoire import Problem
-from hpcvdj.repertoires.inputs import Inputs
+from hpcvdj.repertoires.inputs import Inputs, together_of
 from hpcvdj.repertoires.tables import table_of
 from hpcvdj.runs.ranks import usable_cores, world
 from hpcvdj.runs.run import Run
@@ -253,8 +257,8 @@ def test_comparisons_of_individuals_do_not_depend_on_ranks(run, name, monkeypatc
         return None if answer is None else (answer, question.facts(answer, rows))
 
     with monkeypatch.context() as few:
-        few.setattr("hpcvdj.cohorts.dealing.ROWS_AT_ONCE", 300)
-        few.setattr("hpcvdj.cohorts.dealing.ROWS_TOGETHER", 250)
+        few.setattr("hpcvdj.chance.dealing.ROWS_AT_ONCE", 300)
+        few.setattr("hpcvdj.chance.dealing.ROWS_TOGETHER", 250)
         found = asked(run)
     assert (found is not None) == run.is_root
     if found is not None:
@@ -265,6 +269,61 @@ def test_comparisons_of_individuals_do_not_depend_on_ranks(run, name, monkeypatc
         for further in ("junctions", "donors", "copies"):
             if hasattr(alone[0], further):
                 assert getattr(found[0], further) == getattr(alone[0], further)
+
+
+def test_a_selection_factor_does_not_depend_on_ranks(run, monkeypatch):
+    """Each rank has some of the junctions; which of them take part is drawn."""
+    for name, value in {"FRESH": 2_000, "FEWEST_JUNCTIONS": 500, "FEWEST_OF_CLASS": 5}.items():
+        monkeypatch.setattr(f"hpcvdj.inference.selection.{name}", value)
+    model, tables = individuals()
+    question = SelectionQuestion(SelectionSettings(max_junctions=1_000), "cpu")
+
+    def asked(run):
+        given = [table_of(table, question.opening(), individual) for individual, table in tables.items()]
+        rows = read_rows(question, given, model, Checks(), run)
+        answer = question.answer(rows, model, run)
+        if answer is None:
+            return None
+        factor = answer.selection
+        return factor.text(""), factor.facts, answer.left_out, question.facts(answer, rows)
+
+    with monkeypatch.context() as few:
+        few.setattr("hpcvdj.chance.dealing.ROWS_TOGETHER", 250)
+        found = asked(run)
+    assert (found is not None) == run.is_root
+    if found is not None:
+        assert found == asked(Run())
+        assert found[1]["rows"] + found[1]["held_out"] == 1_000
+
+
+def test_an_inferred_model_does_not_depend_on_ranks(run):
+    """Each rank reads some tables, of which one has no read counts, and chooses rows of these."""
+    model = load_model(model_paths()["human_trb_m15"])
+    drawn = pa.Table.from_batches(list(generate(model, GenerationSettings(4_000, 5), open_backend("cpu"), Run())))
+    drawn = drawn.select(["sequence_id", "v_call", "j_call", "junction"])
+    plan, tables = InferenceSettings(iterations=2, bootstrap=2, only=("v_choice", "j_choice")), {}
+    for k in range(5):
+        own = pa.concat_tables([drawn.slice(600 * k, 600), drawn.slice(600 * k, 30)])
+        reads = pa.array([None if k == 4 else 2 + row % 7 for row in range(len(own))], pa.int64())
+        named = own.set_column(0, "sequence_id", pa.array([f"{k}.{row}" for row in range(len(own))]))
+        tables[f"i{k}"] = named.append_column("duplicate_count", reads)
+
+    def inferred(run):
+        reading = reading_for(plan)
+        given = [table_of(table, reading.opening, name) for name, table in tables.items()]
+        return infer_tables(together_of(given, reading), model, plan, run, "cpu")
+
+    found = inferred(run)
+    assert (found is not None) == run.is_root
+    if found is not None:
+        alone = inferred(Run())
+        for name in ("rows_read", "excluded", "left_out"):
+            assert getattr(found, name) == getattr(alone, name)
+        assert (found.rows_read, found.excluded) == (5 * 630, 630)
+        assert found.left_out["junctions that the repertoire has in another row"] > 50
+        for own, other in ((found.fit.model, alone.fit.model), (found.fit.errors, alone.fit.errors)):
+            for values, others in zip(parameters(own), parameters(other), strict=True):
+                assert np.array_equal(values, others)
 
 
 def test_items_dealt_to_ranks(run):

@@ -1,4 +1,4 @@
-"""Rows of a cohort on ranks: each rank reads some of the tables, and keeps some of the rows of all tables.
+"""Rows of a cohort's tables on ranks: each rank reads some of the tables, and keeps some of the rows of all tables.
 
 A hash of the amino acids of a row says which rank keeps it.  So equal sequences are on one rank, whether nucleotides or
 amino acids are compared, with genes or without.  Where sequences are compared with similar ones, it is a hash of the V
@@ -144,38 +144,53 @@ def deal(inputs: Inputs, model: Model, run: Run, alike: Alike = "amino acids", *
 
     InputError, on every rank, as of `Inputs.read`.
     """
-    samples = inputs.repertoires
-    own = shared_out([table for table in inputs.tables if table.rows], run.ranks)[run.rank]
-    # What a table lacks, all tables do without.
-    reading = replace(inputs.reading, reads=inputs.has_reads)
+    samples, own = inputs.repertoires, OwnTables(inputs, model, run)
     nothing = _nothing(inputs, numbered=numbered)
-    parts, read = [nothing], _Read()
-    rounds = [own[first:stop] for first, stop in spans(np.cumsum([0, *map(_rows, own)]))]
+    parts = [nothing]
+    rounds = [own.units[first:stop] for first, stop in spans(np.cumsum([0, *(unit.rows for unit in own.units)]))]
     for k in range(int(run.slowest(len(rounds))[0])):
         mine: list[Part] = []
 
-        def read_unit(unit: list[Table], mine: list[Part] = mine) -> None:
-            within = replace(inputs, tables=tuple(unit), reading=reading)
-            junctions = within.read(model, first_row=unit[0].first_row, between=run.raise_if_stopping)
-            mine.append(_part(junctions, model, samples, reads=reading.reads, numbered=numbered))
-            read.add(junctions)
+        def read_unit(unit: Inputs, mine: list[Part] = mine) -> None:
+            mine.append(_part(own.read(unit), model, samples, reads=inputs.has_reads, numbered=numbered))
 
         run.each(rounds[k] if k < len(rounds) else [], read_unit, NOTHING_YET)
         parts += _exchanged(mine or [nothing], run, alike)
         mine.clear()
         return_freed_memory()
-    return _dealt(parts, read, samples, run)
+    return _dealt(parts, own.rows, samples, run)
 
 
 def dealt_of(junctions: Junctions, model: Model, run: Run | None = None) -> Dealt:
     """The rows of junctions that this rank alone has read."""
-    samples, read = junctions.repertoire_ids or [], _Read()
+    samples, read = junctions.repertoire_ids or [], ReadRows()
     read.add(junctions)
     part = _part(junctions, model, samples, reads=junctions.reads is not None, numbered=True)
     return _dealt([part], read, samples, run or Run())
 
 
-class _Read:
+class OwnTables:
+    """The tables that this rank reads, of several that are surveyed.
+
+    units  tables that are read together
+    rows   what became of their rows
+    """
+
+    def __init__(self, inputs: Inputs, model: Model, run: Run) -> None:
+        # What a table lacks, all tables do without.
+        within = replace(inputs, reading=replace(inputs.reading, reads=inputs.has_reads))
+        own = shared_out([table for table in inputs.tables if table.rows], run.ranks)[run.rank]
+        self.units = [replace(within, tables=tuple(unit)) for unit in own]
+        self.rows, self._model, self._run = ReadRows(), model, run
+
+    def read(self, unit: Inputs) -> Junctions:
+        """The junctions of a unit."""
+        junctions = unit.read(self._model, first_row=unit.tables[0].first_row, between=self._run.raise_if_stopping)
+        self.rows.add(junctions)
+        return junctions
+
+
+class ReadRows:
     """What became of the rows that a rank has read."""
 
     def __init__(self) -> None:
@@ -191,6 +206,20 @@ class _Read:
         for (sample, code), rows in Counter(zip(excluded.repertoire_id, excluded.code.tolist(), strict=True)).items():
             self.excluded[sample, excluded.exclusions[code]] += rows
         self.substituted.update({(call, allele): rows for call, allele, rows in junctions.substituted})
+
+    def without_counts(self, sample: str, rows: int) -> None:
+        """Count rows that were read, and have no read counts, where others have."""
+        if rows:
+            self.excluded[sample, Exclusion.of(ExclusionKind.MISSING_COUNT)] += rows
+            self.counted -= rows
+
+    def tally(self, run: Run) -> Tally | None:
+        """Of the rows of all ranks, on root."""
+        excluded = added([[(exclusion, number)] for (_, exclusion), number in self.excluded.items()])
+        substituted = [(*replaced, number) for replaced, number in self.substituted.items()]
+        own = Tally(rows_read=self.rows, counted=self.counted, excluded=excluded, substituted=substituted)
+        tallies = run.gather(own)
+        return None if tallies is None else _added(tallies)
 
 
 def shared_out(tables: Sequence[Table], ranks: int) -> list[list[list[Table]]]:
@@ -271,12 +300,11 @@ def hashes_of(letters: NDArray[np.uint8], lengths: Counts) -> NDArray[np.uint64]
     return hashes ^ (hashes >> np.uint64(32))
 
 
-def _dealt(parts: list[Part], read: _Read, samples: list[str], run: Run) -> Dealt:
+def _dealt(parts: list[Part], read: ReadRows, samples: list[str], run: Run) -> Dealt:
     parts = _with_reads(parts, read, samples, run)
     left_out: Counter[tuple[str, str]] = Counter()
     for (sample, exclusion), number in read.excluded.items():
         left_out[sample, exclusion.summary] += number
-    tallies = run.gather(_tally(read))
     first = next((part for part in parts if len(part)), parts[0])
     everywhere = run.gather_everywhere((left_out, first.repertoire.subset(np.arange(min(1, len(first))))))
     examples = [example for _, example in everywhere]
@@ -284,13 +312,13 @@ def _dealt(parts: list[Part], read: _Read, samples: list[str], run: Run) -> Deal
         parts=parts,
         samples=samples,
         left_out=sum((part for part, _ in everywhere), Counter()),
-        tally=None if tallies is None else _added(tallies),
+        tally=read.tally(run),
         example=next((example for example in examples if len(example)), examples[0]),
         run=run,
     )
 
 
-def _with_reads(parts: list[Part], read: _Read, samples: list[str], run: Run) -> list[Part]:
+def _with_reads(parts: list[Part], read: ReadRows, samples: list[str], run: Run) -> list[Part]:
     """The parts without rows that have no reads, if others have, or without any reads."""
     known = [0 if part.reads is None else np.count_nonzero(part.reads != UNKNOWN) for part in parts]
     if not int(run.sum(np.array([sum(known)]))[0]):
@@ -300,17 +328,9 @@ def _with_reads(parts: list[Part], read: _Read, samples: list[str], run: Run) ->
         if known[k] < len(part):
             missing = np.asarray(part.reads == UNKNOWN)
             for place, number in enumerate(np.bincount(part.sample[missing], minlength=len(samples)).tolist()):
-                if number:
-                    read.excluded[samples[place], Exclusion.of(ExclusionKind.MISSING_COUNT)] += number
-            read.counted -= int(missing.sum())
+                read.without_counts(samples[place], number)
             kept[k] = part.only(np.flatnonzero(~missing))
     return kept
-
-
-def _tally(read: _Read) -> Tally:
-    excluded = added([[(exclusion, number)] for (_, exclusion), number in read.excluded.items()])
-    substituted = [(*replaced, number) for replaced, number in read.substituted.items()]
-    return Tally(rows_read=read.rows, counted=read.counted, excluded=excluded, substituted=substituted)
 
 
 def _added(tallies: Sequence[Tally]) -> Tally:

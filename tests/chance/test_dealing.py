@@ -1,4 +1,4 @@
-"""hpcvdj.cohorts.dealing: what ranks read, table by table, is what one reading of all tables has."""
+"""hpcvdj.chance.dealing: what ranks read, table by table, is what one reading of all tables has."""
 
 from collections import Counter
 from pathlib import Path
@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hpcvdj.chance.dealing import Part, deal, dealt_of, hashes_of, owners, shared_out
 from hpcvdj.cohorts.cohort import Holding
 from hpcvdj.cohorts.copies import TIMES_THE_READS, LargeClones
-from hpcvdj.cohorts.dealing import Part, deal, dealt_of, hashes_of, owners, shared_out
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.recombination.packaged import model_paths
 from hpcvdj.repertoires.genes import amino_acids, by_gene
