@@ -62,10 +62,14 @@ def pytest_runtest_setup(item):
 
 @pytest.fixture(scope="session", autouse=True)
 def fewer_draws():
-    """Commands compare model and table with fewer draws, so that tests are fast; those of the comparison have all."""
-    from hpcvdj.chance import check
+    """Commands compare model and table, and junctions and draws, with fewer draws, so that tests are fast.
 
-    check.DRAWN = 20_000
+    Tests of the comparison have all of them; those of the inferred factor say how many they have.
+    """
+    from hpcvdj.chance import check
+    from hpcvdj.inference import selection
+
+    check.DRAWN, selection.FRESH = 20_000, 30_000
 
 
 @pytest.fixture(scope="session")

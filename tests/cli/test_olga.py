@@ -77,8 +77,14 @@ def test_files_of_olga(name, tmp_path):
 
 @pytest.mark.olga
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["all", "ntseq", "aaseq"])
-@pytest.mark.parametrize("model", ["--humanTRA", "--human_B_heavy", "--mouse_T_beta"])
+@pytest.mark.parametrize(
+    ("model", "kind"),
+    [
+        pytest.param(model, kind, marks=[pytest.mark.exhaustive] * (kind != "all" and model != "--mouse_T_beta"))
+        for model in ("--humanTRA", "--human_B_heavy", "--mouse_T_beta")
+        for kind in ("all", "ntseq", "aaseq")
+    ],
+)
 def test_loci_and_types(model, kind, tmp_path):
     """Of sequences that OLGA draws; of mouse TRA it loses the longest insertions (docs/olga_insertions.md)."""
     olga("generate_sequences", model, "-n", 5, "--seed", 1, "-o", tmp_path / "drawn.tsv", folder=tmp_path)

@@ -88,7 +88,8 @@ def require_same(found: Model, model: Model) -> None:
         assert np.array_equal(own.lengths, np.trim_zeros(before.lengths, "b"))
         # Columns are divided by their sums, which are 1 but for some roundings.
         np.testing.assert_allclose(own.transitions, before.transitions, rtol=2.0**-51)
-        np.testing.assert_allclose(own.first, before.first, rtol=0, atol=2.0**-50)
+        # Of the chain; rare steps make more of a rounding. 1.9e-15 was the largest of 3,000 random models.
+        np.testing.assert_allclose(own.first, before.first, rtol=0, atol=2.0**-47)
 
 
 def require_same_pgen(found: Model, model: Model, rows: int, seed: int, difference: float) -> None:

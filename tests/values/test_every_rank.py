@@ -92,7 +92,7 @@ def parts_of(path):
 
 @pytest.mark.slow
 @needs_mpiexec
-@pytest.mark.parametrize("ranks", [2, 3, pytest.param(7, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("ranks", [3, *(pytest.param(ranks, marks=pytest.mark.exhaustive) for ranks in (2, 7))])
 def test_any_number_of_ranks_writes_the_same_bytes(tables, tmp_path, ranks):
     program = tmp_path / "program.py"
     program.write_text(ONE_AFTER_ANOTHER)

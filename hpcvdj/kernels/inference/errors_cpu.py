@@ -10,7 +10,7 @@ several q at a time.
 from typing import Any
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 
 from hpcvdj.kernels.inference.errors_layout import Weights
 from hpcvdj.kernels.inference.expectation_cpu import CHUNK, ExpectationKernel, _back
@@ -190,12 +190,12 @@ def _turned(values, length, out):  # type: ignore[no-untyped-def]
         out[q] = values[length - q]
 
 
-@njit(cache=True, nogil=True, parallel=True)
+@njit(cache=True, nogil=True)
 def expected_counts(  # type: ignore[no-untyped-def]
-    packed, lengths, offsets, row_weights, begin, stop, units, parts, error_rate, v_masks, j_masks, v_texts, d_texts,
-    j_texts, weights, vd, dj, at, out,
+    part, packed, lengths, offsets, row_weights, begin, stop, units, parts, error_rate, v_masks, j_masks, v_texts,
+    d_texts, j_texts, weights, vd, dj, at, out,
 ):  # fmt: skip
-    """Counts of the junctions begin … stop-1 into `out` int64 [parts, counts], one row for each thread.
+    """Counts of every `parts`-th chunk of the junctions begin … stop-1, from `part` on, into out[part], int64 [counts].
 
     units  what one is in counts, and in log-likelihoods
     at     where each part of the counts begins
@@ -209,121 +209,120 @@ def expected_counts(  # type: ignore[no-untyped-def]
     longest: Any = 0
     for row in range(begin, stop):
         longest = max(longest, np.int64(lengths[row]))
-    for part in prange(parts):
-        sums = out[part]
-        at_v_choice = sums[at.v_choice : at.j_choice].reshape(v_rows, alleles_v)
-        at_j_choice = sums[at.j_choice : at.v].reshape(genes, alleles_j)
-        at_v = sums[at.v : at.j].reshape(alleles_v, v_deletions.shape[1])
-        at_j = sums[at.j : at.d].reshape(alleles_j, j_deletions.shape[1])
-        at_d = sums[at.d : at.vd_lengths].reshape(genes, lefts, columns)
-        vd_at_lengths, dj_at_lengths = sums[at.vd_lengths : at.dj_lengths], sums[at.dj_lengths : at.vd_first]
-        vd_at_first, dj_at_first = sums[at.vd_first :], sums[at.dj_first :]
-        vd_at_step, dj_at_step = sums[at.vd_steps :], sums[at.dj_steps :]
-        at_misread, logs, lost = sums[at.misread :], sums[at.logs :], sums[at.lost :]
-        wide = longest + 2
-        deepest_v, deepest_j = min(v_texts.codes.shape[1], longest), min(j_texts.codes.shape[1], longest)
-        codes = np.zeros(longest + ROW_BASES, dtype=np.uint8)
-        back = np.zeros(longest + ROW_BASES, dtype=np.uint8)
-        factors, wrong = np.zeros((4, wide)), np.zeros((4, wide))
-        # Of no more alleles than there are.
-        v_values, v_misread, v_by_form = np.zeros((3, alleles_v, deepest_v + 1))
-        j_values, j_misread, j_by_form = np.zeros((3, alleles_j, deepest_j + 1))
-        v_chances = np.zeros((deepest_v + 1, len(vd.lengths)))
-        j_chances = np.zeros((deepest_j + 1, len(dj.lengths)))
-        v_ended, j_ended = np.zeros_like(v_chances), np.zeros_like(j_chances)
-        v_ends, j_ends = np.zeros((v_rows, deepest_v + 1)), np.zeros((genes, deepest_j + 1))
-        left, begun = np.zeros((v_rows, wide)), np.zeros((v_rows, wide))
-        right, rbar, bar = np.zeros((genes, wide)), np.zeros((genes, wide)), np.zeros(wide)
-        used = np.zeros(genes, dtype=np.bool_)
-        counts = np.zeros((genes, lefts, columns))
-        misread, buffers, scale = np.zeros(wide), np.zeros((3, wide)), np.zeros(wide)
-        # For `_back`, which counts insertions; of the forms, it has no nodes.
-        nodes, at_node = np.zeros(wide, dtype=np.int64), np.zeros(1, dtype=np.int64)
-        by_length, cover = np.zeros(max(len(vd.lengths), len(dj.lengths))), np.zeros(wide)
-        for chunk in range(part, chunks, parts):
-            low = begin + chunk * CHUNK
-            pair = np.searchsorted(offsets, low, side="right") - 1
-            for row in range(low, min(stop, low + CHUNK)):
-                while offsets[pair + 1] <= row:
-                    pair += 1
-                vs = v_masks.places[v_masks.first[pair] : v_masks.first[pair + 1]]
-                js = j_masks.places[j_masks.first[pair] : j_masks.first[pair + 1]]
-                length = np.int64(lengths[row])
-                base_codes(packed[row], length, codes)
-                for k in range(length):
-                    back[k] = codes[length - 1 - k]
-                    for base in range(4):
-                        factors[base, k] = hit if codes[k] == base else miss
-                        wrong[base, k] = 0.0 if codes[k] == base else 1.0
-                v_depth, j_depth = min(deepest_v, length), min(deepest_j, length)
-                _forms(codes, v_depth, vs, v_texts, v_deletions, (hit, miss), v_values, v_misread)
-                _forms(back, j_depth, js, j_texts, j_deletions, (hit, miss), j_values, j_misread)
-                _insertions(codes, length, v_depth, vd, v_chances)
-                _insertions(back, length, j_depth, dj, j_chances)
-                misread[: length + 1] = 0.0
-                total = 0.0
-                for g in range(genes):
-                    used[g] = _ends(js, j_choice[g], j_values, j_depth, length, j_chances, j_ends[g], bar)
-                    if g < v_rows and (used[g] or v_rows == 1):
-                        _ends(vs, v_choice[g], v_values, v_depth, length, v_chances, v_ends[g], left[g])
-                        begun[g, : length + 1] = 0.0
-                    if not used[g]:
-                        continue
-                    _turned(bar, length, right[g])
-                    rbar[g, : length + 1] = 0.0
-                    counts[g] = 0.0
-                    v = g % v_rows
-                    _middle(
-                        length, d_texts.lengths[g], d_texts.codes[g], d_deletions[g], factors, wrong, left[v],
-                        right[g], begun[v], rbar[g], misread, counts[g], buffers,
-                    )  # fmt: skip
-                    total += _sum(counts[g].reshape(-1))
-                held = 0 if row_weights[row] > 0 else 1
-                weight = np.int64(row_weights[row]) if held == 0 else np.int64(1)
-                logs[held] += np.int64(-np.log(max(total, LEAST)) * log_unit + 0.5) * weight
-                if total < LEAST:
-                    lost[held] += weight
-                if held or total < LEAST:
+    sums = out[part]
+    at_v_choice = sums[at.v_choice : at.j_choice].reshape(v_rows, alleles_v)
+    at_j_choice = sums[at.j_choice : at.v].reshape(genes, alleles_j)
+    at_v = sums[at.v : at.j].reshape(alleles_v, v_deletions.shape[1])
+    at_j = sums[at.j : at.d].reshape(alleles_j, j_deletions.shape[1])
+    at_d = sums[at.d : at.vd_lengths].reshape(genes, lefts, columns)
+    vd_at_lengths, dj_at_lengths = sums[at.vd_lengths : at.dj_lengths], sums[at.dj_lengths : at.vd_first]
+    vd_at_first, dj_at_first = sums[at.vd_first :], sums[at.dj_first :]
+    vd_at_step, dj_at_step = sums[at.vd_steps :], sums[at.dj_steps :]
+    at_misread, logs, lost = sums[at.misread :], sums[at.logs :], sums[at.lost :]
+    wide = longest + 2
+    deepest_v, deepest_j = min(v_texts.codes.shape[1], longest), min(j_texts.codes.shape[1], longest)
+    codes = np.zeros(longest + ROW_BASES, dtype=np.uint8)
+    back = np.zeros(longest + ROW_BASES, dtype=np.uint8)
+    factors, wrong = np.zeros((4, wide)), np.zeros((4, wide))
+    # Of no more alleles than there are.
+    v_values, v_misread, v_by_form = np.zeros((3, alleles_v, deepest_v + 1))
+    j_values, j_misread, j_by_form = np.zeros((3, alleles_j, deepest_j + 1))
+    v_chances = np.zeros((deepest_v + 1, len(vd.lengths)))
+    j_chances = np.zeros((deepest_j + 1, len(dj.lengths)))
+    v_ended, j_ended = np.zeros_like(v_chances), np.zeros_like(j_chances)
+    v_ends, j_ends = np.zeros((v_rows, deepest_v + 1)), np.zeros((genes, deepest_j + 1))
+    left, begun = np.zeros((v_rows, wide)), np.zeros((v_rows, wide))
+    right, rbar, bar = np.zeros((genes, wide)), np.zeros((genes, wide)), np.zeros(wide)
+    used = np.zeros(genes, dtype=np.bool_)
+    counts = np.zeros((genes, lefts, columns))
+    misread, buffers, scale = np.zeros(wide), np.zeros((3, wide)), np.zeros(wide)
+    # For `_back`, which counts insertions; of the forms, it has no nodes.
+    nodes, at_node = np.zeros(wide, dtype=np.int64), np.zeros(1, dtype=np.int64)
+    by_length, cover = np.zeros(max(len(vd.lengths), len(dj.lengths))), np.zeros(wide)
+    for chunk in range(part, chunks, parts):
+        low = begin + chunk * CHUNK
+        pair = np.searchsorted(offsets, low, side="right") - 1
+        for row in range(low, min(stop, low + CHUNK)):
+            while offsets[pair + 1] <= row:
+                pair += 1
+            vs = v_masks.places[v_masks.first[pair] : v_masks.first[pair + 1]]
+            js = j_masks.places[j_masks.first[pair] : j_masks.first[pair + 1]]
+            length = np.int64(lengths[row])
+            base_codes(packed[row], length, codes)
+            for k in range(length):
+                back[k] = codes[length - 1 - k]
+                for base in range(4):
+                    factors[base, k] = hit if codes[k] == base else miss
+                    wrong[base, k] = 0.0 if codes[k] == base else 1.0
+            v_depth, j_depth = min(deepest_v, length), min(deepest_j, length)
+            _forms(codes, v_depth, vs, v_texts, v_deletions, (hit, miss), v_values, v_misread)
+            _forms(back, j_depth, js, j_texts, j_deletions, (hit, miss), j_values, j_misread)
+            _insertions(codes, length, v_depth, vd, v_chances)
+            _insertions(back, length, j_depth, dj, j_chances)
+            misread[: length + 1] = 0.0
+            total = 0.0
+            for g in range(genes):
+                used[g] = _ends(js, j_choice[g], j_values, j_depth, length, j_chances, j_ends[g], bar)
+                if g < v_rows and (used[g] or v_rows == 1):
+                    _ends(vs, v_choice[g], v_values, v_depth, length, v_chances, v_ends[g], left[g])
+                    begun[g, : length + 1] = 0.0
+                if not used[g]:
                     continue
-                over = 1.0 / total
-                errors = _sum(misread[:length]) * over
-                v_by_form[: len(vs)] = 0.0
-                j_by_form[: len(js)] = 0.0
-                v_ended[:] = 0.0
-                j_ended[:] = 0.0
-                for g in range(genes):
-                    if not used[g]:
-                        continue
-                    for a in range(lefts):
-                        for b in range(columns):
-                            if counts[g, a, b] > 0.0:
-                                at_d[g, a, b] += np.int64(counts[g, a, b] * over * unit + 0.5) * weight
-                    _turned(rbar[g], length, bar)
+                _turned(bar, length, right[g])
+                rbar[g, : length + 1] = 0.0
+                counts[g] = 0.0
+                v = g % v_rows
+                _middle(
+                    length, d_texts.lengths[g], d_texts.codes[g], d_deletions[g], factors, wrong, left[v],
+                    right[g], begun[v], rbar[g], misread, counts[g], buffers,
+                )  # fmt: skip
+                total += _sum(counts[g].reshape(-1))
+            held = 0 if row_weights[row] > 0 else 1
+            weight = np.int64(row_weights[row]) if held == 0 else np.int64(1)
+            logs[held] += np.int64(-np.log(max(total, LEAST)) * log_unit + 0.5) * weight
+            if total < LEAST:
+                lost[held] += weight
+            if held or total < LEAST:
+                continue
+            over = 1.0 / total
+            errors = _sum(misread[:length]) * over
+            v_by_form[: len(vs)] = 0.0
+            j_by_form[: len(js)] = 0.0
+            v_ended[:] = 0.0
+            j_ended[:] = 0.0
+            for g in range(genes):
+                if not used[g]:
+                    continue
+                for a in range(lefts):
+                    for b in range(columns):
+                        if counts[g, a, b] > 0.0:
+                            at_d[g, a, b] += np.int64(counts[g, a, b] * over * unit + 0.5) * weight
+                _turned(rbar[g], length, bar)
+                errors += _ends_back(
+                    js, j_choice[g], j_values, j_misread, j_depth, length, j_chances, j_ends[g], bar, over, unit,
+                    weight, at_j_choice[g], j_ended, j_by_form,
+                )  # fmt: skip
+            for v in range(v_rows):
+                if v_rows == 1 or used[v]:
+                    for q in range(1, length):
+                        bar[q] = begun[v, q] / left[v, q] if left[v, q] > 0.0 else 0.0
+                    bar[length] = 0.0
                     errors += _ends_back(
-                        js, j_choice[g], j_values, j_misread, j_depth, length, j_chances, j_ends[g], bar, over, unit,
-                        weight, at_j_choice[g], j_ended, j_by_form,
+                        vs, v_choice[v], v_values, v_misread, v_depth, length, v_chances, v_ends[v], bar, over,
+                        unit, weight, at_v_choice[v], v_ended, v_by_form,
                     )  # fmt: skip
-                for v in range(v_rows):
-                    if v_rows == 1 or used[v]:
-                        for q in range(1, length):
-                            bar[q] = begun[v, q] / left[v, q] if left[v, q] > 0.0 else 0.0
-                        bar[length] = 0.0
-                        errors += _ends_back(
-                            vs, v_choice[v], v_values, v_misread, v_depth, length, v_chances, v_ends[v], bar, over,
-                            unit, weight, at_v_choice[v], v_ended, v_by_form,
-                        )  # fmt: skip
-                _count_deletions(vs, v_texts.lengths, v_depth, v_by_form, unit, weight, at_v)
-                _count_deletions(js, j_texts.lengths, j_depth, j_by_form, unit, weight, at_j)
-                at_misread[0] += np.int64(errors * unit + 0.5) * weight
-                scale[: length + 1] = over
-                _back(
-                    codes, length, v_depth, nodes, v_ended, scale, unit, weight, at_node, vd_at_lengths, vd_at_first,
-                    vd_at_step, by_length, cover,
-                )  # fmt: skip
-                _back(
-                    back, length, j_depth, nodes, j_ended, scale, unit, weight, at_node, dj_at_lengths, dj_at_first,
-                    dj_at_step, by_length, cover,
-                )  # fmt: skip
+            _count_deletions(vs, v_texts.lengths, v_depth, v_by_form, unit, weight, at_v)
+            _count_deletions(js, j_texts.lengths, j_depth, j_by_form, unit, weight, at_j)
+            at_misread[0] += np.int64(errors * unit + 0.5) * weight
+            scale[: length + 1] = over
+            _back(
+                codes, length, v_depth, nodes, v_ended, scale, unit, weight, at_node, vd_at_lengths, vd_at_first,
+                vd_at_step, by_length, cover,
+            )  # fmt: skip
+            _back(
+                back, length, j_depth, nodes, j_ended, scale, unit, weight, at_node, dj_at_lengths, dj_at_first,
+                dj_at_step, by_length, cover,
+            )  # fmt: skip
 
 
 class ErrorsKernel(ExpectationKernel):

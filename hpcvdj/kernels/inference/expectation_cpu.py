@@ -8,7 +8,7 @@ that end at q.
 from typing import Any
 
 import numpy as np
-from numba import get_num_threads, njit, prange
+from numba import get_num_threads, njit
 from numpy.typing import NDArray
 
 from hpcvdj.kernels.inference.layout import LEAST, begins, unit_of
@@ -16,6 +16,7 @@ from hpcvdj.kernels.inference.method import InferenceProblem
 from hpcvdj.kernels.kernel import Kernel, Pending, Unit
 from hpcvdj.kernels.pgen.nt_cpu import base_codes
 from hpcvdj.kernels.pgen.tables import ROW_BASES
+from hpcvdj.kernels.threads import on_threads
 from hpcvdj.recombination.models import Model
 
 CHUNK = 256
@@ -148,11 +149,27 @@ def _middle_back(codes, length, left, right, child, weights, over, unit, weight,
             e += 1
 
 
-@njit(cache=True, nogil=True, parallel=True)
+@njit(cache=True, nogil=True)
 def expected_counts(  # type: ignore[no-untyped-def]
-    packed, lengths, offsets, row_weights, begin, stop, units, parts, most, groups, trees, weights, vd, dj, at, out
+    part,
+    packed,
+    lengths,
+    offsets,
+    row_weights,
+    begin,
+    stop,
+    units,
+    parts,
+    most,
+    groups,
+    trees,
+    weights,
+    vd,
+    dj,
+    at,
+    out,
 ):
-    """Counts of the junctions begin … stop-1 into `out` int64 [parts, counts], one row for each thread.
+    """Counts of every `parts`-th chunk of the junctions begin … stop-1, from `part` on, into out[part], int64 [counts].
 
     units  what one is in counts, and in log-likelihoods
     most   bases that a tree has, and groups of a pair
@@ -165,89 +182,88 @@ def expected_counts(  # type: ignore[no-untyped-def]
     longest: Any = 0
     for row in range(begin, stop):
         longest = max(longest, np.int64(lengths[row]))
-    for part in prange(parts):
-        sums = out[part]
-        at_v, at_j, at_d = sums[at.v :], sums[at.j :], sums[at.d :]
-        vd_lags, dj_lags = len(vd.lengths), len(dj.lengths)
-        vd_at_lengths, dj_at_lengths = sums[at.vd_lengths :][:vd_lags], sums[at.dj_lengths :][:dj_lags]
-        vd_at_first, dj_at_first = sums[at.vd_first :], sums[at.dj_first :]
-        vd_at_step, dj_at_step = sums[at.vd_steps :], sums[at.dj_steps :]
-        logs, lost = sums[at.logs :], sums[at.lost :]
-        deepest = min(depth, longest) + 1
-        codes = np.zeros(longest + ROW_BASES, dtype=np.uint8)
-        back = np.zeros(longest + ROW_BASES, dtype=np.uint8)
-        v_nodes = np.zeros((most_groups, deepest), dtype=np.int64)
-        j_nodes = np.zeros((most_groups, deepest), dtype=np.int64)
-        v_ended = np.zeros((most_groups, deepest, vd_lags))
-        j_ended = np.zeros((most_groups, deepest, dj_lags))
-        left, right = np.zeros((most_groups, longest + 1)), np.zeros((most_groups, longest + 1))
-        lbar, rbar = np.zeros((most_groups, longest + 1)), np.zeros(longest + 1)
-        v_depth, j_depth = np.zeros(most_groups, dtype=np.int64), np.zeros(most_groups, dtype=np.int64)
-        # The group that has the V side of a group: groups of one set of V alleles share it.
-        v_of = np.zeros(most_groups, dtype=np.int64)
-        by_length, cover = np.zeros(max(vd_lags, dj_lags)), np.zeros(longest + 2)
-        for chunk in range(part, chunks, parts):
-            low = begin + chunk * CHUNK
-            pair = np.searchsorted(offsets, low, side="right") - 1
-            for row in range(low, min(stop, low + CHUNK)):
-                while offsets[pair + 1] <= row:
-                    pair += 1
-                length = np.int64(lengths[row])
-                base_codes(packed[row], length, codes)
-                for k in range(length):
-                    back[k] = codes[length - 1 - k]
-                begun, count = groups.first[pair], groups.first[pair + 1] - groups.first[pair]
-                total = 0.0
-                for g in range(count):
-                    group = begun + g
-                    j_depth[g] = 0
-                    if length == 0 or trees.j[groups.j[group], back[0]] < 0:
-                        continue
-                    j_depth[g] = _forward(
-                        back, length, groups.j[group], trees.j, weights.j, dj, j_nodes[g], j_ended[g], right[g]
-                    )
-                    v_of[g] = g
-                    for other in range(g):
-                        if j_depth[other] and groups.v[begun + other] == groups.v[group]:
-                            v_of[g] = v_of[other]
-                            break
-                    if v_of[g] == g:
-                        v_depth[g] = _forward(
-                            codes, length, groups.v[group], trees.v, weights.v, vd, v_nodes[g], v_ended[g], left[g]
-                        )
-                        lbar[g, : length + 1] = 0.0
-                    total += _middle(
-                        codes, length, left[v_of[g]], right[g], trees.d, weights.d[groups.d[group]], lbar[v_of[g]]
-                    )
-                held = 0 if row_weights[row] > 0 else 1
-                weight = np.int64(row_weights[row]) if held == 0 else np.int64(1)
-                logs[held] += np.int64(-np.log(max(total, LEAST)) * log_unit + 0.5) * weight
-                if total < LEAST:
-                    lost[held] += weight
-                if held or total < LEAST:
+    sums = out[part]
+    at_v, at_j, at_d = sums[at.v :], sums[at.j :], sums[at.d :]
+    vd_lags, dj_lags = len(vd.lengths), len(dj.lengths)
+    vd_at_lengths, dj_at_lengths = sums[at.vd_lengths :][:vd_lags], sums[at.dj_lengths :][:dj_lags]
+    vd_at_first, dj_at_first = sums[at.vd_first :], sums[at.dj_first :]
+    vd_at_step, dj_at_step = sums[at.vd_steps :], sums[at.dj_steps :]
+    logs, lost = sums[at.logs :], sums[at.lost :]
+    deepest = min(depth, longest) + 1
+    codes = np.zeros(longest + ROW_BASES, dtype=np.uint8)
+    back = np.zeros(longest + ROW_BASES, dtype=np.uint8)
+    v_nodes = np.zeros((most_groups, deepest), dtype=np.int64)
+    j_nodes = np.zeros((most_groups, deepest), dtype=np.int64)
+    v_ended = np.zeros((most_groups, deepest, vd_lags))
+    j_ended = np.zeros((most_groups, deepest, dj_lags))
+    left, right = np.zeros((most_groups, longest + 1)), np.zeros((most_groups, longest + 1))
+    lbar, rbar = np.zeros((most_groups, longest + 1)), np.zeros(longest + 1)
+    v_depth, j_depth = np.zeros(most_groups, dtype=np.int64), np.zeros(most_groups, dtype=np.int64)
+    # The group that has the V side of a group: groups of one set of V alleles share it.
+    v_of = np.zeros(most_groups, dtype=np.int64)
+    by_length, cover = np.zeros(max(vd_lags, dj_lags)), np.zeros(longest + 2)
+    for chunk in range(part, chunks, parts):
+        low = begin + chunk * CHUNK
+        pair = np.searchsorted(offsets, low, side="right") - 1
+        for row in range(low, min(stop, low + CHUNK)):
+            while offsets[pair + 1] <= row:
+                pair += 1
+            length = np.int64(lengths[row])
+            base_codes(packed[row], length, codes)
+            for k in range(length):
+                back[k] = codes[length - 1 - k]
+            begun, count = groups.first[pair], groups.first[pair + 1] - groups.first[pair]
+            total = 0.0
+            for g in range(count):
+                group = begun + g
+                j_depth[g] = 0
+                if length == 0 or trees.j[groups.j[group], back[0]] < 0:
                     continue
-                over = 1.0 / total
-                for g in range(count):
-                    if j_depth[g] == 0:
-                        continue
-                    group = begun + g
-                    table = groups.d[group]
-                    rbar[: length + 1] = 0.0
-                    _middle_back(
-                        codes, length, left[v_of[g]], right[g], trees.d, weights.d[table], over, unit, weight,
-                        at_d[table * nodes_d :], rbar,
-                    )  # fmt: skip
+                j_depth[g] = _forward(
+                    back, length, groups.j[group], trees.j, weights.j, dj, j_nodes[g], j_ended[g], right[g]
+                )
+                v_of[g] = g
+                for other in range(g):
+                    if j_depth[other] and groups.v[begun + other] == groups.v[group]:
+                        v_of[g] = v_of[other]
+                        break
+                if v_of[g] == g:
+                    v_depth[g] = _forward(
+                        codes, length, groups.v[group], trees.v, weights.v, vd, v_nodes[g], v_ended[g], left[g]
+                    )
+                    lbar[g, : length + 1] = 0.0
+                total += _middle(
+                    codes, length, left[v_of[g]], right[g], trees.d, weights.d[groups.d[group]], lbar[v_of[g]]
+                )
+            held = 0 if row_weights[row] > 0 else 1
+            weight = np.int64(row_weights[row]) if held == 0 else np.int64(1)
+            logs[held] += np.int64(-np.log(max(total, LEAST)) * log_unit + 0.5) * weight
+            if total < LEAST:
+                lost[held] += weight
+            if held or total < LEAST:
+                continue
+            over = 1.0 / total
+            for g in range(count):
+                if j_depth[g] == 0:
+                    continue
+                group = begun + g
+                table = groups.d[group]
+                rbar[: length + 1] = 0.0
+                _middle_back(
+                    codes, length, left[v_of[g]], right[g], trees.d, weights.d[table], over, unit, weight,
+                    at_d[table * nodes_d :], rbar,
+                )  # fmt: skip
+                _back(
+                    back, length, j_depth[g], j_nodes[g], j_ended[g], rbar, unit, weight, at_j, dj_at_lengths,
+                    dj_at_first, dj_at_step, by_length, cover,
+                )  # fmt: skip
+                if v_of[g] == g:
+                    for q in range(length + 1):
+                        lbar[g, q] *= over
                     _back(
-                        back, length, j_depth[g], j_nodes[g], j_ended[g], rbar, unit, weight, at_j, dj_at_lengths,
-                        dj_at_first, dj_at_step, by_length, cover,
+                        codes, length, v_depth[g], v_nodes[g], v_ended[g], lbar[g], unit, weight, at_v,
+                        vd_at_lengths, vd_at_first, vd_at_step, by_length, cover,
                     )  # fmt: skip
-                    if v_of[g] == g:
-                        for q in range(length + 1):
-                            lbar[g, q] *= over
-                        _back(
-                            codes, length, v_depth[g], v_nodes[g], v_ended[g], lbar[g], unit, weight, at_v,
-                            vd_at_lengths, vd_at_first, vd_at_step, by_length, cover,
-                        )  # fmt: skip
 
 
 class ExpectationKernel(Kernel):
@@ -272,7 +288,8 @@ class ExpectationKernel(Kernel):
         out: NDArray[np.int64] = np.zeros((parts, sum(layout.sizes)), dtype=np.int64)
         if last > first:
             rows = repertoire.words, repertoire.lengths, repertoire.offsets, self.problem.row_weights, first, last
-            self._count(*rows, unit_of(self.problem.rows), parts, *self._tables(), begins(layout.sizes), out)
+            units, tables = unit_of(self.problem.rows), self._tables()
+            on_threads(self._count, range(parts), *rows, units, parts, *tables, begins(layout.sizes), out)
         total = out.sum(axis=0, keepdims=True)
         return lambda: total
 

@@ -6,7 +6,7 @@ made from the end, with mirrored codons, and mean the same components once they 
 """
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 
 from hpcvdj.kernels.fused import fma, weighted
 from hpcvdj.kernels.pgen.form_trie import CUTS
@@ -191,36 +191,35 @@ def form_sum(first, last, t, trie, before, after):  # type: ignore[no-untyped-de
     return total + other
 
 
-@njit(cache=True, nogil=True, parallel=True)
-def amino_acid_rows(symbols, codons, offsets, first, last, out, groups, v, j, forms, trie):  # type: ignore[no-untyped-def]
-    """The probabilities of sequences first … last-1 of `symbols` [sequences, codons] into `out` [last - first].
+@njit(cache=True, nogil=True)
+def amino_acid_rows(rows, symbols, codons, offsets, out, groups, v, j, forms, trie):  # type: ignore[no-untyped-def]
+    """The probabilities of sequences rows[0] … rows[1] - 1 of `symbols` [sequences, codons] into `out` [sequences].
 
     A sequence of no codons has no value: NaN.
     """
     places = 3 * symbols.shape[1] + 1
     more_forms = has_forms(forms, trie)
-    for chunk in prange((last - first + CHUNK - 1) // CHUNK):
-        left, right = np.empty((2, places, 4))
-        before, after = np.empty((2, CUTS))
-        start = first + chunk * CHUNK
-        pair = np.searchsorted(offsets, start, side="right") - 1
-        for row in range(start, min(last, start + CHUNK)):
-            while offsets[pair + 1] <= row:
-                pair += 1
-            n, text = np.int64(codons[row]), symbols[row]
-            total, made = np.nan if n == 0 else 0.0, np.int64(-1)
-            for group in range(groups.first[pair], groups.first[pair + 1]):
-                if not one_side(text, n, False, groups.j[group], j, right):
+    left, right = np.empty((2, places, 4))
+    before, after = np.empty((2, CUTS))
+    first, last = rows
+    pair = np.searchsorted(offsets, first, side="right") - 1
+    for row in range(first, last):
+        while offsets[pair + 1] <= row:
+            pair += 1
+        n, text = np.int64(codons[row]), symbols[row]
+        total, made = np.nan if n == 0 else 0.0, np.int64(-1)
+        for group in range(groups.first[pair], groups.first[pair + 1]):
+            if not one_side(text, n, False, groups.j[group], j, right):
+                continue
+            if groups.v[group] != made:
+                made = groups.v[group]
+                if not one_side(text, n, True, made, v, left):
+                    # Nor is there any in another group with this V.
                     continue
-                if groups.v[group] != made:
-                    made = groups.v[group]
-                    if not one_side(text, n, True, made, v, left):
-                        # Nor is there any in another group with this V.
-                        continue
-                t = groups.d[group]
-                if more_forms:
-                    part = _middle(text, n, t, left, right, before, after, forms, trie)
-                else:
-                    part = _without_d(n, forms.empty[t], left, right)
-                total += groups.weight[group] * part
-            out[row - first] = total
+            t = groups.d[group]
+            if more_forms:
+                part = _middle(text, n, t, left, right, before, after, forms, trie)
+            else:
+                part = _without_d(n, forms.empty[t], left, right)
+            total += groups.weight[group] * part
+        out[row] = total

@@ -11,10 +11,10 @@ Where a codon is cut, the weights after its first base do not know its symbol, w
 """
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 
 from hpcvdj.kernels.fused import fma, weighted
-from hpcvdj.kernels.pgen.aa_cpu import CHUNK, by_rows, has_forms, through
+from hpcvdj.kernels.pgen.aa_cpu import by_rows, has_forms, through
 from hpcvdj.kernels.pgen.form_trie import CUTS
 from hpcvdj.kernels.pgen.symbol_tries import NOT_MADE
 
@@ -314,11 +314,11 @@ def _with_codons(symbols, codons, x, t, left, right, forms, trie, before, afters
     return value, slope
 
 
-@njit(cache=True, nogil=True, parallel=True)
+@njit(cache=True, nogil=True)
 def ball_rows(  # type: ignore[no-untyped-def]
-    symbols, codons, offsets, first, last, x, stop, out, groups, v, j, forms, trie
+    rows, symbols, codons, offsets, x, stop, out, groups, v, j, forms, trie
 ):
-    """The sums over all within one mismatch of sequences first … last-1 of `symbols` into `out` [last - first].
+    """The sums over all within one mismatch of sequences rows[0] … rows[1] - 1 into `out` [sequences].
 
     A sequence of no codons has no value: NaN.
 
@@ -326,36 +326,35 @@ def ball_rows(  # type: ignore[no-untyped-def]
     """
     places = symbols.shape[1] + 1
     more_forms = has_forms(forms, trie)
-    for chunk in prange((last - first + CHUNK - 1) // CHUNK):
-        left, right = np.empty((2, 3 * places, BOTH))
-        far, before, afters = np.empty((places, 3, BOTH)), np.empty((2, CUTS)), np.empty((places, 2, CUTS))
-        texts = np.empty(places, dtype=np.int64)
-        start = first + chunk * CHUNK
-        pair = np.searchsorted(offsets, start, side="right") - 1
-        for row in range(start, min(last, start + CHUNK)):
-            while offsets[pair + 1] <= row:
-                pair += 1
-            n, text, made = np.int64(codons[row]), symbols[row], np.int64(-1)
-            value = slope = np.nan if n == 0 else 0.0
-            for group in range(groups.first[pair], groups.first[pair + 1]):
-                t, weight = groups.d[group], groups.weight[group]
-                _side(text, n, x, False, groups.j[group], j, texts, far, right)
-                if groups.v[group] != made:
-                    made = groups.v[group]
-                    _side(text, n, x, True, made, v, texts, far, left)
-                more, grown = _without_d(n, left, right)
-                value = fma(weight * forms.empty[t], more, value)
-                slope = fma(weight * forms.empty[t], grown, slope)
-                if more_forms:
-                    more, grown = _within_codons(text, n, x, t, left, right, forms)
-                    value += weight * more
-                    slope += weight * grown
-                    more, grown = _with_codons(text, n, x, t, left, right, forms, trie, before, afters, texts)
-                    value += weight * more
-                    slope += weight * grown
-            # Where there is no stop, the sequence itself is one of those with an X.
-            for k in range(n):
-                if text[k] != stop:
-                    slope -= value
-            # Nothing but rounding makes it negative.
-            out[row - first] = value + (0.0 if slope < 0.0 else slope)
+    left, right = np.empty((2, 3 * places, BOTH))
+    far, before, afters = np.empty((places, 3, BOTH)), np.empty((2, CUTS)), np.empty((places, 2, CUTS))
+    texts = np.empty(places, dtype=np.int64)
+    first, last = rows
+    pair = np.searchsorted(offsets, first, side="right") - 1
+    for row in range(first, last):
+        while offsets[pair + 1] <= row:
+            pair += 1
+        n, text, made = np.int64(codons[row]), symbols[row], np.int64(-1)
+        value = slope = np.nan if n == 0 else 0.0
+        for group in range(groups.first[pair], groups.first[pair + 1]):
+            t, weight = groups.d[group], groups.weight[group]
+            _side(text, n, x, False, groups.j[group], j, texts, far, right)
+            if groups.v[group] != made:
+                made = groups.v[group]
+                _side(text, n, x, True, made, v, texts, far, left)
+            more, grown = _without_d(n, left, right)
+            value = fma(weight * forms.empty[t], more, value)
+            slope = fma(weight * forms.empty[t], grown, slope)
+            if more_forms:
+                more, grown = _within_codons(text, n, x, t, left, right, forms)
+                value += weight * more
+                slope += weight * grown
+                more, grown = _with_codons(text, n, x, t, left, right, forms, trie, before, afters, texts)
+                value += weight * more
+                slope += weight * grown
+        # Where there is no stop, the sequence itself is one of those with an X.
+        for k in range(n):
+            if text[k] != stop:
+                slope -= value
+        # Nothing but rounding makes it negative.
+        out[row] = value + (0.0 if slope < 0.0 else slope)

@@ -15,7 +15,7 @@ and after its second, those of J do not.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 from numpy.typing import NDArray
 
 from hpcvdj.kernels.fused import fma, weighted
@@ -24,6 +24,7 @@ from hpcvdj.kernels.pgen.ambiguous_texts import Ambiguous, is_ambiguous
 from hpcvdj.kernels.pgen.form_trie import CUTS
 from hpcvdj.kernels.pgen.symbol_tries import amino_acid_tables
 from hpcvdj.kernels.pgen.tables import DForms, Tables
+from hpcvdj.kernels.threads import on_threads, parts_of
 from hpcvdj.recombination.models import Array
 from hpcvdj.recombination.repertoire import PgenProblem
 
@@ -71,9 +72,9 @@ def exchanged(problem: PgenProblem, residues: str, kept: int) -> tuple[Array, ND
     sizes = 1 + (inner * (len(codes) - np.isin(symbols, codes))).sum(axis=1)
     begins = np.concatenate([[0], np.cumsum(sizes)])
     out = np.empty(begins[-1])
-    exchange_rows(
-        symbols, codons, repertoire.offsets, is_ambiguous(alphabet), kept, begins, out, exchange, groups, v, j, forms,
-        trie,
+    on_threads(
+        exchange_rows, parts_of(len(codons), CHUNK), symbols, codons, repertoire.offsets, is_ambiguous(alphabet), kept,
+        begins, out, exchange, groups, v, j, forms, trie,
     )  # fmt: skip
     return out, begins
 
@@ -329,59 +330,59 @@ def _within_codons(  # type: ignore[no-untyped-def]
     return value
 
 
-@njit(cache=True, nogil=True, parallel=True)
+@njit(cache=True, nogil=True)
 def exchange_rows(  # type: ignore[no-untyped-def]
-    symbols, codons, offsets, is_ambiguous, kept, begins, out, exchange, groups, v, j, forms, trie
+    rows, symbols, codons, offsets, is_ambiguous, kept, begins, out, exchange, groups, v, j, forms, trie
 ):
-    """The probabilities of sequences and their neighbours, as of `exchanged`, into `out`."""
+    """The probabilities of sequences rows[0] … rows[1] - 1 and their neighbours, as of `exchanged`, into `out`."""
     places, residues = symbols.shape[1], exchange.residues
-    for chunk in prange((len(codons) + CHUNK - 1) // CHUNK):
-        left, right, worth_left, worth_right = np.zeros((4, 3 * places + 1, 4))
-        before, after, worth_before, worth_after = np.zeros((4, places + 1, CUTS))
-        later = np.zeros((places + 1, max(v.beyond.shape[1], j.beyond.shape[1]), 3, 4))
-        far, pair, single = np.zeros(later.shape[1:]), np.zeros((2, 4, 4)), np.zeros(16)
-        values = np.zeros((places, len(residues)))
-        mine = np.searchsorted(offsets, chunk * CHUNK, side="right") - 1
-        for row in range(chunk * CHUNK, min(len(codons), (chunk + 1) * CHUNK)):
-            while offsets[mine + 1] <= row:
-                mine += 1
-            n, text, own = codons[row], symbols[row], 0.0
-            for k in range(n):
-                if is_ambiguous[text[k]]:
-                    own = np.nan
-            values[:n] = own
-            for group in range(groups.first[mine], groups.first[mine + 1] if own == 0.0 else 0):
-                t, row_v, row_j = groups.d[group], groups.v[group], groups.j[group]
-                one_side(text, n, False, row_j, j, right)
-                one_side(text, n, True, row_v, v, left)
-                _open(text, n, False, row_j, j, residues, right)
-                _open(text, n, True, row_v, v, residues, left)
-                # All that has a weight of V has the group's; what V itself is worth gets it below.
-                left[: 3 * n + 1] *= groups.weight[group]
-                before[0] = 0.0
-                after[n] = 0.0
-                for k in range(1, n):
-                    before[k, 0], after[k, 0] = left[3 * k, 0], right[3 * k, 0]
-                    through_codon(left, 3 * k - 1, 3 * k - 2, forms.first_open, text[k - 1], before[k])
-                    through_codon(right, 3 * k + 1, 3 * k + 2, forms.last_open, text[k], after[k])
-                after[0], before[n] = 0.0, 0.0
-                _short_forms(n, exchange.short[t], before, after, worth_before, worth_after)
-                _long_forms(text, n, residues, kept, t, trie, before, after, worth_before, worth_after, values)
-                own += _within_codons(
-                    text, n, exchange.of_codon, kept, forms, t, left, right, worth_before, worth_after, single,
-                    worth_left, worth_right, values,
-                )  # fmt: skip
-                worth_left[: 3 * n + 1] *= groups.weight[group]
-                _insertions(text, n, True, v, worth_left, later)
-                _exchange_side(text, n, True, row_v, v, exchange.v, residues, kept, worth_left, later, far, pair,
-                               values)  # fmt: skip
-                _insertions(text, n, False, j, worth_right, later)
-                _exchange_side(text, n, False, row_j, j, exchange.j, residues, kept, worth_right, later, far, pair,
-                               values)  # fmt: skip
-            at = begins[row]
-            out[at] = own
-            for k in range(kept, n - kept):
-                for r in range(len(residues)):
-                    if residues[r] != text[k]:
-                        at += 1
-                        out[at] = values[k, r]
+    left, right, worth_left, worth_right = np.zeros((4, 3 * places + 1, 4))
+    before, after, worth_before, worth_after = np.zeros((4, places + 1, CUTS))
+    later = np.zeros((places + 1, max(v.beyond.shape[1], j.beyond.shape[1]), 3, 4))
+    far, pair, single = np.zeros(later.shape[1:]), np.zeros((2, 4, 4)), np.zeros(16)
+    values = np.zeros((places, len(residues)))
+    first, last = rows
+    mine = np.searchsorted(offsets, first, side="right") - 1
+    for row in range(first, last):
+        while offsets[mine + 1] <= row:
+            mine += 1
+        n, text, own = codons[row], symbols[row], 0.0
+        for k in range(n):
+            if is_ambiguous[text[k]]:
+                own = np.nan
+        values[:n] = own
+        for group in range(groups.first[mine], groups.first[mine + 1] if own == 0.0 else 0):
+            t, row_v, row_j = groups.d[group], groups.v[group], groups.j[group]
+            one_side(text, n, False, row_j, j, right)
+            one_side(text, n, True, row_v, v, left)
+            _open(text, n, False, row_j, j, residues, right)
+            _open(text, n, True, row_v, v, residues, left)
+            # All that has a weight of V has the group's; what V itself is worth gets it below.
+            left[: 3 * n + 1] *= groups.weight[group]
+            before[0] = 0.0
+            after[n] = 0.0
+            for k in range(1, n):
+                before[k, 0], after[k, 0] = left[3 * k, 0], right[3 * k, 0]
+                through_codon(left, 3 * k - 1, 3 * k - 2, forms.first_open, text[k - 1], before[k])
+                through_codon(right, 3 * k + 1, 3 * k + 2, forms.last_open, text[k], after[k])
+            after[0], before[n] = 0.0, 0.0
+            _short_forms(n, exchange.short[t], before, after, worth_before, worth_after)
+            _long_forms(text, n, residues, kept, t, trie, before, after, worth_before, worth_after, values)
+            own += _within_codons(
+                text, n, exchange.of_codon, kept, forms, t, left, right, worth_before, worth_after, single,
+                worth_left, worth_right, values,
+            )  # fmt: skip
+            worth_left[: 3 * n + 1] *= groups.weight[group]
+            _insertions(text, n, True, v, worth_left, later)
+            _exchange_side(text, n, True, row_v, v, exchange.v, residues, kept, worth_left, later, far, pair,
+                           values)  # fmt: skip
+            _insertions(text, n, False, j, worth_right, later)
+            _exchange_side(text, n, False, row_j, j, exchange.j, residues, kept, worth_right, later, far, pair,
+                           values)  # fmt: skip
+        at = begins[row]
+        out[at] = own
+        for k in range(kept, n - kept):
+            for r in range(len(residues)):
+                if residues[r] != text[k]:
+                    at += 1
+                    out[at] = values[k, r]

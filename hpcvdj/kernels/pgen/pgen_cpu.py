@@ -9,6 +9,7 @@ from hpcvdj.kernels.pgen.ambiguous_texts import Ambiguous
 from hpcvdj.kernels.pgen.symbol_tries import amino_acid_tables
 from hpcvdj.kernels.pgen.tables import Tables
 from hpcvdj.kernels.text import translate_rows
+from hpcvdj.kernels.threads import on_threads, parts_of
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS, PgenProblem
 from hpcvdj.recombination.symbols import ANY_RESIDUE, STOP, Alphabet
 
@@ -48,12 +49,13 @@ class PgenKernel(Kernel):
             values[:, self.names.index("pgen_nt")] = out
         if self.aa:
             symbols, codons = self._amino_acids(words, lengths)
+            parts = parts_of(rows, aa_cpu.CHUNK)
         for name in self.aa:
             if name == "pgen_aa_1mm":
                 x, stop = map(self.alphabet.symbols.index, (ANY_RESIDUE, STOP))
-                ball_cpu.ball_rows(symbols, codons, offsets, 0, rows, x, stop, out, *self.aa_tables)
+                on_threads(ball_cpu.ball_rows, parts, symbols, codons, offsets, x, stop, out, *self.aa_tables)
             else:
-                aa_cpu.amino_acid_rows(symbols, codons, offsets, 0, rows, out, *self.aa_tables)
+                on_threads(aa_cpu.amino_acid_rows, parts, symbols, codons, offsets, out, *self.aa_tables)
             values[:, self.names.index(name)] = out
         return values
 

@@ -88,7 +88,7 @@ def test_texts_that_no_sequence_needs_have_no_value(has_d):
     for texts in ((), ("X",), ("XX",), ("XXAX", "X", "XX")):
         out[texts] = np.zeros(3)
         values = amino_acid_tables(tables, ALPHABET, ambiguous(texts))
-        amino_acid_rows(symbols, codons, np.array([0, 3]), 0, 3, out[texts], *values)
+        amino_acid_rows((0, 3), symbols, codons, np.array([0, 3]), out[texts], *values)
     assert [np.isnan(values).tolist() for values in out.values()] == [
         [True] * 3, [True, True, False], [True, False, False], [False] * 3,
     ]  # fmt: skip

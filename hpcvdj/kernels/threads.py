@@ -1,0 +1,36 @@
+"""Compiled functions on the cores of a machine, each with a part of the work.
+
+numba's own parallel loops are for small functions: it compiles what is in the loop three times, with all that is called
+from there.  Of the largest kernels that takes half a minute, before the first number.
+"""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from numba import get_num_threads
+
+PARTS_OF_A_THREAD = 8
+"""Parts of the rows for each thread: the rows of some take longer than those of others."""
+
+
+def on_threads(function: Callable[..., None], parts: Sequence[Any], *arguments: Any) -> None:
+    """Call `function` with each part and the arguments, on as many threads as numba has; it releases Python's lock."""
+    threads = min(get_num_threads(), len(parts))
+    if threads <= 1:
+        for part in parts:
+            function(part, *arguments)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        for _ in pool.map(lambda part: function(part, *arguments), parts):
+            pass
+
+
+def parts_of(rows: int, chunk: int) -> list[tuple[int, int]]:
+    """Rows 0 … rows - 1 in parts for the threads: the first row of each, and the one after its last.
+
+    chunk  rows of the smallest part, of which others are multiples
+    """
+    chunks = -(-rows // chunk)
+    size = chunk * max(1, -(-chunks // (PARTS_OF_A_THREAD * get_num_threads())))
+    return [(first, min(rows, first + size)) for first in range(0, rows, size)]
