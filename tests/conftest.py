@@ -26,8 +26,8 @@ def pytest_configure():
     import hypothesis
     from numba.core import dispatcher
 
-    # A busy machine is no defect.
-    hypothesis.settings.register_profile("busy", deadline=None)
+    # A busy machine is no defect; and what fails here fails everywhere.
+    hypothesis.settings.register_profile("busy", deadline=None, derandomize=True)
     hypothesis.settings.load_profile("busy")
 
     from hpcvdj.kernels.compiling import compile_once

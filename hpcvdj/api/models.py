@@ -18,7 +18,15 @@ from hpcvdj.inference.folder import named, write_files
 from hpcvdj.inference.infer import Fit
 from hpcvdj.inference.selection import SelectionFit
 from hpcvdj.inference.selection_question import SelectionQuestion
-from hpcvdj.inference.settings import MOST_JUNCTIONS, InferenceSettings, RowChoice, Rows, SelectionSettings, Start
+from hpcvdj.inference.settings import (
+    MOST_JUNCTIONS,
+    MOST_ROWS,
+    InferenceSettings,
+    RowChoice,
+    Rows,
+    SelectionSettings,
+    Start,
+)
 from hpcvdj.inference.sonia import sonia_model
 from hpcvdj.inference.tables import infer_tables, reading_for
 from hpcvdj.kernels.backends import AUTO
@@ -47,6 +55,7 @@ def infer(
     rows: Rows = "out-of-frame",
     duplicates: bool = False,
     likely_errors: bool = False,
+    max_rows: int = MOST_ROWS,
     genes: Genes = "call",
     start: Start | None = None,
     only: Sequence[str] = (),

@@ -192,7 +192,9 @@ def _against_model(
     common, estimate, by_length = settings.kappa, None, dict[int, float]()
     if common is None:
         at = np.searchsorted(rows, drawn)
-        estimate, by_length = statistics.selection_by_length(clonotypes.lengths[drawn], neighbours[drawn], expected[at])
+        estimate, by_length = statistics.selection_by_length(
+            clonotypes.lengths[drawn], neighbours[drawn], expected[at], len(drawn) / len(neighbours)
+        )
         common = estimate.value
     factors = np.array([by_length.get(length, common) for length in range(clonotypes.letters.shape[1] + 1)])[
         clonotypes.lengths[rows]

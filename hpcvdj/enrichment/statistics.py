@@ -41,7 +41,7 @@ def two_rates_tail(neighbours: Counts, others: Counts, of_control: Counts, size_
 class Kappa:
     """By how much selection makes neighbourhoods denser than recombination alone.
 
-    low, high  the ends of the 95 % interval, if clonotypes were independent of each other
+    low, high  the ends of the 95 % interval, if pairs of clonotypes were independent of each other
     """
 
     value: float
@@ -49,11 +49,12 @@ class Kappa:
     high: float
 
 
-def selection_factor(neighbours: Counts, expected: Floats) -> Kappa:
+def selection_factor(neighbours: Counts, expected: Floats, share: float = 1.0) -> Kappa:
     """κ: by how much the expected numbers of neighbours must be multiplied for the share of clonotypes without any.
 
     neighbours  of each clonotype
     expected    with κ = 1
+    share       of all clonotypes, among which neighbours were looked for, that these are
 
     Solves Σ exp(-κ λ) = the number of clonotypes without neighbours, which clusters hardly change.  If no clonotype has
     a neighbour, κ is the largest with which that happens once in forty times.  InputError if there are fewer than
@@ -68,7 +69,9 @@ def selection_factor(neighbours: Counts, expected: Floats) -> Kappa:
     if alone < len(neighbours):
         value = _factor_of(alone, expected)
     else:
-        value = -np.log(TAIL) / float(expected.sum()) if expected.any() else LARGEST_KAPPA
+        # Pairs among them are counted for both.
+        pairs = (1 - share / 2) * float(expected.sum())
+        value = -np.log(TAIL) / pairs if pairs else LARGEST_KAPPA
     if not SMALLEST_KAPPA < value < LARGEST_KAPPA:
         raise InputError(
             f"{alone:,} of {len(neighbours):,} clonotypes have no neighbour, which no selection factor explains; is "
@@ -77,7 +80,10 @@ def selection_factor(neighbours: Counts, expected: Floats) -> Kappa:
     if alone == len(neighbours):
         return Kappa(value, 0.0, value)
     without = np.exp(-value * expected)
-    error = -NormalDist().inv_cdf(TAIL) * np.sqrt((without * (1 - without)).sum())
+    # Two neighbours have each other: cov(i alone, j alone) = P(neither has one) P(i and j are neighbours), and the sum
+    # of the latter over all j is κ λ of i.
+    variance = (without * (1 - without)).sum() + share * (without**2 * value * expected).sum()
+    error = -NormalDist().inv_cdf(TAIL) * np.sqrt(variance)
     return Kappa(value, _factor_of(alone + error, expected), _factor_of(alone - error, expected))
 
 
@@ -94,9 +100,11 @@ def _factor_of(alone: float, expected: Floats) -> float:
     return LARGEST_KAPPA if surplus(high) >= 0 else float(np.exp(brentq(surplus, low, high, xtol=1e-10)))
 
 
-def selection_by_length(lengths: Counts, neighbours: Counts, expected: Floats) -> tuple[Kappa, dict[int, float]]:
+def selection_by_length(
+    lengths: Counts, neighbours: Counts, expected: Floats, share: float = 1.0
+) -> tuple[Kappa, dict[int, float]]:
     """κ of all clonotypes, and of each length that has enough of them; arguments as of `selection_factor`."""
-    common, own = selection_factor(neighbours, expected), dict[int, float]()
+    common, own = selection_factor(neighbours, expected, share), dict[int, float]()
     for length in np.unique(lengths).tolist():
         rows = lengths == length
         if rows.sum() < FEWEST or (neighbours[rows] > 0).sum() < FEWEST_WITH_NEIGHBOURS:

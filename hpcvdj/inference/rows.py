@@ -32,8 +32,11 @@ class ChosenRows:
     left_out: dict[str, int]
 
     @staticmethod
-    def joined(parts: "Sequence[ChosenRows]", choice: RowChoice) -> "ChosenRows":
-        """Those of several, by pair, length and row; InputError if there is none."""
+    def joined(parts: "Sequence[ChosenRows]", choice: RowChoice, seed: int = 0) -> "ChosenRows":
+        """Those of several, by pair, length and row; if there are more than are to be taken, drawn ones.
+
+        InputError if there is none.
+        """
         left_out = Counter[str]()
         for part in parts:
             left_out.update(part.left_out)
@@ -42,6 +45,11 @@ class ChosenRows:
         repertoire, order = merged([part.repertoire for part in parts])
         row = np.concatenate([part.row for part in parts])[order]
         order = np.lexsort((row, repertoire.lengths, kinds_of(repertoire)))
+        if len(order) > choice.max_rows:
+            # By the data row, so that it does not matter who read it.
+            number = np.random.default_rng([seed, 4]).random(int(row.max()) + 1)[row[order]]
+            left_out["not drawn"] = len(order) - choice.max_rows
+            order = order[np.sort(np.argpartition(number, choice.max_rows)[: choice.max_rows])]
         return ChosenRows(repertoire.subset(order), row[order], dict(left_out))
 
 

@@ -13,6 +13,9 @@ or all."""
 Start = Literal["model", "uniform", "mixed"]
 """The model itself, what is equally likely, or 95 % of the one and 5 % of the other."""
 
+MOST_ROWS = 1_000_000
+"""Rows that take part, by default: with them, the chance of an allele that one row in 10,000 has is known to 10 %."""
+
 MOST_JUNCTIONS = 300_000
 """Real junctions that take part, by default: more change little, and take longer."""
 
@@ -42,6 +45,9 @@ class RowChoice(Settings):
                "as many, two in one with 400 times, or three in one with 8,000 times",
                shell="keep likely sequencing errors, as docs/infer.md defines them", more=True),
     ] = False  # fmt: skip
+    max_rows: Annotated[int, Option("take at most this many of these rows, drawn at random", least=1, more=True)] = (
+        MOST_ROWS
+    )
 
 
 @dataclass(frozen=True)

@@ -256,7 +256,7 @@ def _chosen(
         assert tally is not None
         assert parts is not None
         warn_of_rows(tally, model, inputs.names)
-        chosen = ChosenRows.joined([chosen for part in parts for chosen in part], plan.rows)
+        chosen = ChosenRows.joined([chosen for part in parts for chosen in part], plan.rows, plan.seed)
         if len(chosen.repertoire) < fewest:
             raise TooFewError(
                 f"{len(chosen.repertoire):,} rows {plan.rows.rows}, and a model is inferred from {fewest:,} or more; "

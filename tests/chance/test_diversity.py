@@ -64,8 +64,9 @@ def test_the_law_in_fractions(reads, share):
     depth = max(1, round(share * sum(reads)))
     frequencies = exactly(reads, depth)
     for order in ORDERS:
+        # Logarithms of factorials of numbers up to 1,800; 5.7e-11 was the largest of 4,500 differences.
         assert hill_number(sizes_of(reads), order, depth).value == pytest.approx(
-            estimated(order, frequencies, depth), rel=1e-11
+            estimated(order, frequencies, depth), rel=1e-9
         )
 
 

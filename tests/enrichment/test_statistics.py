@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hpcvdj.enrichment.statistics import clusters, selection_by_length, selection_factor, two_rates_tail
+from hpcvdj.enrichment.statistics import SMALLEST_KAPPA, clusters, selection_by_length, selection_factor, two_rates_tail
 from hpcvdj.errors import InputError
 
 
@@ -79,10 +79,15 @@ def test_no_neighbour_is_possible():
 @pytest.mark.parametrize("having", [3, 5, 40, 400])
 def test_the_interval_of_clonotypes_that_are_alike(having):
     """Where all expect as many neighbours, kappa of a share without any is its logarithm."""
-    expected, share = 0.05, 1 - having / 1_000
-    error = stats.norm.isf(0.025) * np.sqrt(share * (1 - share) / 1_000)
-    ends = [-np.log(min(1, end)) / expected for end in (share, share + error, share - error)]
-    found = selection_factor((np.arange(1_000) < having).astype(np.int64), np.full(1_000, expected))
+    expected, alone = 0.05, 1 - having / 1_000
+    neighbours = (np.arange(1_000) < having).astype(np.int64)
+    for share in (0.0, 0.3, 1.0):
+        variance = alone * (1 - alone) - share * alone**2 * np.log(alone)
+        error = stats.norm.isf(0.025) * np.sqrt(variance / 1_000)
+        ends = [-np.log(min(1, end)) / expected for end in (alone, alone + error, alone - error)]
+        ends = [end if end > SMALLEST_KAPPA else 0.0 for end in ends]
+        found = selection_factor(neighbours, np.full(1_000, expected), share)
+        assert (found.value, found.low, found.high) == pytest.approx(ends, rel=1e-8)
     assert (found.value, found.low, found.high) == pytest.approx(ends, rel=1e-8)
 
 
@@ -106,20 +111,34 @@ def test_an_interval_that_begins_at_nothing():
 
 def test_without_any_neighbour_kappa_is_the_largest_that_is_likely():
     expected = np.full(1000, 3e-3)
-    found = selection_factor(np.zeros(1000, dtype=np.int64), expected)
-    assert (found.low, found.high) == (0, found.value)
-    assert np.exp(-found.value * expected.sum()) == pytest.approx(0.025)
+    for share in (0.0, 1.0):
+        found = selection_factor(np.zeros(1000, dtype=np.int64), expected, share)
+        assert (found.low, found.high) == (0, found.value)
+        pairs = expected.sum() / 2 if share else expected.sum()
+        assert np.exp(-found.value * pairs) == pytest.approx(0.025)
 
 
-def test_the_interval_of_kappa_has_it_as_often_as_it_says():
-    rng = np.random.default_rng(6)
-    expected = rng.gamma(0.5, 0.1, 2_000)
-    held = 0
+@pytest.mark.parametrize("share", [0.3, 1.0])
+def test_the_interval_of_kappa_has_it_as_often_as_it_says(share):
+    """Of pairs that are neighbours or not; some of the clonotypes are drawn."""
+    rng, number = np.random.default_rng(6), 1_000
+    weights = rng.gamma(0.7, 1.0, number)
+    chance = np.triu(np.minimum(3e-4 * np.outer(weights, weights), 1.0), 1)
+    expected = (chance + chance.T).sum(axis=1)
+    drawn = np.arange(number) < share * number
+    held = []
     for _ in range(400):
-        found = selection_factor(rng.poisson(2.5 * expected), expected)
-        held += found.low <= 2.5 <= found.high
+        # As many Poisson numbers of neighbours as the factor 2.5 makes.
+        i, j = np.nonzero(rng.random(chance.shape) < 1 - np.exp(-2.5 * chance))
+        neighbours = np.bincount(np.concatenate([i, j]), minlength=number)
+        for own in (share, 0.0):
+            found = selection_factor(neighbours[drawn], expected[drawn], own)
+            held.append(found.low <= 2.5 <= found.high)
+    pairs, alone = held[::2], held[1::2]
     # Within four standard errors of 95 %.
-    assert abs(held / 400 - 0.95) < 4 * np.sqrt(0.95 * 0.05 / 400)
+    assert abs(np.mean(pairs) - 0.95) < 4 * np.sqrt(0.95 * 0.05 / 400)
+    if share == 1.0:
+        assert np.mean(alone) < 0.9, "as if clonotypes were independent"
 
 
 def test_clusters():

@@ -83,6 +83,25 @@ def test_the_rows_that_take_part(choice, bounds):
             assert found.repertoire.pairs[pair][0].allele == f"V{rows[row][1]}"
 
 
+def test_rows_are_drawn_where_there_are_too_many():
+    """The same ones, whoever has read them."""
+    rng = np.random.default_rng(1)
+    junctions = junctions_of(similar_rows(3, 400, *LENGTHS[0]), rng)
+    choice = RowChoice("all", duplicates=True, likely_errors=True, max_rows=100)
+    whole = choose(junctions, choice)
+    assert len(whole.row) == 400
+    found = ChosenRows.joined([whole], choice, 7)
+    assert len(found.row) == len({*found.row.tolist()}) == len(found.repertoire) == 100
+    assert found.left_out["not drawn"] == 300
+    text = {row: whole.repertoire.cdr3(place) for place, row in enumerate(whole.row.tolist())}
+    assert [text[row] for row in found.row.tolist()] == [found.repertoire.cdr3(place) for place in range(100)]
+    halves = [np.flatnonzero(whole.row % 2 == k) for k in range(2)]
+    parts = [ChosenRows(whole.repertoire.subset(own), whole.row[own], {}) for own in halves]
+    assert ChosenRows.joined(parts, choice, 7).row.tolist() == found.row.tolist()
+    other = ChosenRows.joined([whole], choice, 8).row
+    assert 10 < len({*other.tolist()} & {*found.row.tolist()}) < 45, "a quarter of 100"
+
+
 def test_no_row_left_is_an_input_error():
     junctions = junctions_of([("TGTGCCTTT", 0, 0, 1)], np.random.default_rng(1))
     with pytest.raises(InputError, match=r"no row .* \(1 not out-of-frame\); give tables with out-of-frame rows"):
