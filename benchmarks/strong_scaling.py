@@ -99,7 +99,8 @@ def measured(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     with tempfile.TemporaryDirectory(dir=options.work) as name:
         work = Path(name)
         junctions, sequences, copies = tables(options, work)
-        once = [*model, "--rows", "all", "--hold-out", "0", "--iterations", "10", "--tolerance", "0", *to]
+        every = ["--rows", "all", "--max-rows", str(sys.maxsize)]
+        once = [*model, *every, "--hold-out", "0", "--iterations", "10", "--tolerance", "0", *to]
         commands = {
             "pgen nt": (["pgen", junctions, *model, "--sequence", "nt", *to], work / "pgen.h5"),
             "pgen aa": (["pgen", junctions, *model, "--sequence", "aa", *to], work / "pgen.h5"),

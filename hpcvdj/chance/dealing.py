@@ -19,7 +19,7 @@ from hpcvdj.kernels.text import hash_letters
 from hpcvdj.recombination.exclusions import Exclusion, ExclusionKind, added
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.repertoire import Repertoire
-from hpcvdj.repertoires.genes import amino_acids, by_gene, kinds_of, merged, numbers_of_pairs
+from hpcvdj.repertoires.genes import Collected, amino_acids, by_gene, kinds_of, merged, numbers_of_pairs
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.junctions import Junctions
 from hpcvdj.repertoires.read_counts import UNKNOWN
@@ -113,6 +113,11 @@ class Dealt:
     def reads(self) -> bool:
         """Whether read counts are known."""
         return self.parts[0].reads is not None
+
+    def collected(self) -> Collected:
+        """A place for some of the rows, to be taken in the order of `by_gene`."""
+        width = max(part.repertoire.words.shape[1] for part in self.parts)
+        return Collected(sum(map(len, self.parts)), width, self.parts[0].repertoire.letters)
 
     def by_gene(self) -> Iterator[Part]:
         """The rows, those of some V–J pairs after those of others, about `ROWS_TOGETHER` at once."""

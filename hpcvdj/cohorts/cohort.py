@@ -19,7 +19,6 @@ from hpcvdj.kernels.neighbours.blocks import groups as groups_of
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.repertoire import Repertoire
 from hpcvdj.repertoires.genes import (
-    Collected,
     amino_acids,
     has_nucleotides,
     kinds_of,
@@ -236,9 +235,7 @@ def cohort_of(dealt: Dealt, model: Model, people: People | None = None) -> Cohor
     names = list(dict.fromkeys(people.subject[sample] for sample in samples))
     place, number = {name: k for k, name in enumerate(names)}, max(1, len(names))
     of_sample = np.array([place[people.subject[sample]] for sample in samples] or [0], dtype=np.int32)
-    width = max(part.repertoire.words.shape[1] for part in dealt.parts)
-    junctions = Collected(sum(map(len, dealt.parts)), width, dealt.parts[0].repertoire.letters)
-    holdings, origins, clones = list[Holding](), list[Origins](), list[SizesOfSamples]()
+    junctions, holdings, origins, clones = dealt.collected(), list[Holding](), list[Origins](), list[SizesOfSamples]()
     read, several_genes = np.zeros(number, dtype=np.int64), 0
     for rows in dealt.by_gene():
         own, individual = rows.repertoire, of_sample[rows.sample]

@@ -14,7 +14,15 @@ from hpcvdj.kernels.neighbours.blocks import groups
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.repertoire import Repertoire
 from hpcvdj.recombination.selection import Counts, Floats, Genes, Selection
-from hpcvdj.repertoires.genes import Collected, amino_acids, kinds_of, merged, without_genes
+from hpcvdj.repertoires.genes import amino_acids, kinds_of, merged, without_genes
+
+LEFT_OUT = (
+    "with several V or J genes",
+    "with genes that the model never chooses",
+    "with genes that the model makes wrongly",
+    "that another row of the individual repeats",
+)
+"""Why rows of junctions take no part."""
 
 
 @dataclass(frozen=True)
@@ -110,8 +118,8 @@ def of_individuals(
     """
     individuals = max(1, len(dealt.samples))
     of_individual = np.zeros(individuals, dtype=np.int64)
-    left_out = dict.fromkeys(LEFT_OUT, 0)
-    parts, times = _collected(dealt), list[Counts]()
+    left_out = np.zeros(len(LEFT_OUT), dtype=np.int64)
+    parts, times = dealt.collected(), list[Counts]()
     for rows in dealt.by_gene():
         repertoire = rows.repertoire
         several = np.array([any(model.names_several(gene.allele) for gene in pair) for pair in repertoire.pairs], bool)
@@ -126,25 +134,9 @@ def of_individuals(
         parts.add(found.repertoire)
         times.append(found.times)
         of_individual += numbers
-        number = sizes[several].sum(), sizes[never].sum(), (single & ~sound).sum(), len(chosen) - numbers.sum()
-        left_out = {reason: left_out[reason] + int(rows) for reason, rows in zip(LEFT_OUT, number, strict=True)}
-    numbers = dealt.run.sum(np.array([*left_out.values()]))
+        left_out += sizes[several].sum(), sizes[never].sum(), (single & ~sound).sum(), len(chosen) - numbers.sum()
     return (
         DistinctJunctions(parts.repertoire(), np.concatenate(times)),
         dealt.run.sum(of_individual),
-        dict(zip(LEFT_OUT, numbers.tolist(), strict=True)),
+        dict(zip(LEFT_OUT, dealt.run.sum(left_out).tolist(), strict=True)),
     )
-
-
-LEFT_OUT = (
-    "with several V or J genes",
-    "with genes that the model never chooses",
-    "with genes that the model makes wrongly",
-    "that another row of the individual repeats",
-)
-"""Why rows of junctions take no part."""
-
-
-def _collected(dealt: Dealt) -> Collected:
-    width = max(part.repertoire.words.shape[1] for part in dealt.parts)
-    return Collected(sum(map(len, dealt.parts)), width, dealt.parts[0].repertoire.letters)
