@@ -13,6 +13,9 @@ copies          40 large clones of the third individual, of the more probable ju
 public          40 amino-acid sequences in 10 individuals or more, whose nucleotides are drawn for each: no copies
 clusters        10 groups of 8 junctions that differ in one base from one that the model hardly makes
 
+`kappa` estimates the factor κ of `enrich` from samples that are so small that few junctions are drawn twice, of
+nucleotides and of amino acids.
+
 A row of the output is one number: what is measured, of which locus, with which seed.
 """
 
@@ -39,6 +42,10 @@ from hpcvdj.repertoires.reading import Reading
 COLUMNS = ["v_call", "j_call", "junction", "junction_aa"]
 FOUND_BY_CHANCE = ("truncated", "unmade")
 """Findings about the model itself, which rows that it makes have, too."""
+
+SMALL = {"human_tra": 10_000, "human_trb": 40_000, "human_igk": 1_500, "human_igh": 60_000, "mouse_tra": 6_000,
+         "mouse_trb": 12_000}  # fmt: skip
+"""Productive junctions of each locus from which κ is estimated."""
 
 Numbers = Iterator[tuple[str, str, float]]
 """(command, what is measured, how much)."""
@@ -115,6 +122,17 @@ def enriched(model: Any, rows: pd.DataFrame, of: str, centres: frozenset[str] = 
         observed, expected = (np.array(found.qq[name]) for name in ("observed", "expected"))
         place = int(np.searchsorted(expected, 0.01))
         yield f"enrich{of}", "p-value at the rank of 0.01", float(observed[place])
+
+
+def kappas(model: Any, number: int, seed: int) -> Numbers:
+    """κ of drawn junctions, and its interval."""
+    table = hpcvdj.generate(model, number, seed=seed, productive=True).select(COLUMNS)
+    for sequence in COLUMNS[2:]:
+        found = hpcvdj.enrich(table.select([*COLUMNS[:2], sequence]), model)
+        yield f"enrich {sequence}", "kappa", found.estimate.value
+        yield f"enrich {sequence}", "kappa, low", found.estimate.low
+        yield f"enrich {sequence}", "kappa, high", found.estimate.high
+        yield f"enrich {sequence}", "hits", found.hits
 
 
 def exchanges(one: str, other: str) -> int:
@@ -205,10 +223,12 @@ def measured(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
         model = hpcvdj.load_model(name)
         for seed in options.seeds:
             table = cohort(model, options.individuals, seed, *options.recombinations)
-            for kind, numbers in (
-                ("drawn", without_effect(model, table)),
-                ("planted", with_effect(model, table, seed)),
-            ):
+            steps = {
+                "drawn": without_effect(model, table),
+                "planted": with_effect(model, table, seed),
+                "kappa": kappas(model, SMALL[name], seed),
+            }
+            for kind, numbers in ((step, steps[step]) for step in options.steps):
                 begun = time.perf_counter()
                 of = {"model": name, "seed": seed, "cohort": kind}
                 with warnings.catch_warnings(action="ignore"):
@@ -221,6 +241,7 @@ if __name__ == "__main__":
     record(
         __doc__, measured,
         models=(LOCI, "models"),
+        steps=(["drawn", "planted", "kappa"], "what is measured"),
         seeds=([1, 2], "two cohorts for each"),
         individuals=(14, "of a cohort"),
         recombinations=([10_000, 50_000], "of the smallest and the largest individual"),

@@ -173,6 +173,9 @@ class Settings:
         # One text where several can be given is that one, not its letters.
         one = {name for name, own in declared(cls).items() if own.option.several and isinstance(given.get(name), str)}  # type: ignore[arg-type]
         given |= {name: (given[name],) for name in one}
+        # What one would type for it is understood in Python, too.
+        typed = {name: own for name, own in declared(cls).items() if own.option.remedy}  # type: ignore[arg-type]
+        given |= {name: own.parsed(given[name]) for name, own in typed.items() if isinstance(given.get(name), str)}
         return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in given.items()})
 
 

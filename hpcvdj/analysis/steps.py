@@ -24,12 +24,14 @@ from hpcvdj.enrichment.enrich import Enrichment
 from hpcvdj.enrichment.question import EnrichmentQuestion
 from hpcvdj.enrichment.settings import Settings as EnrichmentSettings
 from hpcvdj.errors import CompleteError, InputError, TooFewError, installing, naming, option
+from hpcvdj.inference.gain import Gain
 from hpcvdj.inference.selection_question import ModelOutput, SelectionQuestion
 from hpcvdj.inference.settings import InferenceSettings, SelectionSettings
 from hpcvdj.inference.tables import infer_tables, reading_for
 from hpcvdj.probabilities.settings import PgenSettings
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.recombination.models import Model
+from hpcvdj.recombination.origin import read_facts
 from hpcvdj.repertoires.databases import database_of, read_database
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.reading import reading_of
@@ -144,7 +146,16 @@ def _again(job: Job) -> bool:
 
 
 def _individuals(job: Job) -> str:
-    return "" if len(job.inputs.repertoires) > 1 else "it compares individuals, and there is one"
+    try:
+        people = job.cohort.naming().people(job.inputs.repertoires)
+    except InputError:
+        # The step itself refuses them.
+        return ""
+    return "" if len({*people.subject.values()}) > 1 else "it compares individuals, and there is one"
+
+
+def _samples(job: Job) -> str:
+    return "" if len(job.inputs.repertoires) > 1 else "it compares samples, and there is one"
 
 
 def _nucleotides(job: Job) -> str:
@@ -182,11 +193,25 @@ def _infer(job: Job) -> Done:
     inputs = replace(job.inputs, reading=reading)
     # Alleles that are not functional take part.
     start = job.run.from_root(lambda: load_model(job.model.name, pseudogenes=True))
-    inferred = infer_tables(inputs, start, plan, to_target, job.settings.backend, fewest=FEWEST_TO_INFER)
-    said = [] if inferred is None else [
-        ("inferred", f"from {inferred.fit.counted[0]:,} rows, {inferred.fit.counted[1]:,} held out"),
-    ]  # fmt: skip
-    return Done(inferred and inferred.fit.model, said, MODEL)
+    answer, said = None, list[tuple[str, str]]()
+    try:
+        inferred = infer_tables(inputs, start, plan, to_target, job.settings.backend, fewest=FEWEST_TO_INFER)
+    except CompleteError:
+        # The run was stopped before it recorded this.
+        inferred = None
+    if inferred is not None:
+        counted, held = inferred.fit.counted
+        answer, said = inferred.fit.model, [("inferred", f"from {counted:,} rows, {held:,} held out")]
+    if job.run.from_root(lambda: _explains_less(target)):
+        return Done(answer, [*said, ("", f"it explains held-out junctions worse than {job.model.name}, which the "
+                                     "following steps keep")])  # fmt: skip
+    return Done(answer, said, MODEL)
+
+
+def _explains_less(folder: Path) -> bool:
+    """Whether junctions that were held out are less probable under an inferred model than under that of the start."""
+    gain = (read_facts(folder) or {}).get("gain_over_start")
+    return gain is not None and Gain(**gain).is_loss
 
 
 def _infer_selection(job: Job) -> Done:
@@ -233,9 +258,10 @@ def _sharing(job: Job) -> Done:
 
 
 def _why_not_associate(job: Job) -> str:
-    if job.cohort.donors() is None:
+    donors = job.cohort.donors()
+    if donors is None:
         return f"nothing is asked of the metadata ({option('case')}, {option('hla')}, {option('trend')})"
-    return _individuals(job)
+    return _individuals(job) if donors.time is None else _samples(job)
 
 
 def _associate(job: Job) -> Done:

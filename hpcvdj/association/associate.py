@@ -45,7 +45,8 @@ class Association(Shown):
     likely_copies  how many of these are likely copies; None without nucleotides
     carriers    who carries those that can be hits, or have a small p-value
     tested      the tests of each phenotype
-    auc         how well the scores tell cases from controls; None without hits
+    auc         how well the scores tell cases from controls; None without hits, or if not all donors have a score
+    unscored    donors without whom no sequence is a hit, so that they have no score
     improbable  junctions, and pairs of individuals; None without nucleotides
     max_q       the false discovery rate of hits
     fit         how the model fits the tables
@@ -60,6 +61,7 @@ class Association(Shown):
     carriers: Carriers
     tested: list[Tested]
     auc: Auc | None
+    unscored: int
     improbable: Improbable | None
     max_q: float
     fit: ModelFit
@@ -129,6 +131,7 @@ def associate(
         tests = tests_of(gathered, phenotypes, used, settings, reached)
         labelled = next((own for own in tests if own.phenotype.family == "case"), None)
         scores = _scores(labelled, gathered, used, settings)
+        unscored = 0 if scores is None else int(scores.none.sum())
         return Association(
             table=association_table(cohort, gathered, tests, settings, model),
             donors=donors_table(cohort, labelled, sizes, scores),
@@ -138,7 +141,8 @@ def associate(
             likely_copies=None if gathered.copy is None else likely_copies,
             carriers=gathered,
             tested=tests,
-            auc=None if scores is None or labelled is None else auc(scores.score, labelled.phenotype.case),
+            auc=None if labelled is None or scores is None or unscored else auc(scores.score, labelled.phenotype.case),
+            unscored=unscored,
             improbable=improbable,
             max_q=settings.max_q,
             fit=fit,
@@ -156,8 +160,10 @@ def _scores(own: Tested | None, carriers: Carriers, sizes: Floats, settings: Ass
     hits = None if own is None else own.is_hit(settings.max_q, carriers.copy)
     if own is None or hits is None or not hits.any():
         return None
-    threshold = float(own.p[hits].max())
-    candidate = own.p <= CANDIDATES * threshold
+    candidate = own.kept & (own.p <= CANDIDATES * float(own.p[hits].max()))
     if carriers.copy is not None:
         candidate &= ~carriers.copy[own.rows]
-    return scores_of(carriers.has, own.rows[candidate], threshold, own.phenotype, sizes[own.phenotype.donors])
+    return scores_of(
+        carriers.has, own.rows[candidate], int(own.kept.sum()), settings.max_q, own.phenotype,
+        sizes[own.phenotype.donors],
+    )  # fmt: skip

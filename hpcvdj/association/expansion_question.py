@@ -86,6 +86,8 @@ class ExpansionQuestion(CohortQuestion[Expansion]):
             "from all clonotypes between times, as there are no replicates: conservative"
         )  # fmt: skip
         noise = f"variance {1 + answer.noise.linear:.3g} m + {answer.noise.quadratic:.3g} m^2 of m reads, {source}"
+        factor = inflation(answer.uniform)
+        inflated = "" if factor is None else f"; inflation {factor:.2f}"
         ratios = np.array([own.counted.ratio for own in answer.pairs])
         subjects = {own.subject for own in answer.pairs}
         return [
@@ -94,7 +96,6 @@ class ExpansionQuestion(CohortQuestion[Expansion]):
             ("depths", f"{min(depths):,} to {max(depths):,} reads of a time; after over before {ratios.min():.3g} to "
              f"{ratios.max():.3g}"),
             ("noise", noise),
-            ("clonotypes", f"{len(answer.p):,}, of which {int(answer.kept.sum()):,} can be hits; inflation "
-             f"{inflation(answer.uniform) or 1:.2f}"),
+            ("clonotypes", f"{len(answer.p):,}, of which {int(answer.kept.sum()):,} can be hits{inflated}"),
             ("hits", f"{answer.hits:,} with q_value <= {answer.max_q:g}"),
         ]  # fmt: skip

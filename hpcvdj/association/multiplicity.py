@@ -75,10 +75,14 @@ def _classes(values: Floats) -> Counts:
     return np.asarray(np.searchsorted(ends, values), dtype=np.int64)
 
 
+FEWEST_TESTS = 100
+"""Tests from which on their inflation is told: of fewer, of which some are hits, it says nothing of the others."""
+
+
 def inflation(uniform: Floats) -> float | None:
-    """λ: the median χ² of p-values, which are uniform under the null, over that of chance; None without tests."""
+    """λ: the median χ² of p-values, which are uniform under the null, over that of chance; None of few tests."""
     from scipy.special import ndtri
 
-    if not len(uniform):
+    if len(uniform) < FEWEST_TESTS:
         return None
     return float(ndtri(np.median(uniform) / 2) ** 2 / MEDIAN_OF_SQUARE)

@@ -1,6 +1,5 @@
 """What sequences may go with: cases of a disease, an HLA allele, a number; as the metadata say of each donor."""
 
-import logging
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,8 +12,6 @@ from hpcvdj.association.settings import Donors
 from hpcvdj.chance.p_values import Bools, Counts
 from hpcvdj.errors import InputError, few, option
 from hpcvdj.repertoires.metadata import column_of, columns_in, listed_in, others_in
-
-log = logging.getLogger(__name__)
 
 Family = Literal["case", "hla", "trend"]
 
@@ -57,8 +54,6 @@ def phenotypes_of(given: Donors, subject: Mapping[str, str]) -> list[Phenotype]:
     InputError for columns that the metadata lack, values that say nothing, and cases of a single batch.
     """
     names = list(dict.fromkeys(subject.values()))
-    if others := others_in(given.metadata, list(subject)):
-        log.info("%s rows of the metadata name no table: %s", f"{len(others):,}", few(others))
     stratum, strata = _strata(given, subject, names)
     asked: list[Phenotype] = []
     if given.case is not None:
@@ -86,6 +81,19 @@ def phenotypes_of(given: Donors, subject: Mapping[str, str]) -> list[Phenotype]:
     return asked
 
 
+def unnamed_in(given: Donors, subject: Mapping[str, str], asked: Sequence[Phenotype]) -> str:
+    """Which donors have no value, and which rows of the metadata name none: together, they may be a name misspelt."""
+    names = list(dict.fromkeys(subject.values()))
+    known = {names[k] for own in asked for k in own.donors.tolist()}
+    without, others = [name for name in names if name not in known], others_in(given.metadata, list(subject))
+    said = []
+    if without:
+        said = [f"the metadata have no value for {len(without):,} of the donors, which are left out: {few(without)}"]
+    if others:
+        said.append(f"{len(others):,} rows of the metadata name no table: {few(others)}")
+    return "; ".join(said)
+
+
 def _known(given: Donors, column: str, subject: Mapping[str, str], what: str) -> dict[str, str]:
     """The value of each donor that has one."""
     known: dict[str, str] = {}
@@ -98,7 +106,8 @@ def _known(given: Donors, column: str, subject: Mapping[str, str], what: str) ->
     if not known:
         raise InputError(
             f"{option('metadata')}: none of {few([*subject])} has a value in {column}; one column must have the names "
-            "of the tables, or of their repertoires"
+            f"of the tables, or of their repertoires; of a table with several donors, {option('individual')} is the "
+            "column of their names"
         )
     return known
 
@@ -169,8 +178,13 @@ def _require_batches(given: Donors, asked: Phenotype, subject: Mapping[str, str]
             {batch.get(names[k]) for k in asked.donors[asked.case == side].tolist()} for side in (True, False)
         )
         if len(of_cases) == 1 and asked.case.sum() > 1 and of_controls and of_controls != of_cases:
+            apart = not of_cases & of_controls
+            remedy = (
+                f"no control is of it, so this cohort cannot tell them apart: give controls of the same {column}"
+                if apart
+                else f"give {option('strata', column)}, which compares donors of one {column}, or samples of several"
+            )
             raise InputError(
                 f"{asked.name}: all {asked.case.sum()} cases are of one {column} ({of_cases.pop()}), and not all "
-                "controls: its depth, and what contaminated it, would look like the disease. Give "
-                f"{option('strata', column)}, which compares donors of one {column}, or samples of several"
+                f"controls: its depth, and what contaminated it, would look like the disease; {remedy}"
             )

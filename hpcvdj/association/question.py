@@ -1,5 +1,6 @@
 """`hpcvdj associate` as a question: what it writes, and what it says."""
 
+import logging
 from dataclasses import dataclass
 from typing import Any
 
@@ -7,7 +8,7 @@ import pyarrow as pa
 
 from hpcvdj.association.associate import Association, associate
 from hpcvdj.association.multiplicity import inflation
-from hpcvdj.association.phenotypes import Phenotype, phenotypes_of
+from hpcvdj.association.phenotypes import Phenotype, phenotypes_of, unnamed_in
 from hpcvdj.association.settings import AssociationSettings, Donors
 from hpcvdj.association.tested import Tested
 from hpcvdj.chance.dealing import Alike
@@ -21,6 +22,8 @@ from hpcvdj.recombination.models import Model
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.results.facts import Facts
 from hpcvdj.runs.run import Run
+
+log = logging.getLogger(__name__)
 
 DONORS = "donors"
 """The table of donors, with their scores."""
@@ -54,9 +57,12 @@ class AssociationQuestion(CohortQuestion[Association]):
 
     def answer(self, rows: Rows, model: Model, run: Run) -> Association | None:
         def asked() -> list[Phenotype]:
-            return phenotypes_of(self.naming, self.naming.people(rows.inputs.repertoires).subject)
+            return phenotypes_of(self.naming, subject)
 
+        subject = self.naming.people(rows.inputs.repertoires).subject
         asked_of = run.from_root(asked)
+        if run.is_root and (said := unnamed_in(self.naming, subject, asked_of)):
+            log.warning("%s", said)
         return associate(self.cohort(rows, model, run), asked_of, model, self.settings, run, rows.fit)
 
     def facts(self, answer: Association, rows: Rows) -> Facts:
@@ -123,6 +129,9 @@ class AssociationQuestion(CohortQuestion[Association]):
             low, high = answer.auc.interval
             lines.append(("AUC", f"{answer.auc.area:.3f}, 95 % interval {low:.3f} to {high:.3f}: hits that were found "
                           "without a donor tell whether it is a case"))  # fmt: skip
+        elif answer.unscored:
+            lines.append(("AUC", f"none: without {answer.unscored:,} of the donors nothing is a hit, so hits rest on "
+                          "single donors"))  # fmt: skip
         return [*lines, ("hits", f"{answer.hits:,} with q_value <= {answer.max_q:g}")]
 
     def _lines(self, answer: Association, own: Tested) -> Lines:

@@ -6,7 +6,7 @@ import numpy as np
 
 from hpcvdj.association.law import Laws, laws_of_cases, rates
 from hpcvdj.association.phenotypes import Phenotype
-from hpcvdj.chance.p_values import Counts, Floats
+from hpcvdj.chance.p_values import Bools, Counts, Floats, benjamini_hochberg
 from hpcvdj.cohorts.cohort import Holding
 
 CANDIDATES = 100
@@ -19,21 +19,28 @@ class Scores:
 
     carried   hits that the donor carries, of those found without it
     expected  how many of these its depth explains
-    score     their difference, in standard deviations
+    score     their difference, in standard deviations; NaN without hits
     """
 
     carried: Counts
     expected: Floats
     score: Floats
 
+    @property
+    def none(self) -> Bools:
+        """Which donors have no score, as no sequence is a hit without them, bool [donors]."""
+        return np.isnan(self.score)
 
-def scores_of(has: Holding, rows: Counts, threshold: float, phenotype: Phenotype, sizes: Floats) -> Scores:
+
+def scores_of(has: Holding, rows: Counts, tests: int, max_q: float, phenotype: Phenotype, sizes: Floats) -> Scores:
     """The score of each donor of a phenotype.
 
-    has        the carriers of all sequences
-    rows       the candidates
-    threshold  the p-value up to which one is a hit without the donor
-    sizes      float64 [donors]: recombinations
+    has     the carriers of all sequences
+    rows    the candidates
+    tests   how many sequences are tested
+    max_q   the q-value, of the other donors alone, up to which one is a hit.  The p-value of the last hit of all donors
+            would not do: a hit just below it is none without a case that carries it, and one without another case
+    sizes   float64 [donors]: recombinations
     """
     donors, strata = len(phenotype.donors), len(phenotype.strata)
     place = np.full(has.individuals, -1, dtype=np.int64)
@@ -59,8 +66,8 @@ def scores_of(has: Holding, rows: Counts, threshold: float, phenotype: Phenotype
         alike = others & (phenotype.stratum == stratum)
         numbers, row = np.unique(without[:, stratum], return_inverse=True)
         chance = -np.expm1(-rates(sizes[alike], numbers) * sizes[donor])[row] if sizes[donor] else np.zeros(len(rows))
-        hits = (p <= threshold) & (chance > 0) & (chance < 1)
+        hits = (benjamini_hochberg(p, tests) <= max_q) & (chance > 0) & (chance < 1)
         carried[donor], expected[donor] = int(own[hits].sum()), chance[hits].sum()
         variance = float((chance[hits] * (1 - chance[hits])).sum())
-        score[donor] = (carried[donor] - expected[donor]) / np.sqrt(variance) if variance > 0 else 0.0
+        score[donor] = (carried[donor] - expected[donor]) / np.sqrt(variance) if variance > 0 else np.nan
     return Scores(carried, expected, score)

@@ -102,8 +102,9 @@ def donors_table(cohort: Cohort, own: Tested | None, sizes: Floats, scores: Scor
             strata = np.array(own.phenotype.strata)[own.phenotype.stratum]
             columns["stratum"] = _of_donors(len(names), donors, strata, pa.string())
         for name, kind in (("carried", pa.int64()), ("expected", pa.float64()), ("score", pa.float64())):
-            values = getattr(scores, name) if scores is not None else np.empty(0)
-            columns[name] = _of_donors(len(names), donors[: len(values)], values, kind)
+            known = np.empty(0, dtype=np.int64) if scores is None else np.flatnonzero(~scores.none)
+            values = np.empty(0) if scores is None else getattr(scores, name)[known]
+            columns[name] = _of_donors(len(names), donors[known], values, kind)
     return pa.table(columns)
 
 

@@ -1,15 +1,13 @@
 """Neighbourhood enrichment: clonotypes with more neighbours of their V and J than recombination and selection explain.
 
 The neighbours of a clonotype are the nucleotide junctions of its V and J genes whose amino acids differ from it in at
-most one place, itself left out.  Of n junctions of the class, the others are within one exchange with probability
-P(ball) = Σ Pgen(σ'; V, J) / P(productive; V, J), so their number is Poisson with mean λ = (n - 1) κ P(ball).  κ, by
-which selection makes neighbourhoods denser than recombination alone, comes from the clonotypes without neighbours, for
-each length.  If the model has a selection factor, λ is multiplied by that of the clonotype, with mean 1 over what
-recombination makes with its genes, and κ is what is left.
+most one place, itself left out.  Of n distinct junctions of the class, the others are within one exchange of junction
+σ with probability P(ball) = (Σ Pgen(σ'; V, J) - Pgen(σ; V, J)) / P(productive; V, J), so their number is Poisson with
+mean λ = (n - 1) κ P(ball).  κ, by which selection makes neighbourhoods denser than recombination alone, comes from the
+junctions without neighbours, for each length.  If the model has a selection factor, λ is multiplied by that of the
+clonotype, with mean 1 over what recombination makes with its genes, and κ is what is left.
 
-Of tables of amino acids only, each clonotype counts as one junction, so where each has one, the p-values are those of
-nucleotides.  None is then a neighbour of itself, and P(ball) is too large by its own probability: by 1 % for human TRB,
-4 % for TRA, 6 % for IGK, in the mean of drawn clonotypes.
+Of tables of amino acids only, each clonotype counts as one junction, and σ is its amino acids.
 
 After ALICE (Pogorelyy et al., PLoS Biology 17:e3000314, 2019), with three differences: the probability is conditional
 on V and J, the clonotype itself is not counted, and q-values are over all clonotypes.
@@ -46,7 +44,7 @@ from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.productive import productive_choice
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS, PgenProblem
 from hpcvdj.recombination.selection import Selection
-from hpcvdj.repertoires.genes import letter_words, without_genes
+from hpcvdj.repertoires.genes import has_nucleotides, letter_words, without_genes
 from hpcvdj.runs.run import Run
 from hpcvdj.values.compute import count_in_memory, shared_repertoire
 
@@ -56,11 +54,12 @@ WITHOUT_NUCLEOTIDES = ("likely sequencing errors", "nucleotide variants")
 SAMPLE = 20_000
 """Clonotypes drawn to estimate κ, and to compare p-values with uniform ones."""
 
+ROUNDING = 1e-12
+"""Part of the probability of a neighbourhood below which what is left without the clonotype is rounding."""
+
 ITSELF, FEWEST_TO_TELL = 0.95, 20
 """A control that has such a share of the clonotypes, of at least so many, has the individual that is tested.  Of other
 people, even many, it has a small part."""
-
-COLUMNS = PGEN_COLUMNS[1:]
 
 Chance = tuple[float | None, Kappa | None, dict[int, float], dict[str, list[float]], dict[str, int]]
 """`kappa`, `estimate`, `by_length`, `qq` and `not_tested` of an `Enrichment`."""
@@ -173,12 +172,14 @@ def _against_model(
 ) -> Enrichment:
     """The tests of clonotypes whose neighbours are `counted`.
 
-    values  float64 [rows, 2]: probabilities of the clonotypes `rows`, and of all within one exchange
+    values  float64 [rows, 3]: as of `_probabilities`, of the clonotypes `rows`
     """
     size, neighbours, tested, drawn = counted
     by_class = _productive(clonotypes, model)
+    # The other junctions are distinct from it.
+    others = values[:, 2] - values[:, 0]
     # Where the model makes no such neighbourhood, or none of the genes, its 0 is a fault of its own and no evidence.
-    possible = (values[:, 1] > 0) & (by_class[clonotypes.kind[rows]] > 0)
+    possible = (others > ROUNDING * values[:, 2]) & (by_class[clonotypes.kind[rows]] > 0)
     sound = without_genes(clonotypes.repertoire, fit.broken)[rows]
     not_tested = {
         IMPOSSIBLE: int(np.isin(tested, rows[sound & ~possible]).sum()),
@@ -188,13 +189,14 @@ def _against_model(
     tested, drawn = (part[np.isin(part, rows)] for part in (tested, drawn))
     factor = model.selection if settings.selection and settings.genes == "call" else None
     relative = np.ones(len(rows)) if factor is None else _relative(clonotypes, rows, factor)
-    expected = (size[rows] - 1) * values[:, 1] / by_class[clonotypes.kind[rows]] * relative
+    expected = (size[rows] - 1) * others[possible & sound] / by_class[clonotypes.kind[rows]] * relative
     common, estimate, by_length = settings.kappa, None, dict[int, float]()
     if common is None:
         at = np.searchsorted(rows, drawn)
         estimate, by_length = statistics.selection_by_length(
-            clonotypes.lengths[drawn], neighbours[drawn], expected[at], len(drawn) / len(neighbours)
-        )
+            clonotypes.lengths[drawn], neighbours[drawn], expected[at], clonotypes.variants[drawn],
+            len(drawn) / len(neighbours),
+        )  # fmt: skip
         common = estimate.value
     factors = np.array([by_length.get(length, common) for length in range(clonotypes.letters.shape[1] + 1)])[
         clonotypes.lengths[rows]
@@ -208,7 +210,7 @@ def _against_model(
     small = tested[p_values[np.searchsorted(rows, tested)] <= settings.max_q]
     if fit.keep_misfits or settings.genes == "any":
         small = small[:0]
-    side = contradicting(clonotypes.repertoire.subset(small), model, COLUMNS[:1])
+    side = contradicting(clonotypes.repertoire.subset(small), model, PGEN_COLUMNS[1:2])
     tested = np.setdiff1d(tested, small[side > 0])
     not_tested[OF_RARE_ALLELE] = int((side >= RARE_ALLELE).sum())
     not_tested[CONTRADICTED_CALL] = int((side > 0).sum()) - not_tested[OF_RARE_ALLELE]
@@ -218,8 +220,9 @@ def _against_model(
         {
             "neighbours": neighbours[tested],
             "class_size": size[tested],
-            "pgen_aa": values[at, 0],
-            "pgen_ball": values[at, 1],
+            "pgen_itself": values[at, 0],
+            "pgen_aa": values[at, 1],
+            "pgen_ball": values[at, 2],
             "p_productive_vj": by_class[clonotypes.kind[tested]],
             **({} if factor is None else {"q_factor": relative[at]}),
             "kappa": factors[at],
@@ -309,12 +312,18 @@ def _class_sizes(kind: Counts, variants: Counts, classes: int) -> Counts:
 def _probabilities(
     clonotypes: Clonotypes | None, rows: Counts | None, model: Model, settings: Settings, run: Run, backend: Backend
 ) -> Floats | None:
-    """P of the amino acids of some clonotypes and of all within one exchange, float64 [rows, 2], on root."""
-    config = PgenConfig(COLUMNS, backend=settings.backend, strict_binding=settings.strict_binding)
+    """P of some clonotypes, float64 [rows, 3], on root.
+
+    Of the junction that stands for each (its amino acids, if no more is known), of its amino acids, and of all amino
+    acids within one exchange.
+    """
     repertoire = shared_repertoire(
         clonotypes.repertoire.subset(rows) if clonotypes is not None and rows is not None else None, run
     )
-    return count_in_memory(PgenProblem(repertoire, model, COLUMNS), config, run, backend)
+    columns = PGEN_COLUMNS if has_nucleotides(repertoire) else PGEN_COLUMNS[1:]
+    config = PgenConfig(columns, backend=settings.backend, strict_binding=settings.strict_binding)
+    values = count_in_memory(PgenProblem(repertoire, model, columns), config, run, backend)
+    return None if values is None else values[:, [0, -2, -1]]
 
 
 def _relative(clonotypes: Clonotypes, rows: Counts, selection: Selection) -> Floats:

@@ -49,15 +49,17 @@ class Kappa:
     high: float
 
 
-def selection_factor(neighbours: Counts, expected: Floats, share: float = 1.0) -> Kappa:
-    """κ: by how much the expected numbers of neighbours must be multiplied for the share of clonotypes without any.
+def selection_factor(neighbours: Counts, expected: Floats, junctions: Counts, share: float = 1.0) -> Kappa:
+    """κ: by how much the expected numbers of neighbours must be multiplied for the share of junctions without any.
 
     neighbours  of each clonotype
     expected    with κ = 1
+    junctions   of each clonotype; those of one are neighbours of each other
     share       of all clonotypes, among which neighbours were looked for, that these are
 
-    Solves Σ exp(-κ λ) = the number of clonotypes without neighbours, which clusters hardly change.  If no clonotype has
-    a neighbour, κ is the largest with which that happens once in forty times.  InputError if there are fewer than
+    Solves Σ exp(-κ λ) = the number of junctions without neighbours, which clusters hardly change.  Clonotypes would
+    not do: those of several junctions, none of which is without neighbours, would count once.  If no clonotype has a
+    neighbour, κ is the largest with which that happens once in forty times.  InputError if there are fewer than
     `FEWEST` clonotypes, or if κ would be at a bound.
     """
     if len(neighbours) < FEWEST:
@@ -67,7 +69,7 @@ def selection_factor(neighbours: Counts, expected: Floats, share: float = 1.0) -
         )
     alone = int((neighbours == 0).sum())
     if alone < len(neighbours):
-        value = _factor_of(alone, expected)
+        value = _factor_of(alone, expected, junctions)
     else:
         # Pairs among them are counted for both.
         pairs = (1 - share / 2) * float(expected.sum())
@@ -82,17 +84,17 @@ def selection_factor(neighbours: Counts, expected: Floats, share: float = 1.0) -
     without = np.exp(-value * expected)
     # Two neighbours have each other: cov(i alone, j alone) = P(neither has one) P(i and j are neighbours), and the sum
     # of the latter over all j is κ λ of i.
-    variance = (without * (1 - without)).sum() + share * (without**2 * value * expected).sum()
+    variance = (junctions * (without * (1 - without) + share * without**2 * value * expected)).sum()
     error = -NormalDist().inv_cdf(TAIL) * np.sqrt(variance)
-    return Kappa(value, _factor_of(alone + error, expected), _factor_of(alone - error, expected))
+    return Kappa(value, *(_factor_of(number, expected, junctions) for number in (alone + error, alone - error)))
 
 
-def _factor_of(alone: float, expected: Floats) -> float:
-    """κ with which so many clonotypes have no neighbour, at most `LARGEST_KAPPA`; 0 if it is below `SMALLEST_KAPPA`."""
+def _factor_of(alone: float, expected: Floats, junctions: Counts) -> float:
+    """κ with which so many junctions have no neighbour, at most `LARGEST_KAPPA`; 0 if it is below `SMALLEST_KAPPA`."""
     from scipy.optimize import brentq
 
     def surplus(log_kappa: float) -> float:
-        return float(np.exp(-np.exp(log_kappa) * expected).sum()) - alone
+        return float((junctions * np.exp(-np.exp(log_kappa) * expected)).sum()) - alone
 
     low, high = np.log(SMALLEST_KAPPA), np.log(LARGEST_KAPPA)
     if surplus(low) <= 0:
@@ -101,16 +103,16 @@ def _factor_of(alone: float, expected: Floats) -> float:
 
 
 def selection_by_length(
-    lengths: Counts, neighbours: Counts, expected: Floats, share: float = 1.0
+    lengths: Counts, neighbours: Counts, expected: Floats, junctions: Counts, share: float = 1.0
 ) -> tuple[Kappa, dict[int, float]]:
     """κ of all clonotypes, and of each length that has enough of them; arguments as of `selection_factor`."""
-    common, own = selection_factor(neighbours, expected, share), dict[int, float]()
+    common, own = selection_factor(neighbours, expected, junctions, share), dict[int, float]()
     for length in np.unique(lengths).tolist():
         rows = lengths == length
         if rows.sum() < FEWEST or (neighbours[rows] > 0).sum() < FEWEST_WITH_NEIGHBOURS:
             continue
         try:
-            own[length] = selection_factor(neighbours[rows], expected[rows]).value
+            own[length] = selection_factor(neighbours[rows], expected[rows], junctions[rows]).value
         except InputError:
             continue
     return common, own

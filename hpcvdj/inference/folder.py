@@ -179,6 +179,7 @@ def fit_facts(fit: Fit) -> dict[str, Any]:
         "result_of_iteration": fit.best.iteration,
         "log_likelihood_per_row": fit.best.log_likelihood,
         "held_out_log_likelihood_per_row": fit.best.held_out,
+        "gain_over_start": asdict(fit.gain) if fit.gain is not None else None,
         "rows_with_probability_0": fit.best.lost,
         "error_rate": fit.model.error_rate if _with_errors(fit) else None,
         "first_and_last_evaluation": [asdict(fit.trace[0]), asdict(fit.trace[-1])],

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError, StoppedError, few, option
+from hpcvdj.inference.gain import Gain, gain_of
 from hpcvdj.inference.parameters import GENE_USAGE, free_parameters, parameters, with_parameters
 from hpcvdj.inference.rows import ChosenRows
 from hpcvdj.inference.search import Evaluated, Search
@@ -60,6 +61,8 @@ class Fit:
     trace        all evaluations
     counted      rows that were counted, and those held out
     errors       the standard error of each parameter, as a model; None without a bootstrap
+    gain         over the model that inference began with; None if it began where everything is equally likely, without
+                 rows held out, and with an error rate
     warnings     what to know before using it
     """
 
@@ -68,6 +71,7 @@ class Fit:
     trace: tuple[Evaluated, ...]
     counted: tuple[int, int]
     errors: Model | None
+    gain: Gain | None
     warnings: tuple[str, ...]
 
     def __repr__(self) -> str:
@@ -162,6 +166,10 @@ def infer(
         _step(search, evaluate, run, f"after iteration {len(search.trace)}")
         run.on_root(lambda: _after(kept, plan, save))
     errors = _bootstrapped(kept, evaluate, held, run, save)
+    gain = None
+    if plan.start != "uniform" and not plan.errors and held.any():
+        inferred = search.best if run.is_root else None
+        gain = gain_of(repertoire.subset(np.flatnonzero(held)), inferred, replace(given, selection=None), run, backend)
     if not run.is_root:
         return None
     assert search.best is not None
@@ -174,7 +182,12 @@ def infer(
             f"{given.name}, or do they have many sequencing errors ({option('errors', True)})?"
         )
     warnings += _changed_alleles(given, search.best, free)
-    return Fit(search.best, best, tuple(search.trace), (search.rows, search.held), errors, tuple(warnings))
+    if gain is not None and gain.is_loss:
+        warnings.append(
+            f"junctions that were held out are less probable than under {given.name}, by {-gain.nats:.3f} ± "
+            f"{gain.error:.3f} nats each: use that model, or infer from more rows"
+        )
+    return Fit(search.best, best, tuple(search.trace), (search.rows, search.held), errors, gain, tuple(warnings))
 
 
 def _after(kept: "_Kept", plan: InferenceSettings, save: Callable[[bytes], None]) -> None:

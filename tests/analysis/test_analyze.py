@@ -259,6 +259,17 @@ def test_one_individual_is_compared_with_nobody(cohort, tmp_path):
     assert not done.refused
 
 
+def test_visits_of_one_person_are_compared_with_each_other_alone(cohort, tmp_path):
+    """`sharing` and `contamination` were refused, with exit code 2, where nobody could have asked for them."""
+    (tmp_path / "visits.tsv").write_text("sample\tdonor\tmonth\nd0\tX\t0\nd1\tX\t6\n")
+    done = hpcvdj.analyze(
+        [cohort / "tables" / f"d{k}.tsv" for k in (0, 1)], MODEL, tmp_path / "out", metadata=tmp_path / "visits.tsv",
+        subject="donor", time="month", only=["contamination", "sharing", "associate"], backend="cpu",
+    )  # fmt: skip
+    states = {own.step: own.state for own in done.outcomes if own.reason != "not asked for"}
+    assert states == {"contamination": "left out", "sharing": "left out", "associate": "done"}
+
+
 def test_tables_in_memory_are_kept_and_give_the_same(cohort, tmp_path):
     tables = {
         path.stem: csv.read_csv(path, parse_options=csv.ParseOptions(delimiter="\t")).to_pandas()

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from hpcvdj.association.phenotypes import phenotypes_of
+from hpcvdj.association.phenotypes import phenotypes_of, unnamed_in
 from hpcvdj.association.settings import Donors
 from hpcvdj.errors import InputError
 
@@ -67,11 +67,23 @@ def test_cases_of_one_batch_need_strata():
         donors_of({"arm": arms, "Batch": ["x"] * 12 + ["y"] * 12}, case={"arm": "ill"}, strata=("Batch",))
 
 
-def test_rows_of_metadata_that_name_no_table_are_said(caplog):
+def test_donors_and_rows_of_the_metadata_that_do_not_match_are_said():
     metadata = pa.table({"file": ["a.tsv", "b", "c.tsv.gz", "", "d"], "arm": ["ill", "well", "ill", "ill", "well"]})
-    with caplog.at_level("INFO"):
-        phenotypes_of(Donors(metadata=metadata, case={"arm": "ill"}), {name: name for name in "abe"})
-    assert caplog.messages == ["2 rows of the metadata name no table: c, d"]
+    given = Donors(metadata=metadata, case={"arm": "ill"})
+    for samples, expected in (
+        ("abe", "the metadata have no value for 1 of the donors, which are left out: e; 2 rows of the metadata name no "
+                "table: c, d"),
+        ("abcd", ""), ("abcde", "the metadata have no value for 1 of the donors, which are left out: e"),
+        ("abc", "1 rows of the metadata name no table: d"),
+    ):  # fmt: skip
+        subject = {name: name for name in samples}
+        assert unnamed_in(given, subject, phenotypes_of(given, subject)) == expected
+
+
+def test_cases_and_controls_of_different_batches_cannot_be_told_apart():
+    arms = ["ill"] * 12 + ["well"] * 12
+    with pytest.raises(InputError, match="no control is of it, so this cohort cannot tell them apart: give controls"):
+        donors_of({"arm": arms, "batch": ["x"] * 12 + ["y"] * 12}, case={"arm": "ill"})
 
 
 @pytest.mark.parametrize(("options", "message"), [

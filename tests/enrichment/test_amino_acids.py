@@ -13,12 +13,12 @@ from scipy import stats
 import hpcvdj
 from hpcvdj.chance.clonotypes import distinct_junctions
 from hpcvdj.enrichment import enrich as module
-from hpcvdj.enrichment.enrich import COLUMNS, WITHOUT_NUCLEOTIDES, Settings
+from hpcvdj.enrichment.enrich import WITHOUT_NUCLEOTIDES, Settings
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.backends import open_backend
 from hpcvdj.probabilities.settings import PgenConfig
 from hpcvdj.recombination.igor import load_model
-from hpcvdj.recombination.repertoire import PgenProblem
+from hpcvdj.recombination.repertoire import PGEN_COLUMNS, PgenProblem
 from hpcvdj.repertoires.inputs import read_table
 from hpcvdj.repertoires.reading import productive_reading
 from hpcvdj.repertoires.writers import write_table
@@ -31,6 +31,12 @@ from tests.loci import LOCI, exhaustive_but
 RECOMBINATIONS = {"human_tra": 20_000, "human_trb": 40_000, "human_igk": 5_000, "human_igh": 40_000,
                   "mouse_tra": 20_000, "mouse_trb": 20_000}  # fmt: skip
 """Recombinations of each locus."""
+
+KAPPA_DRAWS = {"human_tra": 10_000, "human_trb": 40_000, "human_igk": 1_500, "human_igh": 60_000, "mouse_tra": 6_000,
+               "mouse_trb": 12_000}  # fmt: skip
+"""Productive junctions of each locus: so many that some have neighbours, and so few that hardly any is drawn twice."""
+
+COLUMNS = PGEN_COLUMNS[1:]
 
 NAMES = ["sequence_id", "v_call", "j_call", "junction"]
 
@@ -83,21 +89,46 @@ def test_the_variants_of_amino_acids_are_not_known():
     assert found.not_available == WITHOUT_NUCLEOTIDES
 
 
-@pytest.mark.exhaustive
-def test_the_same_as_with_nucleotides_where_each_clonotype_has_one(with_planted):
-    """To the last digit, except for what is not known: against the model, and against a control."""
+def test_nearly_the_same_as_with_nucleotides_where_each_clonotype_has_one(with_planted):
+    """All that does not tell what a clonotype is to itself, to the last digit."""
     table, centres = with_planted
+    nt, found = enriched(table, kappa=1.0), enriched(table.drop_columns("junction"), kappa=1.0)
+    assert (nt.not_available, found.not_available) == ((), WITHOUT_NUCLEOTIDES)
+    clonotype = ["v_call", "j_call", "junction_aa"]
+    both = found.table.join(nt.table, clonotype, right_suffix="_nt", join_type="full outer")
+    assert len(both) == len(found.table) == len(nt.table) > 10
+    assert both["nt_variants"].null_count == len(both)
+    of = {name: both[name].to_numpy() for name in both.column_names if name not in clonotype}
+    for name in ("neighbours", "class_size", "pgen_aa", "pgen_ball", "p_productive_vj"):
+        np.testing.assert_array_equal(of[name], of[name + "_nt"])
+    np.testing.assert_array_equal(of["pgen_itself"], of["pgen_aa"])
+    assert (of["pgen_itself_nt"] < of["pgen_aa"]).all()
+    for end in ("", "_nt"):
+        rate = (of["pgen_ball"] - of["pgen_itself" + end]) / of["p_productive_vj"]
+        np.testing.assert_allclose(of["expected" + end], (of["class_size"] - 1) * rate, rtol=1e-12)
+    hits = found.table.filter(pc.less_equal(found.table["q_value"], 0.001))
+    assert {*centres} <= {*hits["junction_aa"].to_pylist()}
+
+
+def test_the_same_as_with_nucleotides_against_a_control(with_planted):
+    table, _ = with_planted
     control = one_spelling(drawn("human_trb", 24_000, 5))
-    for options in ({}, {"kappa": 1.0}, {"control": control}):
-        aa = {name: own.drop_columns("junction") if name == "control" else own for name, own in options.items()}
-        nt, found = enriched(table, **options), enriched(table.drop_columns("junction"), **aa)
-        assert found.table.drop_columns("nt_variants").equals(nt.table.drop_columns("nt_variants"))
-        assert len(found.table) > 10
-        assert found.table["nt_variants"].null_count == len(found.table)
-        assert (nt.not_available, found.not_available) == ((), WITHOUT_NUCLEOTIDES)
-        # A control of so few junctions has no power.
-        hits = found.table.filter(pc.less_equal(found.table["q_value"], 0.001))
-        assert "control" in options or {*centres} <= {*hits["junction_aa"].to_pylist()}
+    nt = enriched(table, control=control).table
+    found = enriched(table.drop_columns("junction"), control=control.drop_columns("junction")).table
+    assert found.drop_columns("nt_variants").equals(nt.drop_columns("nt_variants"))
+    assert len(found) > 10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sequence", ["junction", "junction_aa"])
+@pytest.mark.parametrize("name", exhaustive_but(LOCI, "mouse_trb"))
+def test_kappa_of_drawn_junctions(name, sequence):
+    """1, but for the recombinations that junctions which are drawn twice hide."""
+    model = load_model(name)
+    table = drawn(model, KAPPA_DRAWS[name], seed=3).select(["v_call", "j_call", sequence])
+    kappa = enriched(table, model).estimate
+    assert kappa.low < 1.05, "too many neighbours"
+    assert kappa.high > 1, "too few"
 
 
 @pytest.mark.slow
@@ -112,9 +143,9 @@ def test_calibrated_on_what_recombination_makes(name, genes):
     size, neighbours, _, _ = module._counted(own, Settings(kappa=1.0), open_backend("cpu"))
     some = np.sort(np.random.default_rng(2).permutation(len(own))[:2_000])
     problem = PgenProblem(own.repertoire.subset(some), model, COLUMNS)
-    ball = count_in_memory(problem, PgenConfig(COLUMNS, backend="cpu"), Run())[:, 1]
-    expected = (size[some] - 1) * ball / module._productive(own, model)[own.kind[some]]
-    expected *= module.statistics.selection_factor(neighbours[some], expected).value
+    aa, ball = count_in_memory(problem, PgenConfig(COLUMNS, backend="cpu"), Run()).T
+    expected = (size[some] - 1) * (ball - aa) / module._productive(own, model)[own.kind[some]]
+    expected *= module.statistics.selection_factor(neighbours[some], expected, own.variants[some]).value
     above, at = stats.poisson.sf(neighbours[some], expected), stats.poisson.pmf(neighbours[some], expected)
     p = above + np.random.default_rng(1).random(len(at)) * at
     assert stats.kstest(p, "uniform", alternative="greater").pvalue > 1e-3, "p-values that are too small"

@@ -19,7 +19,7 @@ from hpcvdj.chance.clonotypes import distinct_junctions
 from hpcvdj.chance.p_values import quantiles
 from hpcvdj.chance.p_values import randomised as with_random_part
 from hpcvdj.chance.settings import ClonotypeChoice
-from hpcvdj.enrichment.enrich import COLUMNS, enrich, enrich_over
+from hpcvdj.enrichment.enrich import enrich, enrich_over
 from hpcvdj.enrichment.settings import Settings
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.backends import open_backend
@@ -72,14 +72,14 @@ def everything(own, model):
     rows = np.sort(rng.choice(len(own), 5_000, replace=False))
     from hpcvdj.enrichment import enrich as module
     from hpcvdj.probabilities.settings import PgenConfig
-    from hpcvdj.recombination.repertoire import PgenProblem
+    from hpcvdj.recombination.repertoire import PGEN_COLUMNS, PgenProblem
     from hpcvdj.values.compute import count_in_memory
 
     size, neighbours, _, _ = module._counted(own, Settings(kappa=1.0), open_backend("cpu"))
-    problem = PgenProblem(own.repertoire.subset(rows), model, COLUMNS)
-    ball = count_in_memory(problem, PgenConfig(COLUMNS, backend="cpu"), Run())[:, 1]
+    problem = PgenProblem(own.repertoire.subset(rows), model, PGEN_COLUMNS)
+    itself, _, ball = count_in_memory(problem, PgenConfig(PGEN_COLUMNS, backend="cpu"), Run()).T
     productive = module._productive(own, model)[own.kind[rows]]
-    return neighbours[rows], size[rows], ball, productive
+    return neighbours[rows], size[rows], ball - itself, productive
 
 
 def test_calibrated_on_what_recombination_makes(everything):
@@ -261,7 +261,11 @@ def test_numbers_by_hand(model, drawn):
         given = pa.table({"v_call": [row["v_call"]], "j_call": [row["j_call"]], "junction_aa": [text]})
         values = hpcvdj.pgen(given, model, mismatches=1).to_pylist()[0]
         assert row["pgen_ball"] == pytest.approx(values["pgen_aa_1mm"], rel=1e-12)
-        rate = row["pgen_ball"] / row["p_productive_vj"]
+        of_itself = [own[2] for own in same if texts[own] == text]
+        calls = {name: [row[name]] * len(of_itself) for name in ("v_call", "j_call")}
+        of_nt = hpcvdj.pgen(pa.table({**calls, "junction": of_itself}), model)["pgen_nt"].to_pylist()
+        assert any(row["pgen_itself"] == pytest.approx(p, rel=1e-12) for p in of_nt), "of one of its junctions"
+        rate = (row["pgen_ball"] - row["pgen_itself"]) / row["p_productive_vj"]
         assert row["expected"] == pytest.approx(2 * (len(same) - 1) * rate, rel=1e-12)
         assert row["p_value"] == pytest.approx(stats.poisson.sf(len(near) - 2, row["expected"]), rel=1e-9)
 

@@ -7,6 +7,9 @@ from scipy import stats
 from hpcvdj.enrichment.statistics import SMALLEST_KAPPA, clusters, selection_by_length, selection_factor, two_rates_tail
 from hpcvdj.errors import InputError
 
+ONE = np.ones(100_000, dtype=np.int64)
+"""Junctions of clonotypes that have one each."""
+
 
 def test_two_rates_tail():
     rng = np.random.default_rng(2)
@@ -29,22 +32,49 @@ def test_the_selection_factor_is_found_again():
     lengths = rng.integers(10, 14, len(expected))
     truth = np.array([2.0, 3.0, 4.0, 5.0])[lengths - 10]
     neighbours = rng.poisson(truth * expected)
-    _, by_length = selection_by_length(lengths, neighbours, expected)
+    _, by_length = selection_by_length(lengths, neighbours, expected, ONE[: len(lengths)])
     # Its standard error is some 1.3 %: of 25,000 clonotypes a quarter has neighbours.
     assert {length: round(kappa) for length, kappa in by_length.items()} == {10: 2, 11: 3, 12: 4, 13: 5}
     clustered = neighbours.copy()
     clustered[(neighbours > 0) & (rng.random(len(expected)) < 0.1)] += 50
-    assert selection_factor(clustered, expected) == selection_factor(neighbours, expected), "clusters do not change it"
+    assert selection_factor(clustered, expected, ONE) == selection_factor(neighbours, expected, ONE), (
+        "clusters do not change it"
+    )
+
+
+def test_the_selection_factor_counts_junctions_not_clonotypes():
+    """Points on a line, neighbours within 1, some of them in one clonotype: kappa is that of the points."""
+    rng = np.random.default_rng(8)
+    length, within = 40_000, 0.8
+    points = np.sort(rng.random(24_000)) * length
+    below = np.searchsorted(points, points - within)
+    neighbours = np.searchsorted(points, points + within) - below - 1
+    expected = np.full(len(points), 2 * within * len(points) / length)
+    # Points that are as near to the one before them as the junctions of a clonotype.
+    first = np.flatnonzero(np.diff(points, prepend=-1.0) > 0.1)
+    junctions = np.diff(np.append(first, len(points)))
+    assert junctions.max() > 1
+    assert (junctions[neighbours[first] == 0] == 1).all()
+    found = selection_factor(neighbours[first], expected[first], junctions)
+    of_points = selection_factor(neighbours, expected, ONE[: len(points)])
+    # As exactly as the root of the equation is looked for.
+    assert (found.value, found.low, found.high) == pytest.approx(
+        (of_points.value, of_points.low, of_points.high), rel=1e-9
+    )
+    assert found.low < 1 < found.high
+    assert selection_factor(neighbours[first], expected[first], ONE[: len(first)]).high < 1, "which clonotypes hide"
 
 
 def test_a_length_with_few_clonotypes_has_the_common_factor():
     rng = np.random.default_rng(4)
     expected = np.full(1000, 0.3)
     neighbours, lengths = rng.poisson(expected), np.repeat([12, 20], [801, 199])
-    common, by_length = selection_by_length(lengths, neighbours, expected)
+    common, by_length = selection_by_length(lengths, neighbours, expected, ONE[: len(lengths)])
     assert set(by_length) == {12}
     neighbours[lengths == 12] = np.arange(801) < 9
-    assert selection_by_length(lengths, neighbours, expected)[1] == {}, "fewer than ten with a neighbour"
+    assert selection_by_length(lengths, neighbours, expected, ONE[: len(lengths)])[1] == {}, (
+        "fewer than ten with a neighbour"
+    )
     assert common != 1
 
 
@@ -56,24 +86,24 @@ def test_the_fewest_clonotypes_of_a_length():
     for length, having in ((12, 10), (13, 9), (14, 10)):
         neighbours[np.flatnonzero(lengths == length)[:having]] = 1
     expected = np.full(len(lengths), 0.05)
-    _, by_length = selection_by_length(lengths, neighbours, expected)
+    _, by_length = selection_by_length(lengths, neighbours, expected, ONE[: len(lengths)])
     assert set(by_length) == {12, 14}
     assert by_length[12] == pytest.approx(-np.log(190 / 200) / 0.05, rel=1e-9)
     # Of a length that no factor explains, none is given.
     neighbours[lengths == 12] = 1
-    assert set(selection_by_length(lengths, neighbours, expected)[1]) == {14}
-    assert selection_factor(neighbours[:200] * 0 + (np.arange(200) < 50), expected[:200]).value > 0
+    assert set(selection_by_length(lengths, neighbours, expected, ONE[: len(lengths)])[1]) == {14}
+    assert selection_factor(neighbours[:200] * 0 + (np.arange(200) < 50), expected[:200], ONE[:200]).value > 0
 
 
 @pytest.mark.parametrize("neighbours", [np.zeros(500), np.ones(500), np.zeros(199)])
 def test_no_factor(neighbours):
     with pytest.raises(InputError, match="kappa"):
-        selection_factor(neighbours.astype(np.int64), np.full(len(neighbours), 1e-9))
+        selection_factor(neighbours.astype(np.int64), np.full(len(neighbours), 1e-9), ONE[: len(neighbours)])
 
 
 def test_no_neighbour_is_possible():
     with pytest.raises(InputError, match=r"500 of 500 clonotypes have no neighbour.*; is the model that"):
-        selection_factor(np.zeros(500, dtype=np.int64), np.zeros(500))
+        selection_factor(np.zeros(500, dtype=np.int64), np.zeros(500), ONE[:500])
 
 
 @pytest.mark.parametrize("having", [3, 5, 40, 400])
@@ -86,7 +116,7 @@ def test_the_interval_of_clonotypes_that_are_alike(having):
         error = stats.norm.isf(0.025) * np.sqrt(variance / 1_000)
         ends = [-np.log(min(1, end)) / expected for end in (alone, alone + error, alone - error)]
         ends = [end if end > SMALLEST_KAPPA else 0.0 for end in ends]
-        found = selection_factor(neighbours, np.full(1_000, expected), share)
+        found = selection_factor(neighbours, np.full(1_000, expected), ONE[:1_000], share)
         assert (found.value, found.low, found.high) == pytest.approx(ends, rel=1e-8)
     assert (found.value, found.low, found.high) == pytest.approx(ends, rel=1e-8)
 
@@ -95,15 +125,15 @@ def test_the_interval_of_clonotypes_that_are_alike(having):
 def test_the_bounds_of_kappa(kappa, fits):
     neighbours, expected = np.arange(1_000) % 2, np.full(1_000, np.log(2) / kappa)
     if fits:
-        assert selection_factor(neighbours, expected).value == pytest.approx(kappa, rel=1e-8)
+        assert selection_factor(neighbours, expected, ONE[:1_000]).value == pytest.approx(kappa, rel=1e-8)
     else:
         with pytest.raises(InputError, match="500 of 1,000 clonotypes have no neighbour, which no"):
-            selection_factor(neighbours, expected)
+            selection_factor(neighbours, expected, ONE[:1_000])
 
 
 def test_an_interval_that_begins_at_nothing():
     """One clonotype of 500 with a neighbour: none is likely, too."""
-    found = selection_factor((np.arange(500) == 7).astype(np.int64), np.full(500, 1e-3))
+    found = selection_factor((np.arange(500) == 7).astype(np.int64), np.full(500, 1e-3), ONE[:500])
     assert found.low == 0
     assert found.value == pytest.approx(-np.log(499 / 500) / 1e-3, rel=1e-9)
     assert found.high > found.value
@@ -112,7 +142,7 @@ def test_an_interval_that_begins_at_nothing():
 def test_without_any_neighbour_kappa_is_the_largest_that_is_likely():
     expected = np.full(1000, 3e-3)
     for share in (0.0, 1.0):
-        found = selection_factor(np.zeros(1000, dtype=np.int64), expected, share)
+        found = selection_factor(np.zeros(1000, dtype=np.int64), expected, ONE[:1000], share)
         assert (found.low, found.high) == (0, found.value)
         pairs = expected.sum() / 2 if share else expected.sum()
         assert np.exp(-found.value * pairs) == pytest.approx(0.025)
@@ -132,7 +162,7 @@ def test_the_interval_of_kappa_has_it_as_often_as_it_says(share):
         i, j = np.nonzero(rng.random(chance.shape) < 1 - np.exp(-2.5 * chance))
         neighbours = np.bincount(np.concatenate([i, j]), minlength=number)
         for own in (share, 0.0):
-            found = selection_factor(neighbours[drawn], expected[drawn], own)
+            found = selection_factor(neighbours[drawn], expected[drawn], ONE[:number][drawn], own)
             held.append(found.low <= 2.5 <= found.high)
     pairs, alone = held[::2], held[1::2]
     # Within four standard errors of 95 %.

@@ -49,7 +49,7 @@ def rate_in(trace, rate):
 @pytest.fixture(params=[True, False], ids=["D", "no D"])
 def fit(request):
     model = named(inferable(7, request.param), "m")
-    return Fit(model, TRACE[1], TRACE, (90, 10), None, ("few rows",))
+    return Fit(model, TRACE[1], TRACE, (90, 10), None, None, ("few rows",))
 
 
 def written(fit, target, unexplained=(), *, overwrite=False, **facts):
