@@ -524,7 +524,7 @@ def test_samples_with_few_hits_have_kappa_from_the_others(model, drawn, tmp_path
     assert abs(kappa - 1) < 0.3
     assert abs(found - expected) <= 5 * np.sqrt(expected)
     large = {**tables, "large": sample_of(drawn.slice(6_000, 6_000))}
-    with_one = hpcvdj.annotate(large, database, model, decoys=("decoy",), backend="cpu")
+    with_one = hpcvdj.annotate(large, database, model, decoys=("decoy",), cache=tmp_path, backend="cpu")
     by = {own.name: own.kappa for own in with_one.samples}
     assert by["large"].source == "decoys"
     others = {own.value for name, own in by.items() if own.source == "samples"}
