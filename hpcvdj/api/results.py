@@ -35,7 +35,8 @@ def report(
     """Write a report: what the data support, and the tables and figures behind it, on one HTML page.
 
     files      outputs of hpcvdj, of any number of samples: results or tables of count and pgen; tables of sharing,
-               contamination and enrich, each with its .json beside it
+               contamination, associate, enrich and annotate, each with its .json beside it; folders of these; the
+               folder of analyze
     output     the page to write
     figures    the folder to write each figure to, as PNG and SVG
     multiqc    the folder to write the tables of samples to, for MultiQC: `*_mqc.json`

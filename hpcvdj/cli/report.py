@@ -15,7 +15,8 @@ def command(
         options.argument(
             "FILE...",
             "Outputs of hpcvdj, of any number of samples: results or tables of count and pgen; tables of sharing, "
-            "contamination, enrich and annotate, each with its .json beside it; folders of these.",
+            "contamination, associate, enrich and annotate, each with its .json beside it; folders of these; the "
+            "folder of analyze.",
         ),
     ],
     output: Annotated[Path, options.valued("--output -o", "HTML", "Page to write.")],

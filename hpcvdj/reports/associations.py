@@ -8,12 +8,22 @@ from hpcvdj.reports import charts
 from hpcvdj.reports.elements import Figure, Section, Table, shown
 from hpcvdj.reports.outputs import Finding, Outputs
 from hpcvdj.reports.parts import anchor, individuals_table, number_of, quantiles_figure, spaced
+from hpcvdj.results.facts import Facts
 
 MOST_PAIRS = 4
 """Pairs of times whose clonotypes are drawn: those with the most hits."""
 
 MOST_QUANTILES = 3
 """Phenotypes whose p-values are drawn, beside those of Fisher's test; those with the most hits."""
+
+FEWEST_TESTS = 100
+"""Tests from which on their inflation is told: the median of few p-values, of which some are hits, says nothing."""
+
+
+def inflation_of(facts: Facts, tests: str = "tested") -> float | None:
+    """The inflation of p-values, if it comes from enough `tests`."""
+    inflation = number_of(facts.get("inflation"))
+    return inflation if facts[tests] >= FEWEST_TESTS else None
 
 
 def association(outputs: Outputs, finding: Finding, number: int) -> Section:
@@ -72,8 +82,11 @@ def expansion(outputs: Outputs, finding: Finding, number: int) -> Section:
         "A hit is a clonotype whose share of the reads is larger at a time than at the time before, by more than noise "
         "explains, given the depths of both. The depth ratio is that of most clonotypes, which one large expansion "
         "does not change. An inflation near 1 says that the noise is right for these data, and that few expanded.",
-        f"{noise_text(finding)} Inflation: {shown(number_of(facts.get('inflation')))}.",
+        noise_text(finding),
     ]
+    inflation = inflation_of(facts, "clonotypes")
+    if inflation is not None:
+        words[-1] += f" Inflation: {shown(inflation)}."
     pairs = [
         {**each, "subject": str(each["subject"]),
          **{f"{name}_{end}": each[f"{name}s"][k] for name in ("time", "depth") for k, end in enumerate(_ENDS)}}

@@ -1,5 +1,6 @@
 """The files of a report: what each is, what its samples are called, and their groups."""
 
+import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -17,7 +18,7 @@ from hpcvdj.repertoires.readers import open_table, table_suffixes
 from hpcvdj.repertoires.tables import repertoire_name
 from hpcvdj.reports.elements import MOST_LISTED, printable
 from hpcvdj.reports.survey import Survey, described, survey
-from hpcvdj.results.facts import Facts, facts_path, require_described
+from hpcvdj.results.facts import Facts, facts_path, read_facts, require_described
 from hpcvdj.runs.ranks import usable_cores
 from hpcvdj.storage.opening import damage
 
@@ -38,6 +39,11 @@ FINDINGS: dict[str, dict[str, type | tuple[type, ...]]] = {
 HITS, EPITOPES = ".hits.tsv", ".epitopes.tsv"
 """How the names of the two tables of a sample of `annotate` end; the second has the .json beside it."""
 
+ANALYSIS = "analysis.json"
+"""What a folder of `analyze` has of its steps."""
+
+SourceTable = tuple[str, str]
+"""A table that a command read: the name of its file, and its SHA-256."""
 
 DIFFERS = 1e-3
 """Below this p-value, κ differs between classes."""
@@ -60,6 +66,7 @@ class Finding:
     """A table of one of `FINDINGS`: the facts beside it, its first rows, and how many it has.
 
     sample  the individual of a table of `enrich` or `annotate`
+    source  the table that was read, if it was one, of one sample
     hits    the first rows of the other table of `annotate`, and how many it has
     """
 
@@ -69,6 +76,7 @@ class Finding:
     rows: list[dict[str, Any]]
     total: int
     sample: str = ""
+    source: SourceTable | None = None
     hits: tuple[list[dict[str, Any]], int] = ([], 0)
 
     def reading(self) -> AbstractContextManager[None]:
@@ -189,24 +197,38 @@ def _read(path: Path) -> Finding | Survey:
 
 
 def _of_samples(surveys: list[Survey], findings: list[Finding]) -> list[Finding]:
-    """A table that was made of one table of `pgen` on this page, as by `enrich`, is of the same sample."""
-    samples = {
-        digest: printable(each.samples[0])
-        for each in surveys
-        if len(each.samples) == 1
-        for _, digest in each.facts.get("outputs", [])
-    }
+    """Give the outputs of one table one name: that of its rows, which not all outputs tell, before that of its file.
+
+    A table that `pgen` wrote is of the sample of the table that it read.  The names of surveys change in them.
+    """
+    alone = [(each, _source(each)) for each in surveys if len(each.samples) == 1]
+    named = [(each.samples[0], source) for each, source in alone]
+    named += [(finding.sample, finding.source) for finding in findings]
+    of_rows = {source: name for name, source in named if source and name != repertoire_name(Path(source[0]))}
+    made: dict[str, str] = {}
+    for each, source in alone:
+        each.samples = [of_rows.get(source, each.samples[0]) if source else each.samples[0]]
+        made |= {digest: printable(each.samples[0]) for _, digest in each.facts.get("outputs", [])}
 
     def sample(finding: Finding) -> str:
-        tables = finding.facts.get("tables", []) if finding.sample else []
-        digests = tables[0][1:2] if len(tables) == 1 else []
-        return next((samples[digest] for digest in map(str, digests) if digest in samples), finding.sample)
+        if finding.source is None:
+            return finding.sample
+        return made.get(finding.source[1]) or printable(of_rows.get(finding.source, finding.sample))
 
     return [replace(finding, sample=sample(finding)) for finding in findings]
 
 
+def _source(survey: Survey) -> SourceTable | None:
+    """The table, or the tables together, that `count` or `pgen` read, if that is known."""
+    path, digest = (str(survey.facts.get(f"junctions_{key}") or "") for key in ("path", "sha256"))
+    return (Path(path).name, digest) if digest else None
+
+
 def each_file(paths: Sequence[Path]) -> list[Path]:
-    """The files of a report; of folders, the results and tables in them; of samples of `annotate`, one table."""
+    """The files of a report; of folders, the results and tables in them; of samples of `annotate`, one table.
+
+    Of the folder of an analysis, what its own report shows.
+    """
     files = [file for path in paths for file in (_files_in(path) if path.is_dir() else [path])]
     return list(dict.fromkeys(_of_epitopes(file) for file in files))
 
@@ -218,12 +240,61 @@ def _of_epitopes(path: Path) -> Path:
 
 
 def _files_in(folder: Path) -> list[Path]:
-    """The results and tables in a folder, by name."""
+    """The results and tables in a folder, by name, without the further tables of a run; those of an analysis."""
+    analysis = _analysis_in(folder)
+    if analysis is not None:
+        if not analysis.shown:
+            raise InputError(f"{folder}: no step of this analysis has an output that a report shows")
+        return [folder / name for name in analysis.shown]
     suffixes = (*RESULT_SUFFIXES, *table_suffixes())
     files = sorted(path for path in folder.iterdir() if path.is_file() and path.name.endswith(suffixes))
     if not files:
         raise InputError(f"{folder}: has no result or table ({', '.join(f'*{suffix}' for suffix in suffixes)})")
-    return files
+    further = {name for path in files for name in _further_tables(path)}
+    return [path for path in files if path.name not in further or facts_path(path).is_file()]
+
+
+def _further_tables(path: Path) -> list[str]:
+    """The names of the tables that a run wrote beside this one, whose facts name them."""
+    with damage(facts_path(path)):
+        return [name for name, _ in (read_facts(path) or {}).get("outputs", [])[1:]]
+
+
+@dataclass(frozen=True)
+class _Analysis:
+    """What a folder of `analyze` says of its steps.
+
+    shown    the files that its own report shows, by name
+    refused  the steps that the data did not allow, with the reason
+    """
+
+    shown: list[str]
+    refused: dict[str, str]
+
+
+def _analysis_in(folder: Path) -> _Analysis | None:
+    """The analysis whose folder this is; None of another folder."""
+    record = folder / ANALYSIS
+    if not record.is_file():
+        return None
+    with damage(record):
+        facts = json.loads(record.read_text(encoding="utf-8"))
+        # Other programs may call a file so.
+        if not isinstance(facts, dict) or facts.get("command") != "analyze":
+            return None
+        steps = facts["steps"]
+        shown = [str(name) for step in steps for name in step["shown"]]
+        return _Analysis(shown, {str(own["step"]): str(own["reason"]) for own in steps if own["state"] == "refused"})
+
+
+def refused_steps(paths: Sequence[Path]) -> dict[str, str]:
+    """The steps that the analyses among folders did not do as the data did not allow it, with the reasons."""
+    analyses = [(path, own) for path in paths if path.is_dir() and (own := _analysis_in(path))]
+    return {
+        f"{path.name}, {step}" if len(analyses) > 1 else step: reason
+        for path, own in analyses
+        for step, reason in own.refused.items()
+    }
 
 
 def _finding(path: Path, facts: Facts) -> Finding | None:
@@ -237,11 +308,15 @@ def _finding(path: Path, facts: Facts) -> Finding | None:
                 raise ValueError(f"its {key} is {facts[key]!r}")
         for individual in facts.get("individuals", []):
             individual["name"] = printable(str(individual["name"]))
-        sample = ""
+        sample, names = "", list(dict(facts.get("clones") or {}))
         if command == "enrich":
-            sample = printable(repertoire_name(Path(facts["tables"][0][0])) if facts.get("tables") else path.name)
+            of_file = repertoire_name(Path(facts["tables"][0][0])) if facts.get("tables") else path.name
+            sample = printable(names[0] if len(names) == 1 else of_file)
         elif command == "annotate":
-            sample = printable(facts["sample"])
+            sample, names = printable(facts["sample"]), list(facts.get("samples", names))
+        source = None
+        if sample and len(names) <= 1 and len(facts["tables"]) == 1 and facts["tables"][0][1]:
+            source = Path(facts["tables"][0][0]).name, str(facts["tables"][0][1])
     # A table without rows may lack its header.
     rows, total = _first_rows(path) if facts.get("tested") != 0 else ([], 0)
     of_hits: tuple[list[dict[str, Any]], int] = ([], 0)
@@ -249,7 +324,7 @@ def _finding(path: Path, facts: Facts) -> Finding | None:
         hits = path.with_name(path.name.removesuffix(EPITOPES) + HITS)
         require_described(path, facts, [hits])
         of_hits = _first_rows(hits) if facts["found"] else of_hits
-    return Finding(path, command, facts, rows, total, sample, of_hits)
+    return Finding(path, command, facts, rows, total, sample, source, of_hits)
 
 
 def _first_rows(path: Path) -> tuple[list[dict[str, Any]], int]:

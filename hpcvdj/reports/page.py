@@ -15,7 +15,7 @@ import hpcvdj
 from hpcvdj.errors import InputError, option
 from hpcvdj.reports.elements import Section
 from hpcvdj.reports.multiqc import custom_content
-from hpcvdj.reports.outputs import Outputs, each_file, read_outputs
+from hpcvdj.reports.outputs import Outputs, each_file, read_outputs, refused_steps
 from hpcvdj.reports.settings import Grouping
 from hpcvdj.results.facts import facts_path
 from hpcvdj.results.frames import require
@@ -47,6 +47,7 @@ def write_report(
         require(library, "report")
     paths, target, folder = [Path(path) for path in files], Path(target), Path(figures) if figures else None
     metadata = None if grouping.metadata is None else Path(grouping.metadata)
+    undone = {**refused_steps(paths), **undone}
     paths = each_file(paths)
     require_distinct(target, *paths, *map(facts_path, paths), *filter(None, [metadata]))
     require_writable(target, overwrite=overwrite)

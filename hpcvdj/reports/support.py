@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from hpcvdj.errors import few
-from hpcvdj.reports.associations import noise_text
+from hpcvdj.reports.associations import inflation_of, noise_text
 from hpcvdj.reports.elements import Section, Statement, Table, Verdict, percent, shown
 from hpcvdj.reports.findings import chance_of_hits, pairs_standing_out
 from hpcvdj.reports.fits import fit_statements
@@ -14,6 +14,15 @@ MOST_INFLATION = 1.2
 
 MOST_LEFT_OUT = 0.2
 """Above this share of rows left out, results are to be taken with care."""
+
+NOTHING_TESTED: dict[str, str] = {
+    "sharing": "no sequence was read",
+    "associate": "there are too few donors, or too few of them have the same sequence",
+    TIMES: "too few clonotypes have enough reads",
+    "enrich": "too few clonotypes have neighbours",
+    "annotate": "too few clonotypes have the V and J genes of a record",
+}
+"""Why there is no test of a command, if there is none."""
 
 
 def support(outputs: Outputs) -> Section:
@@ -119,6 +128,9 @@ def _sharing(outputs: Outputs) -> Iterator[Statement]:
         facts = finding.facts
         hits, tested = facts["hits"], facts["tested"]
         text = _of_several(findings, finding)
+        if not tested:
+            yield Statement("Are sequences shared beyond chance?", "not checked", text + _nothing_tested("sharing"))
+            continue
         text += f"q = {shown(facts['q'])}; {hits:,} of {tested:,} sequences have a q-value of at most 0.05. "
         if facts.get("standing_out"):
             pairs = pairs_standing_out(finding)
@@ -140,9 +152,10 @@ def _sharing(outputs: Outputs) -> Iterator[Statement]:
 def _association(outputs: Outputs) -> Iterator[Statement]:
     findings = outputs.of("associate")
     for finding in findings:
-        facts = finding.facts
-        text = f"{_of_several(findings, finding)}{facts['hits']:,} hits among {facts['tested']:,} tests. "
-        inflated = [each for each in facts["phenotypes"] if (each.get("inflation") or 0) > MOST_INFLATION]
+        facts, hits, tested = finding.facts, finding.facts["hits"], finding.facts["tested"]
+        text = _of_several(findings, finding)
+        text += f"{hits:,} hits among {tested:,} tests. " if tested else f"{_nothing_tested('associate')} "
+        inflated = [each for each in facts["phenotypes"] if (inflation_of(each) or 0) > MOST_INFLATION]
         if inflated:
             text += f"P-values of {inflated[0]['phenotype']} are inflated ({shown(inflated[0]['inflation'])}): "
             text += "something else differs between cases and controls, or very many sequences go with it. "
@@ -150,24 +163,38 @@ def _association(outputs: Outputs) -> Iterator[Statement]:
             text += f"{facts['likely_copies']:,} sequences are likely copies, which do not count. "
         if facts.get("standing_out"):
             text += "Pairs of individuals share improbable junctions: copies within a batch look like association. "
-        text += (
-            "A hit goes with the phenotype, which is no proof of a cause." if facts["hits"] else "Chance explains it."
-        )
-        yield Statement("Do sequences go with the phenotype?", "with care" if facts["hits"] else "no", text)
+        if hits:
+            text += "A hit goes with the phenotype, which is no proof of a cause."
+        elif tested:
+            text += "Chance explains it."
+        yield Statement("Do sequences go with the phenotype?", _verdict(tested, hits), text.strip())
 
 
 def _expansion(outputs: Outputs) -> Iterator[Statement]:
     findings = outputs.of(TIMES)
     for finding in findings:
-        facts = finding.facts
-        text = f"{_of_several(findings, finding)}{facts['hits']:,} hits among {facts['tested']:,} tests, in "
-        text += f"{len(facts['pairs']):,} pair(s) of times. {noise_text(finding)} "
-        if (facts.get("inflation") or 0) > MOST_INFLATION:
+        facts, hits, tested = finding.facts, finding.facts["hits"], finding.facts["tested"]
+        text = _of_several(findings, finding)
+        if tested:
+            text += f"{hits:,} hits among {tested:,} tests, in {len(facts['pairs']):,} pair(s) of times. "
+        else:
+            text += f"{_nothing_tested(TIMES)} "
+        text += f"{noise_text(finding)} "
+        if (inflation_of(facts, "clonotypes") or 0) > MOST_INFLATION:
             text += f"P-values are inflated ({shown(facts['inflation'])}): very many clonotypes changed, or the noise "
             text += "of some samples is larger than that of others. "
-        verdict: Verdict = "with care" if facts["hits"] else "no"
-        text += "" if facts["hits"] else "Noise explains the changes."
-        yield Statement("Did clonotypes expand between times?", verdict, text.strip())
+        text += "Noise explains the changes." if tested and not hits else ""
+        yield Statement("Did clonotypes expand between times?", _verdict(tested, hits), text.strip())
+
+
+def _nothing_tested(command: str) -> str:
+    return f"Nothing could be tested: {NOTHING_TESTED[command]}."
+
+
+def _verdict(tested: int, hits: int) -> Verdict:
+    if not tested:
+        return "not checked"
+    return "with care" if hits else "no"
 
 
 def _of_several(findings: list[Finding], finding: Finding) -> str:
@@ -179,11 +206,14 @@ def _enrichment(outputs: Outputs) -> Iterator[Statement]:
     findings = outputs.of("enrich")
     if not findings:
         return
-    hits = sum(finding.facts.get("hits", 0) for finding in findings)
+    hits, tested = (sum(finding.facts[name] for finding in findings) for name in ("hits", "tested"))
+    untested = [finding.sample for finding in findings if not finding.facts["tested"]]
     kappas = [finding.facts["kappa"] for finding in findings if finding.facts.get("kappa") is not None]
     settings = [finding.facts["settings"] for finding in findings]
     most_q = " or ".join(f"{q:g}" for q in sorted({each.get("max_q", 0.001) for each in settings}))
-    text = f"{hits:,} hits with a q-value of at most {most_q} in {len(findings):,} sample(s). "
+    text = f"{hits:,} hits with a q-value of at most {most_q} in {len(findings):,} sample(s). " if tested else ""
+    if untested:
+        text += f"{few(untested)}: {_nothing_tested('enrich')} "
     if kappas:
         least, most = min(kappas), max(kappas)
         text += f"κ = {shown(least)}" + (f" to {shown(most)}. " if most > least else ". ")
@@ -191,8 +221,11 @@ def _enrichment(outputs: Outputs) -> Iterator[Statement]:
             text += "κ was set to 1, which is right for generated junctions only. "
     else:
         text += "There is no κ: the comparison is with a control. "
-    text += "A hit is a neighbourhood, not a receptor." if hits else "No neighbourhood exceeds what chance explains."
-    yield Statement("Are there neighbourhoods beyond chance?", "with care" if hits else "no", text)
+    if hits:
+        text += "A hit is a neighbourhood, not a receptor."
+    elif tested:
+        text += "No neighbourhood exceeds what chance explains."
+    yield Statement("Are there neighbourhoods beyond chance?", _verdict(tested, hits), text.strip())
 
 
 MOST_SAMPLES = 8
@@ -212,7 +245,10 @@ def _annotation(outputs: Outputs) -> Iterator[Statement]:
         text = f"{finding.sample}: {chance_of_hits(finding)} "
         text += f"κ = {shown(kappa['value'])} ({kappa['source']}), dispersion {shown(facts['dispersion'])}. "
         verdict: Verdict = "no"
-        if facts.get("decoys_passed") is False:
+        if not facts["tested"]:
+            verdict = "not checked"
+            text += f"{_nothing_tested('annotate')} "
+        elif facts.get("decoys_passed") is False:
             text += "The decoys come out more often than chance allows, so nothing is called. "
         elif kappa["source"] == "none":
             text += "Too few hits to know κ, so nothing is called. "
@@ -245,9 +281,11 @@ def _many_annotated(findings: list[Finding]) -> Statement:
         hits, epitopes = (sum(f.facts[name] for f in called) for name in ("hits_called", "epitopes_called"))
         text += f"Called: {hits:,} hits and {epitopes:,} epitopes in {len(called):,} of them, "
         text += few([f"{f.sample} ({f.facts['hits_called']:,}, {f.facts['epitopes_called']:,})" for f in called]) + ". "
-    else:
+    elif any(own["tested"] for own in facts):
         text += "No more than chance is shown. "
     for why, names in (
+        (f"Nothing could be tested, as {NOTHING_TESTED['annotate']}, in",
+         [f.sample for f in findings if not f.facts["tested"]]),
         ("The decoys come out more often than chance allows, so nothing is called, in",
          [f.sample for f in findings if f.facts.get("decoys_passed") is False]),
         ("Too few hits to know κ, so nothing is called, in",
@@ -257,7 +295,7 @@ def _many_annotated(findings: list[Finding]) -> Statement:
     ):  # fmt: skip
         if names:
             text += f"{why} {few(names)}. "
-    return Statement(KNOWN_BEYOND_CHANCE, "with care" if called else "no", text.strip())
+    return Statement(KNOWN_BEYOND_CHANCE, _verdict(sum(own["tested"] for own in facts), len(called)), text.strip())
 
 
 def origins(outputs: Outputs) -> Section:

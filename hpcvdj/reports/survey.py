@@ -333,7 +333,8 @@ def _table_source(path: Path, facts: Facts) -> _Source:
     if not measures or {"record", "fdr"} <= set(reader.columns):
         raise InputError(
             f"{path}: is not an output of hpcvdj that a report shows; give results or tables of count and pgen, or "
-            "tables of sharing, contamination, enrich and annotate (NAME.epitopes.tsv) with their .json beside them"
+            "tables of sharing, contamination, associate, enrich and annotate (NAME.epitopes.tsv) with their .json "
+            "beside them"
         )
     command = "count" if "pathways_total" in measures else "pgen"
     # Probabilities of amino acids may be those of nucleotides that were translated.

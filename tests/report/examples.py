@@ -1,5 +1,5 @@
-"""Small outputs as the documentation describes them: of `sharing`, `contamination`, `associate --time`, `enrich` and
-`annotate`."""
+"""Small outputs as the documentation describes them: of `sharing`, `contamination`, `associate`, `associate --time`,
+`enrich` and `annotate`."""
 
 import itertools
 import json
@@ -87,6 +87,29 @@ def contamination(path, names=NAMES, groups=GROUPS, **facts):
         "command": "contamination", "max_pgen": 1e-11, "model": "human_trb_m15", "individuals": individuals,
         "rate": (shared / 1e10).tolist(), "shared_low": shared.tolist(), "carry_over": carry_over,
         "standing_out": [[0, 1]],
+    }  # fmt: skip
+    return written(path, {**known, **facts}, rows)
+
+
+def association(path, names=NAMES, tested=150, hits=2, inflation=1.05, **facts):
+    """A table of `associate` of donors and one phenotype, with `hits` sequences."""
+    rows = [
+        {
+            "phenotype": "disease=MS", "v_call": "TRBV9", "j_call": "TRBJ2-7", "junction_aa": f"CASS{'ACDEF'[k]}EQYF",
+            "carriers": 2, "case_carriers": 2, "cases": 2, "control_carriers": 0, "controls": 2, "expected": 0.9,
+            "odds_ratio": 9.0, "p_value": 1e-5 * (k + 1), "q_value": 1e-3 * (k + 1), "individuals": ",".join(names[:2]),
+        }
+        for k in range(hits)
+    ]  # fmt: skip
+    phenotype = {
+        "phenotype": "disease=MS", "family": "case", "donors": len(names), "cases": 2, "strata": 1,
+        "sequences": tested + 7, "tested": tested, "hits": hits, "hits_weighted": hits, "hits_that_are_copies": 0,
+        "inflation": inflation,
+    }  # fmt: skip
+    known = {
+        "command": "associate", "model": "human_trb_m15", "settings": {"unit": "sequence"},
+        "individuals": [{"name": name, "group": None, "rows": 1000, "left_out": {}} for name in names],
+        "phenotypes": [phenotype], "sequences": tested + 7, "tested": tested, "hits": hits,
     }  # fmt: skip
     return written(path, {**known, **facts}, rows)
 

@@ -1,4 +1,4 @@
-"""The section of `associate --time`: pairs of times, their shares and hits, and what it supports."""
+"""The sections of `associate` and `associate --time`: pairs of times, their shares and hits, and what they support."""
 
 import json
 
@@ -47,7 +47,8 @@ def test_the_numbers_of_expansions(tmp_path, report):
 
 
 def verdict(page):
-    return [each["class"] for each in page.of("div") if each.get("class") in ("yes", "with-care", "no")][-1]
+    verdicts = ("yes", "with-care", "no", "not-checked")
+    return [each["class"] for each in page.of("div") if each.get("class") in verdicts][-1]
 
 
 def test_what_expansions_support(tmp_path, report):
@@ -58,9 +59,56 @@ def test_what_expansions_support(tmp_path, report):
     assert "There are no replicates: what changed between times counts as noise" in page.text
     assert "P-values are inflated (1.5)" in page.text
     page = report([examples.expansion(tmp_path / "u.tsv", pairs=[], tested=0, qq=None, hits=0)])
+    assert verdict(page) == "not-checked"
+    assert "Nothing could be tested: too few clonotypes have enough reads. The variance" in page.text
+    assert page.specs == {}
+    page = report([examples.expansion(tmp_path / "v.tsv", hits=0)])
     assert verdict(page) == "no"
     assert "Noise explains the changes." in page.text
-    assert page.specs == {}
+
+
+@pytest.mark.parametrize("kind", ["sharing", "association", "expansion", "enrichment", "annotation"])
+def test_where_nothing_can_be_tested_chance_explains_nothing(tmp_path, report, kind):
+    """Of two cases and two controls the page said "no": "0 hits among 0 tests. Chance explains it."."""
+    facts = {"hits_called": 0, "epitopes_called": 0} if kind == "annotation" else {}
+    page = report([getattr(examples, kind)(tmp_path / "t.tsv", hits=0, tested=0, **facts)])
+    assert verdict(page) == "not-checked"
+    assert "not checked" in page.text
+    assert "Nothing could be tested: " in page.text
+    first = page.text[page.text.index("Read this first") : page.text.index("Reads, clonality and Hill numbers")]
+    for conclusion in ("hance explains", "Noise explains", "recombination explains", "No more than chance"):
+        assert conclusion not in first
+
+
+def test_samples_of_which_some_cannot_be_tested(tmp_path, report):
+    files = [examples.enrichment(tmp_path / f"{name}.tsv", name, hits=0, tested=tested)
+             for name, tested in (("a", 0), ("b", 20))]  # fmt: skip
+    page = report(files)
+    assert verdict(page) == "no"
+    assert "0 hits with a q-value of at most 0.001 in 2 sample(s). a: Nothing could be tested: too few" in page.text
+    none = {"hits": 0, "hits_called": 0, "epitopes_called": 0}
+    (tmp_path / "annotated").mkdir()
+    for k in range(9):
+        examples.annotation(tmp_path / "annotated" / f"d{k}", f"d{k}", tested=0 if k < 2 else 4, **none)
+    page = report([tmp_path / "annotated"])
+    assert verdict(page) == "no"
+    assert "have the V and J genes of a record, in d0, d1." in page.text
+    for k in range(2, 9):
+        examples.annotation(tmp_path / "annotated" / f"d{k}", f"d{k}", tested=0, **none)
+    page = report([tmp_path / "annotated"])
+    assert verdict(page) == "not-checked"
+    assert "No more than chance" not in page.text
+
+
+def test_few_tests_tell_no_inflation(tmp_path, report):
+    """Of one test, whose p-value is small, the page said that p-values are inflated (21)."""
+    for tested, told in ((1, False), (99, False), (100, True)):
+        page = report([examples.association(tmp_path / "a.tsv", tested=tested, hits=1, inflation=21.0)])
+        assert ("P-values of disease=MS are inflated (21)" in page.text) == told
+        page = report([examples.expansion(tmp_path / "e.tsv", clonotypes=tested, inflation=21.0)])
+        assert ("P-values are inflated (21)" in page.text) == told
+        assert ("Inflation: 21." in page.text) == told
+    assert "Inflation: –" not in report([examples.expansion(tmp_path / "e.tsv", inflation=None)]).text
 
 
 def test_pairs_with_the_most_hits_are_drawn(tmp_path, report, monkeypatch):

@@ -1,15 +1,20 @@
-"""Reports of unusual files: changed facts, amino acids beside nucleotides, tables of metadata."""
+"""Reports of folders, and of unusual files: changed facts, amino acids beside nucleotides, tables of metadata."""
 
+import json
 import re
+from dataclasses import asdict
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 
+from hpcvdj.analysis.analyze import DONE, RECORD, REFUSED, Outcome
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.alphabet import translate
 from hpcvdj.reports import charts
 from hpcvdj.reports.elements import Figure, Table
 from hpcvdj.reports.settings import Grouping
+from hpcvdj.results.facts import Targets, facts_path
 from tests.commands import error_line, hpcvdj_command
 from tests.report import examples
 
@@ -100,6 +105,87 @@ def test_samples_of_annotate_by_any_of_their_tables(tmp_path, report):
     (folder / "donor1.epitopes.tsv").unlink()
     with pytest.raises(InputError, match=r"donor1\.hits\.tsv: .*NAME\.epitopes\.tsv"):
         report([folder / "donor1.hits.tsv"])
+
+
+def with_further(path, name):
+    """The table at `path` and a further table of the same run, as hpcvdj writes both with their facts."""
+    facts = json.loads(facts_path(path).read_text())
+    further = path.with_name(name)
+    tables = {path: [pa.Table.from_pandas(pd.read_csv(path, sep="\t")).to_batches()[0]],
+              further: [pa.RecordBatch.from_pylist([{"individual": "donor1", "score": 0.5}])]}  # fmt: skip
+    Targets(path, (further,)).write(facts, tables, overwrite=True)
+    return further
+
+
+def test_further_tables_in_a_folder_are_passed_over(tmp_path, report):
+    """A folder with the tables of --junctions-out and --donors was refused: "is not an output"."""
+    folder = tmp_path / "out"
+    folder.mkdir()
+    junctions = with_further(examples.contamination(folder / "contamination.tsv"), "contamination.junctions.tsv")
+    donors = with_further(examples.association(folder / "associated.tsv"), "donors.tsv")
+    page = report([folder])
+    assert [row["file"] for row in page.rows("files_table")] == ["associated.tsv", "contamination.tsv"]
+    for further in (junctions, donors):
+        with pytest.raises(InputError, match=f"{further.name}: is not an output .* contamination, associate, enrich"):
+            report([folder, further])
+    (folder / "other.tsv").write_text("a\tb\n1\t2\n")
+    with pytest.raises(InputError, match=r"other\.tsv: is not an output"):
+        report([folder])
+    (folder / "other.tsv").unlink()
+    # Another run may have written its own table there since.
+    examples.sharing(donors)
+    page = report([folder])
+    assert [row["command"] for row in page.rows("files_table")] == ["associate", "contamination", "sharing"]
+
+
+def analysed(folder, *refused):
+    """A folder as of `analyze`; the files that its report shows."""
+    for name in ("", "enriched", "annotated", "pgen", "model"):
+        (folder / name).mkdir()
+    further = with_further(examples.contamination(folder / "contamination.tsv"), "contamination.junctions.tsv")
+    shown = {
+        "contamination": [further.with_name("contamination.tsv")],
+        "pgen": [examples.probabilities(folder / "pgen" / "donor1.tsv.gz")],
+        "enrich": [examples.enrichment(folder / "enriched" / "donor1.tsv")],
+        "annotate": [examples.annotation(folder / "annotated" / "donor1")],
+        "infer": [],
+    }  # fmt: skip
+    (folder / "model" / "V_gene_CDR3_anchors.csv").write_text("gene,anchor_index\n")
+    outcomes = [Outcome(step, DONE, shown=[str(path.relative_to(folder)) for path in own])
+                for step, own in shown.items()]  # fmt: skip
+    outcomes += [Outcome(step, REFUSED, f"{step} is not for these tables") for step in refused]
+    record = {"command": "analyze", "steps": [asdict(outcome) for outcome in outcomes]}
+    (folder / RECORD).write_text(json.dumps(record))
+    return [path for own in shown.values() for path in own]
+
+
+def test_the_folder_of_an_analysis_is_shown_as_by_its_own_report(tmp_path, report):
+    files = analysed(tmp_path / "an", "sharing")
+    undone = "sharing: sharing is not for these tables."
+    page, own = report([tmp_path / "an"]), report(files, undone={"sharing": "sharing is not for these tables"})
+    assert page.data == own.data
+    assert page.data["tables"].keys() >= {"contamination_1_pairs", "pgen_nt_values", "enrich_samples", "annotate_hits"}
+    for each in (page, own):
+        assert f"Was everything done that was asked for? no {undone}" in each.text
+    analysed(tmp_path / "another", "sharing")
+    text = report([tmp_path / "an", tmp_path / "another"]).text
+    assert "an, sharing: sharing is not for these tables. another, sharing: sharing is not" in text
+
+
+def test_records_of_analyses_that_are_damaged_empty_or_of_another_program(tmp_path, report):
+    folder = tmp_path / "an"
+    files = analysed(folder)
+    record = folder / RECORD
+    for damaged in ("{", '{"command": "analyze", "steps": [{}]}', '{"command": "analyze", "steps": 3}'):
+        record.write_text(damaged)
+        with pytest.raises(InputError, match=r"analysis\.json: is damaged"):
+            report([folder])
+    record.write_text('{"command": "analyze", "steps": []}')
+    with pytest.raises(InputError, match="an: no step of this analysis has an output"):
+        report([folder])
+    for other in ("[]", '{"command": "align"}'):
+        record.write_text(other)
+        assert [row["file"] for row in report([folder]).rows("files_table")] == [files[0].name]
 
 
 @pytest.mark.parametrize("kind", ["annotation", "enrichment"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,10 @@ from hpcvdj.chance.clone_sizes import CloneSizes
 from hpcvdj.chance.diversity import ORDERS, clonality, hill_number
 from hpcvdj.errors import InputError
 from hpcvdj.reports.elements import shown
+from hpcvdj.results.facts import facts_path
+from hpcvdj.storage.inputs import file_digest
 from tests.report import examples
+from tests.report.conftest import REACHED
 
 READS = {"donor1": [40, 9, 9, 2, 1, 1], "donor2": [5, 5, 5, 5], "donor3": [100, 1], "donor4": []}
 CLONES = {name: CloneSizes.of(np.array(reads, dtype=np.int64)).recorded() for name, reads in READS.items()}
@@ -33,7 +38,7 @@ def test_reads_and_diversity_beside_what_was_read(tmp_path, report):
         examples.probabilities(tmp_path / "p.tsv", samples=["donor1", "other"]),
         # The first file that knows an individual says what it has.
         examples.enrichment(tmp_path / "e.tsv", "donor1", clones={"donor1": {"reads": [7], "clonotypes": [1]}}),
-        examples.enrichment(tmp_path / "f.tsv", "donor5", clones={"x": {"reads": [3, 30], "clonotypes": [9, 1]}}),
+        examples.enrichment(tmp_path / "f.tsv", "donor5", clones={"donor5": {"reads": [3, 30], "clonotypes": [9, 1]}}),
     ]
     page = report(files)
     rows = {row["sample"]: row for row in page.rows("samples_table")}
@@ -101,3 +106,61 @@ def test_there_is_no_overview_of_pathways_or_of_one_sample(tmp_path, report, sma
     assert "overview" not in page.specs
     assert "overview" not in report([examples.probabilities(tmp_path / "p.tsv")]).specs
     assert len(page.rows("samples_table")) == 1
+
+
+def source(path, digest="5a"):
+    """As the facts of `enrich` and `annotate` have a table that was read."""
+    return {"tables": [[str(path), digest, 3000]]}
+
+
+def of_pgen(path, table, digest="5a", **options):
+    """A table of `pgen` with the facts that say what it was made of."""
+    facts = {"junctions_path": str(table), "junctions_sha256": digest, "model": "m"}
+    facts_path(path).write_text(json.dumps(facts))
+    return examples.probabilities(path, **options)
+
+
+def names(page):
+    """The samples that a page names in its tables."""
+    tables = ("samples_table", "enrich_samples", "annotate_samples", "pgen_nt_values")
+    return {row["sample"] for name in tables if name in page.data["tables"] for row in page.rows(name)}
+
+
+def test_outputs_of_one_table_have_the_name_of_its_rows(tmp_path, report, count):
+    """A sample was called M15 by `enrich` and count's results, and as its rows by `annotate` and pgen's tables."""
+    result = count("M15", "".join(f"s{k}\t{REACHED}\n" for k in range(9)))
+    digest = file_digest(tmp_path / "M15.tsv")
+    enriched = examples.enrichment(tmp_path / "e.tsv", **source("M15.tsv", digest))
+    annotated = examples.annotation(tmp_path / "own", "own", samples=["own"], **source("elsewhere/M15.tsv", digest))
+    probable = of_pgen(tmp_path / "p.tsv", "/data/M15.tsv", digest, samples=["own"])
+    with_reads = {"clones": {"own": CLONES["donor1"]}, **source("M15.tsv", digest)}
+    assert names(report([result, enriched])) == {"M15"}
+    for files in ([result, enriched, annotated], [enriched, result, probable], [probable, annotated, enriched]):
+        assert names(report(files)) == {"own"}
+    page = report([examples.enrichment(tmp_path / "f.tsv", **with_reads), annotated, probable, result])
+    assert names(page) == {"own"}
+    assert [row["reads"] for row in page.rows("samples_table")] == [sum(READS["donor1"])] * 2
+
+
+def test_the_table_of_several_samples_is_none_of_them(tmp_path, report):
+    annotated = [examples.annotation(tmp_path / name, name, samples=["a", "b"], **source("all.tsv")) for name in "ab"]
+    both = {"clones": {"a": CLONES["donor1"], "b": CLONES["donor2"]}}
+    enriched = examples.enrichment(tmp_path / "e.tsv", **both, **source("all.tsv"))
+    page = report([*annotated, enriched])
+    assert {row["sample"] for row in page.rows("enrich_samples")} == {"all"}
+    assert {row["sample"] for row in page.rows("annotate_samples")} == {"a", "b"}
+
+
+@pytest.mark.parametrize("digest", ["5a", ""])
+def test_copies_of_a_table_and_tables_in_memory_keep_their_names(tmp_path, report, digest):
+    """Two tables of the same bytes have two names; tables in memory have no digest and one name."""
+    tables = ("A.tsv", "B.tsv") if digest else ("memory", "memory")
+    files = []
+    for own, table in zip("AB", tables, strict=True):
+        files += [
+            examples.enrichment(tmp_path / f"e{own}.tsv", own, clones={own: CLONES["donor1"]}, **source(table, digest)),
+            examples.annotation(tmp_path / own, own, samples=[own], **source(table, digest)),
+        ]
+    page = report(files)
+    assert [row["sample"] for row in page.rows("enrich_samples")] == ["A", "B"]
+    assert [row["sample"] for row in page.rows("annotate_samples")] == ["A", "B"]
