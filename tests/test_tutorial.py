@@ -14,6 +14,8 @@ TUTORIAL = ROOT / "docs" / "tutorial.md"
 
 INFERENCE = ROOT / "docs" / "infer.md"
 
+EXAMPLES = ROOT / "docs" / "examples.md"
+
 STEP = re.compile(r"^```sh\n(.*?)^```\n(?:\n((?:    [^\n]*\n|\n(?=    ))+))?", re.MULTILINE | re.DOTALL)
 """A block of commands and, if it prints something, the indented block below it."""
 
@@ -87,3 +89,14 @@ def test_a_species_without_a_model_from_germline_table_to_probabilities(tmp_path
     blocks = list(steps(section))
     assert [len(expected) > 2 for _, expected in blocks] == [True] * 3
     require_what_is_shown(blocks, tmp_path)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_every_command_prints_what_the_page_of_examples_shows(tmp_path):
+    pytest.importorskip("jinja2")
+    blocks = list(steps(EXAMPLES.read_text()))
+    assert len(blocks) > 15
+    require_what_is_shown(blocks, tmp_path)
+    assert not (tmp_path / "examples").exists()

@@ -91,7 +91,7 @@ def shared_table(cohort: Cohort, chosen: Sequences, tests: Tests, asked: Asked) 
     p_values = np.where(tests.not_tested == 0, tests.numbers.p_values(log_p, held), 1.0)
     # One individual is certain for a sequence that was seen; those left out of `chosen` have one.
     p_values[held == 1] = 1.0
-    q_values = benjamini_hochberg(p_values, tests.number)
+    q_values = _q_values(p_values, tests)
     rows = np.flatnonzero(held >= settings.min_individuals)
     rows = rows[np.lexsort((rows, -held[rows], tests.not_tested[rows], p_values[rows]))]
     untested, impossible = tests.not_tested[rows] > 0, tests.p[rows] <= 0
@@ -113,6 +113,18 @@ def shared_table(cohort: Cohort, chosen: Sequences, tests: Tests, asked: Asked) 
         "not_tested": pa.array([NOT_TESTED[reason] for reason in tests.not_tested[rows].tolist()], pa.string()),
     }
     return pa.table(columns)
+
+
+def _q_values(p_values: Floats, tests: Tests) -> Floats:
+    """Of likely copies among all sequences; of the others among themselves.
+
+    Copies have small p-values, each of which would let other sequences have larger ones at the same q-value.
+    """
+    q_values = benjamini_hochberg(p_values, tests.number)
+    if tests.copies is not None:
+        others = ~tests.copies.likely
+        q_values[others] = benjamini_hochberg(p_values[others], tests.number - int(tests.copies.likely.sum()))
+    return q_values
 
 
 def _copies(copies: Copies | None, rows: Counts) -> dict[str, Any]:

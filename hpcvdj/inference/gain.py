@@ -1,6 +1,6 @@
 """Whether an inferred model explains junctions that were held out better than the model that inference began with."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -8,7 +8,8 @@ import numpy as np
 from hpcvdj.inference.parameters import parameters, with_parameters
 from hpcvdj.kernels.backends import Backend
 from hpcvdj.probabilities.settings import PgenConfig
-from hpcvdj.recombination.models import Model
+from hpcvdj.recombination.igor import FUNCTIONAL
+from hpcvdj.recombination.models import Model, Template
 from hpcvdj.recombination.possible import Possible
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS, PgenProblem, Repertoire
 from hpcvdj.runs.run import Run
@@ -44,11 +45,15 @@ def gain_of(held: Repertoire, inferred: Model | None, other: Model, run: Run, ba
 
     inferred  None on the other ranks
 
+    Only junctions of functional V and J count, given that such a junction is made: models differ in how often they
+    choose pseudogenes, of which tables have all rows or none.
+
     None without two junctions that both make.
     """
     arrays = {str(k): values for k, values in enumerate(parameters(inferred))} if inferred is not None else None
     shared = run.share_arrays(arrays)
-    models = with_parameters(other, [shared[str(k)] for k in range(len(shared))]), other
+    of_all = with_parameters(other, [shared[str(k)] for k in range(len(shared))]), other
+    models = [replace(model, v=_functional(model.v), j=_functional(model.j)) for model in of_all]
     config = PgenConfig(PGEN_COLUMNS[:1], backend=backend.name)
     values: list[Any] = [
         count_in_memory(PgenProblem(held, model, PGEN_COLUMNS[:1]), config, run, backend) for model in models
@@ -64,3 +69,8 @@ def gain_of(held: Repertoire, inferred: Model | None, other: Model, run: Run, ba
         float(logs.mean()), float(logs.std(ddof=1) / np.sqrt(len(logs))), len(logs),
         int(((made > 0) & ~(by_other > 0)).sum()), int(((by_other > 0) & ~(made > 0)).sum()),
     )  # fmt: skip
+
+
+def _functional(templates: tuple[Template, ...]) -> tuple[Template, ...]:
+    """The alleles, of which those that are not functional cannot contribute."""
+    return tuple(own if own.function in FUNCTIONAL else replace(own, segment="", extended="") for own in templates)

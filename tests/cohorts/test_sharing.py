@@ -1,6 +1,7 @@
 """`hpcvdj sharing`: counts by brute force, calibrated on what a model makes, and it finds what was planted."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -9,9 +10,11 @@ import pytest
 from scipy import stats
 
 import hpcvdj
+from hpcvdj.chance.p_values import benjamini_hochberg
 from hpcvdj.cohorts.cohort import sequences_of
 from hpcvdj.cohorts.expected import Numbers
 from hpcvdj.cohorts.settings import SharingSettings
+from hpcvdj.cohorts.shared_table import _q_values
 from hpcvdj.cohorts.sharing import share
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.alphabet import translate
@@ -435,3 +438,17 @@ def with_copies(table):
     return pa.concat_tables(
         [table, *(own.set_column(place, "repertoire_id", pa.array([name] * len(own))) for name in others)]
     )
+
+
+def test_copies_do_not_make_other_sequences_hits():
+    """Of 100 sequences with uniform p-values, one was a hit as soon as enough copies were."""
+    rng = np.random.default_rng(4)
+    p_values = np.concatenate([np.full(40, 1e-9), rng.random(100)])
+    likely = np.arange(140) < 40
+    tests = SimpleNamespace(number=140, copies=SimpleNamespace(likely=likely))
+    q_values = _q_values(p_values, tests)
+    np.testing.assert_array_equal(q_values[~likely], benjamini_hochberg(p_values[40:], 100))
+    np.testing.assert_array_equal(q_values[likely], benjamini_hochberg(p_values, 140)[likely])
+    without = SimpleNamespace(number=140, copies=None)
+    np.testing.assert_array_equal(_q_values(p_values, without), benjamini_hochberg(p_values, 140))
+    assert (_q_values(p_values, without)[~likely] < q_values[~likely]).any()
