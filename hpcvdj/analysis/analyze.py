@@ -14,6 +14,7 @@ from typing import Any
 import hpcvdj
 from hpcvdj.analysis.settings import STEPS
 from hpcvdj.analysis.steps import STEP, Done, Job
+from hpcvdj.association.phenotypes import phenotypes_of
 from hpcvdj.chance.question import Lines
 from hpcvdj.errors import CompleteError, InputError, TooFewError, few, option
 from hpcvdj.recombination.igor import load_model
@@ -99,6 +100,7 @@ def analyze(job: Job, tell: Callable[[Outcome], None] = lambda _: None) -> Analy
         before = run.from_root(begin)
         inputs = together_of(job.tables, productive_reading(common_fields(job.tables), _opening(job), reads=True))
         job = replace(job, inputs=surveyed(inputs, run))
+        run.on_root(lambda: _require_metadata(job))
         outcomes: list[Outcome] = []
         answers: dict[str, Any] = {}
         for step in STEPS:
@@ -110,6 +112,15 @@ def analyze(job: Job, tell: Callable[[Outcome], None] = lambda _: None) -> Analy
             job = replace(job, shown=[*job.shown, *outcome.shown], undone={**job.undone, **undone})
             run.on_root(partial(_told, job, outcomes, tell))
         return run.on_root(lambda: Analysis(job.folder, outcomes, answers))
+
+
+def _require_metadata(job: Job) -> None:
+    """Raise InputError for metadata with which a step that is asked for would be refused, before any begins."""
+    samples, donors = job.inputs.repertoires, job.cohort.donors()
+    job.cohort.naming().people(samples)
+    asked = job.settings.asks("associate") and not STEP["associate"].why_not(job)
+    if asked and donors is not None and donors.time is None:
+        phenotypes_of(donors, donors.people(samples).subject)
 
 
 def _told(job: Job, outcomes: Sequence[Outcome], tell: Callable[[Outcome], None]) -> None:
@@ -177,11 +188,15 @@ def _identity(job: Job, step: str) -> Identity:
 
 
 def _is_done(job: Job, before: Outcome, identity: Identity) -> bool:
-    """Whether a step was done before, and its output is what it was."""
+    """Whether a step was done before, and its output is what it was.
+
+    If only the metadata are others now, which people correct, it is done again.
+    """
     if before.state != DONE or job.run.overwrite:
         return False
     changes = differences(before.identity, identity)
-    if changes and before.step != "report":
+    without = ({**own, "metadata": None} for own in (before.identity, identity))
+    if differences(*without) and before.step != "report":
         raise InputError(
             f"{job.folder}: its {before.step} is of another run ({changes}); give another name, or "
             f"{option('overwrite', True)}"

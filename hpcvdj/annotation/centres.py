@@ -247,7 +247,8 @@ def _epitopes(records: Sequence[Sequence[Record]], decoys: Sequence[str]) -> lis
     alike: dict[tuple[int, ...], list[str]] = {}
     for name, centres in of_name.items():
         alike.setdefault(tuple(centres), []).append(name)
-    wanted = {name.lower() for name in decoys}
+    given = {name.lower(): name for name in decoys}
+    wanted = set(given)
     met: set[str] = set()
     epitopes = []
     for own_centres, names in sorted(alike.items(), key=lambda item: sorted(item[1])):
@@ -265,6 +266,7 @@ def _epitopes(records: Sequence[Sequence[Record]], decoys: Sequence[str]) -> lis
         organisms = Counter(record.organism for own in records for record in own if record.organism)
         common = few([name for name, _ in organisms.most_common(20)], 20)
         raise InputError(
-            f"{option('decoys', few(sorted(wanted - met)))}: no record is of it; there are records of {common}"
+            f"{option('decoys', few(sorted(given[name] for name in wanted - met)))}: no record is of it; there are "
+            f"records of {common}"
         )
     return epitopes

@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from html import escape
@@ -22,7 +22,7 @@ from hpcvdj.chance.draws import Chance
 from hpcvdj.chance.question import Lines, Output, Question, Rows
 from hpcvdj.chance.settings import ClonotypeChoice
 from hpcvdj.chance.shown import table_html
-from hpcvdj.errors import CompleteError, InputError, naming, option
+from hpcvdj.errors import CompleteError, InputError, few, naming, option
 from hpcvdj.recombination.calls import Genes
 from hpcvdj.recombination.exclusions import counts_json
 from hpcvdj.recombination.models import Model
@@ -163,36 +163,40 @@ class AnnotationQuestion(Question[Annotation]):
         }  # fmt: skip
 
     def warnings(self, answer: Annotation) -> list[str]:
-        lines = []
+        said: dict[str, list[str]] = {}
         for sample in answer.samples:
-            if sample.passed is False:
-                lines.append(
-                    f"{sample.name}: {sample.decoys['called']:g} epitopes and {sample.decoys['hits_called']:g} hits of "
-                    "decoys would be called, so nothing is; choose decoys that the donor cannot have met, "
-                    f"leave out likely errors, use a model of this protocol, or give {option('kappa')}"
+            for text in self._warnings_of(sample):
+                said.setdefault(text, []).append(sample.name)
+        return [f"{few(names)}: {text}" for text, names in said.items()]
+
+    def _warnings_of(self, sample: SampleAnnotation) -> Iterator[str]:
+        """What to know of a sample, in words that are the same for others of its kind."""
+        source = sample.kappa.source
+        if sample.passed is False:
+            yield (
+                f"{sample.decoys['called']:g} epitopes and {sample.decoys['hits_called']:g} hits of decoys would be "
+                "called, so nothing is; choose decoys that the donor cannot have met, leave out likely errors, use a "
+                f"model of this protocol, or give {option('kappa')}"
+            )
+        elif sample.decoys and source not in ("decoys", "given", "none"):
+            yield f"decoys have too few hits to tell kappa, which is that of {source}"
+        for name, own in sample.kappa_by.items():
+            if own.p_value < DIFFERS:
+                yield (
+                    f"kappa differs by {name} (p = {own.p_value:.1g}), so hits of some are more common than expected: "
+                    "found_and_expected_by in the facts has their numbers"
                 )
-            elif sample.decoys and sample.kappa.source not in ("decoys", "given", "none"):
-                lines.append(
-                    f"{sample.name}: decoys have {sample.decoys['found']:g} hits, too few to tell kappa, which is that "
-                    f"of {sample.kappa.source}"
-                )
-            for name, own in sample.kappa_by.items():
-                if own.p_value < DIFFERS:
-                    lines.append(
-                        f"{sample.name}: kappa differs by {name} (p = {own.p_value:.1g}), so hits of some are more "
-                        "common than expected: found_and_expected_by in the facts has their numbers"
-                    )
-            if sample.kappa.source == "none":
-                lines.append(
-                    f"{sample.name}: too few hits to estimate kappa, so nothing is called; expected numbers are those "
-                    f"with kappa 1, and in most people it is larger; give more samples, or {option('kappa')}"
-                )
-            if sample.kappa.source == "records":
-                lines.append(
-                    f"{sample.name}: kappa is that of all records, which hides what they have in common; give "
-                    f"{option('decoys')}, or {option('kappa')} as a larger database tells it"
-                )
-        return lines
+        if source == "none":
+            yield (
+                "too few hits to estimate kappa, so nothing is called; expected numbers are those with kappa 1, and in "
+                f"most people it is larger; give more samples, or {option('kappa')}"
+            )
+        if source == "records":
+            more = "more decoys" if sample.decoys else option("decoys")
+            yield (
+                f"kappa is that of all records, which hides what they have in common; give {more}, or "
+                f"{option('kappa')} as a larger database tells it"
+            )
 
     def summary(self, answer: Annotation) -> Lines:
         database = answer.database

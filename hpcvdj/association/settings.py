@@ -65,7 +65,8 @@ class Donors(Individuals):
     subject: Annotated[
         str | None,
         Option("the column of the metadata that says whose each sample is: samples of one subject are one donor, or, "
-               "with {time}, are compared", metavar="COLUMN", more=True),
+               "with {time}, are compared", shell="a column that says whose each sample is", metavar="COLUMN",
+               more=True),
     ] = None  # fmt: skip
     time: Annotated[
         str | None,

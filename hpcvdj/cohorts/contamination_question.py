@@ -116,7 +116,7 @@ def _carry_over_lines(answer: Contamination) -> Lines:
                 for rate, name in ((size.same_group, same), (size.other_group, "individuals of other groups"))
                 if rate is not None
             ]
-            text = f"{size.clones:,} clones of {size.reads} reads: one is found in {' and in '.join(rates)}"
+            text = f"{size.clones:,} clones with {size.reads} read(s): one is found in {' and in '.join(rates)}"
             lines.append(("carry-over", text))
     return lines
 

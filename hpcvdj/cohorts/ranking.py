@@ -27,6 +27,11 @@ class Auc:
     above: NDArray[np.float64]
     below: NDArray[np.float64]
 
+    def __repr__(self) -> str:
+        """The area and its interval."""
+        low, high = self.interval
+        return f"<AUC {self.area:.3f}, 95 % interval {low:.3f} to {high:.3f}>"
+
     @property
     def area(self) -> float:
         """The area: 0.5 for a score without information, 1 for one that separates positives from negatives."""

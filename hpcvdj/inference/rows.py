@@ -42,15 +42,21 @@ class ChosenRows:
             left_out.update(part.left_out)
         if not any(len(part.row) for part in parts):
             raise _no_rows(left_out, choice)
+        # Tables one after another, so that rows of a pair and length are mostly in order.
+        parts = sorted((part for part in parts if len(part.row)), key=lambda part: int(part.row[0]))
         repertoire, order = merged([part.repertoire for part in parts])
         row = np.concatenate([part.row for part in parts])[order]
-        order = np.lexsort((row, repertoire.lengths, kinds_of(repertoire)))
-        if len(order) > choice.max_rows:
+        kind, lengths = kinds_of(repertoire), repertoire.lengths
+        if ((row[1:] < row[:-1]) & (kind[1:] == kind[:-1]) & (lengths[1:] == lengths[:-1])).any():
+            order = np.lexsort((row, lengths, kind))
+            repertoire, row = repertoire.subset(order), row[order]
+        if len(row) > choice.max_rows:
             # By the data row, so that it does not matter who read it.
-            number = np.random.default_rng([seed, 4]).random(int(row.max()) + 1)[row[order]]
-            left_out["not drawn"] = len(order) - choice.max_rows
-            order = order[np.sort(np.argpartition(number, choice.max_rows)[: choice.max_rows])]
-        return ChosenRows(repertoire.subset(order), row[order], dict(left_out))
+            number = np.random.default_rng([seed, 4]).random(int(row.max()) + 1)[row]
+            left_out["not drawn"] = len(row) - choice.max_rows
+            drawn = np.sort(np.argpartition(number, choice.max_rows)[: choice.max_rows])
+            repertoire, row = repertoire.subset(drawn), row[drawn]
+        return ChosenRows(repertoire, row, dict(left_out))
 
 
 def _no_rows(left_out: Counter[str], choice: RowChoice) -> TooFewError:

@@ -259,6 +259,24 @@ def test_one_individual_is_compared_with_nobody(cohort, tmp_path):
     assert not done.refused
 
 
+def test_metadata_are_looked_at_before_the_first_step_and_may_be_corrected(cohort, copied, tmp_path):
+    """A wrong name was told when the steps before had been done, and a corrected table began nothing again."""
+    wrong = tmp_path / "wrong.tsv"
+    wrong.write_text((cohort / "people.tsv").read_text().replace("d1", "d9"))
+    line = [*words(cohort, tmp_path / "new", "--without", "annotate")]
+    line[line.index("--metadata") + 1] = wrong
+    assert "no group for d1" in error_line(hpcvdj_command(*line, code=2)[1])
+    assert state(tmp_path / "new") == {}
+    corrected = tmp_path / "corrected.tsv"
+    corrected.write_text((cohort / "people.tsv").read_text().replace("d1\tno", "d1\tyes"))
+    line = [*words(cohort, copied, "--without", "annotate", "--resume")]
+    line[line.index("--metadata") + 1] = corrected
+    before = {path: path.stat().st_mtime_ns for path in (copied / "pgen").iterdir()}
+    hpcvdj_command(*line)
+    assert {path: path.stat().st_mtime_ns for path in (copied / "pgen").iterdir()} == before
+    assert json.loads((copied / "associated.tsv.json").read_text())["phenotypes"][0]["cases"] == 3
+
+
 def test_visits_of_one_person_are_compared_with_each_other_alone(cohort, tmp_path):
     """`sharing` and `contamination` were refused, with exit code 2, where nobody could have asked for them."""
     (tmp_path / "visits.tsv").write_text("sample\tdonor\tmonth\nd0\tX\t0\nd1\tX\t6\n")

@@ -463,7 +463,7 @@ def test_any_number_of_ranks_writes_the_same_bytes(files, tmp_path):
 
 
 def test_decoys_without_a_record_are_refused(model, drawn):
-    with pytest.raises(InputError, match="no record is of it; there are records of"):
+    with pytest.raises(InputError, match=r"decoys='Marburg': no record is of it; there are records of"):
         hpcvdj.annotate(sample_of(drawn.slice(0, 50)), records_of(drawn, 4), model, decoys=("Marburg",))
     assert AnnotationSettings(decoys=("a",)).decoys == ("a",)
 
@@ -544,7 +544,9 @@ def test_without_kappa_nothing_is_called(model, drawn):
     assert alone.hits["fdr"].null_count == len(alone.hits) == 3
     assert alone.epitopes["q_value"].null_count == len(alone.epitopes)
     assert hpcvdj.annotate(planted["s0"], database, model, kappa=1.0, backend="cpu").samples[0].called[1] == 3
-    together = hpcvdj.annotate(planted, database, model, backend="cpu").samples
+    with pytest.warns(hpcvdj.HpcvdjWarning, match="s0, s1, s2 and 3 more: kappa is that of all records") as said:
+        together = hpcvdj.annotate(planted, database, model, backend="cpu").samples
+    assert sum("kappa is that of all records" in str(own.message) for own in said) == 1, "once for all samples"
     of_one = hpcvdj.annotate(planted, database, model, kappa=1.0, backend="cpu").samples
     ((source, kappa),) = {(own.kappa.source, own.kappa.value) for own in together}
     assert source == "records"

@@ -21,6 +21,7 @@ from hpcvdj.inference.folder import (
     write_folder,
     write_with_selection,
 )  # fmt: skip
+from hpcvdj.inference.gain import Gain
 from hpcvdj.inference.infer import Fit
 from hpcvdj.inference.parameters import parameters, with_parameters
 from hpcvdj.inference.search import Evaluated
@@ -49,7 +50,7 @@ def rate_in(trace, rate):
 @pytest.fixture(params=[True, False], ids=["D", "no D"])
 def fit(request):
     model = named(inferable(7, request.param), "m")
-    return Fit(model, TRACE[1], TRACE, (90, 10), None, None, ("few rows",))
+    return Fit(model, TRACE[1], TRACE, (90, 10), None, Gain(-0.5, 0.125, 9, 1, 0), ("few rows",))
 
 
 def written(fit, target, unexplained=(), *, overwrite=False, **facts):
@@ -152,6 +153,7 @@ def test_what_is_said_of_a_fit(fit):
         "rows_counted": 90, "rows_held_out": 10, "iterations": 3, "result_of_iteration": 2,
         "log_likelihood_per_row": -30.125, "held_out_log_likelihood_per_row": -30.5, "rows_with_probability_0": 0,
         "error_rate": None, "warnings": ["few rows"],
+        "gain_over_start": {"nats": -0.5, "error": 0.125, "junctions": 9, "gained": 1, "lost": 0},
     }  # fmt: skip
     facts = fit_facts(fit)
     first, last = facts.pop("first_and_last_evaluation")
