@@ -63,7 +63,9 @@ def assert_equal(own, of_olga):
 
 @pytest.mark.olga
 @pytest.mark.slow
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.exhaustive] * (name == "sequences.txt")) for name in FILES]
+)
 def test_files_of_olga(name, tmp_path):
     text, options = FILES[name]
     (tmp_path / name).write_text(text)
@@ -80,7 +82,7 @@ def test_files_of_olga(name, tmp_path):
 @pytest.mark.parametrize(
     ("model", "kind"),
     [
-        pytest.param(model, kind, marks=[pytest.mark.exhaustive] * (kind != "all" or model == "--human_B_heavy"))
+        pytest.param(model, kind, marks=[pytest.mark.exhaustive] * (kind != "all" or model != "--mouse_T_beta"))
         for model in ("--humanTRA", "--human_B_heavy", "--mouse_T_beta")
         for kind in ("all", "ntseq", "aaseq")
     ],
