@@ -164,7 +164,7 @@ def generate(
     """Draw sequences from a recombination model, on this machine.
 
     model       {model}
-    number      junctions to draw
+    number      junctions to draw; with `productive`, productive ones
     like        a cohort, as of `sharing`: draw one like it, with as many productive recombinations for each individual;
                 `number` does not matter
     individual  the column of `like` that names the individual of each row

@@ -26,7 +26,14 @@ class GenerationSettings(Settings):
     """What to draw."""
 
     number: Annotated[
-        int, Option("junctions to draw", flags="--number -n", metavar="N", least=1, most=MOST_JUNCTIONS)
+        int,
+        Option(
+            "junctions to draw, or productive ones, if only these are asked for",
+            flags="--number -n",
+            metavar="N",
+            least=1,
+            most=MOST_JUNCTIONS,
+        ),
     ] = 100_000
     seed: Annotated[int, Option(_SEED, least=0, most=(1 << 64) - 1)] = 0
     productive: Annotated[
