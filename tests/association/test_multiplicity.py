@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hpcvdj.association.multiplicity import inflation, q_values, reachable, reaching, weights
+from hpcvdj.association.multiplicity import FEWEST_TESTS, inflation, q_values, reachable, reaching, weights
 
 
 def tarone_by_a_loop(least, level):
@@ -60,3 +60,9 @@ def test_uniform_p_values_are_not_inflated():
     assert inflation(uniform) == pytest.approx(1, abs=1e-3)
     assert inflation(uniform**2) > 2
     assert inflation(np.empty(0)) is None
+
+
+def test_few_tests_have_no_inflation():
+    """Of one planted hit and a handful of others it was 21."""
+    assert inflation(np.full(FEWEST_TESTS - 1, 0.01)) is None
+    assert inflation(np.full(FEWEST_TESTS, 0.01)) > 10
