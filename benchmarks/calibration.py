@@ -102,7 +102,7 @@ def pairs_of(found: Any) -> Numbers:
     """What `contamination` says of pairs and common sources."""
     yield "contamination", "pairs", found.table.num_rows
     yield "contamination", "pairs that stand out", len(found.pairs.standing_out)
-    yield "contamination", "junctions of a common source", len(found.improbable.common)
+    yield "contamination", "junctions of a common source", found.improbable.common
 
 
 def enriched(model: Any, rows: pd.DataFrame, of: str, centres: frozenset[str] = frozenset()) -> Numbers:

@@ -21,6 +21,7 @@ from hpcvdj.recombination.igor import load_model
 from hpcvdj.repertoires.inputs import together_of
 from hpcvdj.repertoires.reading import productive_reading
 from hpcvdj.repertoires.sequence_fields import common_fields
+from hpcvdj.reports.outputs import ANALYSIS
 from hpcvdj.runs.folder import Identity, differences
 from hpcvdj.runs.inputs import surveyed
 from hpcvdj.storage.files import atomic_path, exclusive_lock, require_apart
@@ -28,9 +29,6 @@ from hpcvdj.storage.json_text import json_text
 from hpcvdj.storage.opening import damage
 
 log = logging.getLogger(__name__)
-
-RECORD = "analysis.json"
-"""What a folder has of the steps: which were done, with the SHA-256 of what they wrote, and why others were not."""
 
 DONE, LEFT_OUT, REFUSED = "done", "left out", "refused"
 
@@ -218,9 +216,9 @@ def _begin(job: Job, stack: ExitStack) -> dict[str, Outcome]:
         raise InputError(f"{folder}: is a file; an analysis is written to a folder")
     require_apart(folder, *(table.path for table in job.tables if not table.in_memory and not _copied(job, table.path)))
     stack.enter_context(exclusive_lock(folder))
-    record = folder / RECORD
+    record = folder / ANALYSIS
     # A run may have been stopped before it recorded its first step.
-    others = [path.name for path in folder.iterdir() if path.name not in (RECORD, TABLES)] if folder.exists() else []
+    others = [path.name for path in folder.iterdir() if path.name not in (ANALYSIS, TABLES)] if folder.exists() else []
     if not record.exists():
         if others:
             raise InputError(f"{folder}: has {few(sorted(others))}, and is not of an analysis; name another folder")
@@ -263,7 +261,7 @@ def _clear(job: Job, before: Sequence[Outcome]) -> None:
 
 def _record(job: Job, outcomes: Sequence[Outcome]) -> None:
     """Write what is known of the steps."""
-    with atomic_path(job.target(RECORD), overwrite=True) as temporary:
+    with atomic_path(job.target(ANALYSIS), overwrite=True) as temporary:
         facts = {
             "command": "analyze",
             **job.run.provenance(),

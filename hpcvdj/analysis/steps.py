@@ -146,11 +146,7 @@ def _again(job: Job) -> bool:
 
 
 def _individuals(job: Job) -> str:
-    try:
-        people = job.cohort.naming().people(job.inputs.repertoires)
-    except InputError:
-        # The step itself refuses them.
-        return ""
+    people = job.cohort.naming().people(job.inputs.repertoires)
     return "" if len({*people.subject.values()}) > 1 else "it compares individuals, and there is one"
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.chance.p_values import MEDIAN_OF_SQUARE, Counts, Floats, benjamini_hochberg
+from hpcvdj.chance.p_values import FEWEST_TESTS, MEDIAN_OF_SQUARE, Counts, Floats, benjamini_hochberg
 
 FOLDS, CLASSES = 5, 4
 """Parts of the tests, of which each has weights that the others learned; classes by carriers, and by probability."""
@@ -73,10 +73,6 @@ def _classes(values: Floats) -> Counts:
         return np.empty(0, dtype=np.int64)
     ends = np.quantile(values, np.arange(1, CLASSES) / CLASSES)
     return np.asarray(np.searchsorted(ends, values), dtype=np.int64)
-
-
-FEWEST_TESTS = 100
-"""Tests from which on their inflation is told: of fewer, of which some are hits, it says nothing of the others."""
 
 
 def inflation(uniform: Floats) -> float | None:

@@ -13,6 +13,9 @@ QQ_POINTS = 200
 MEDIAN_OF_SQUARE = 0.4549364
 """The median of the square of a normal deviate."""
 
+FEWEST_TESTS = 100
+"""Tests from which on their inflation is told: the median of few, of which some are hits, tells nothing of others."""
+
 BAND = 0.95
 """The share of sets of uniform p-values whose p-value of a rank is inside the band."""
 

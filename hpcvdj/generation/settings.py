@@ -27,14 +27,9 @@ class GenerationSettings(Settings):
 
     number: Annotated[
         int,
-        Option(
-            "junctions to draw, or productive ones, if only these are asked for",
-            flags="--number -n",
-            metavar="N",
-            least=1,
-            most=MOST_JUNCTIONS,
-        ),
-    ] = 100_000
+        Option("junctions to draw, or productive ones, if only these are asked for", flags="--number -n", metavar="N",
+               least=1, most=MOST_JUNCTIONS),
+    ] = 100_000  # fmt: skip
     seed: Annotated[int, Option(_SEED, least=0, most=(1 << 64) - 1)] = 0
     productive: Annotated[
         bool,

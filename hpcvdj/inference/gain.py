@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from hpcvdj.inference.parameters import parameters, with_parameters
+from hpcvdj.inference.parameters import shared_model
 from hpcvdj.kernels.backends import Backend
 from hpcvdj.probabilities.settings import PgenConfig
 from hpcvdj.recombination.igor import FUNCTIONAL
@@ -50,10 +50,10 @@ def gain_of(held: Repertoire, inferred: Model | None, other: Model, run: Run, ba
 
     None without two junctions that both make.
     """
-    arrays = {str(k): values for k, values in enumerate(parameters(inferred))} if inferred is not None else None
-    shared = run.share_arrays(arrays)
-    of_all = with_parameters(other, [shared[str(k)] for k in range(len(shared))]), other
-    models = [replace(model, v=_functional(model.v), j=_functional(model.j)) for model in of_all]
+    models = [
+        replace(model, v=_functional(model.v), j=_functional(model.j))
+        for model in (shared_model(inferred, other, run), other)
+    ]
     config = PgenConfig(PGEN_COLUMNS[:1], backend=backend.name)
     values: list[Any] = [
         count_in_memory(PgenProblem(held, model, PGEN_COLUMNS[:1]), config, run, backend) for model in models

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError, StoppedError, few, option
 from hpcvdj.inference.gain import Gain, gain_of
-from hpcvdj.inference.parameters import GENE_USAGE, free_parameters, parameters, with_parameters
+from hpcvdj.inference.parameters import GENE_USAGE, free_parameters, parameters, shared_model, with_parameters
 from hpcvdj.inference.rows import ChosenRows
 from hpcvdj.inference.search import Evaluated, Search
 from hpcvdj.inference.settings import InferenceSettings
@@ -117,9 +117,7 @@ class Expectations:
         # The driver does not stop after the last piece of a unit, and small data are one piece.
         if self._run.target is not None and any(self._run.gather_everywhere(bool(self._run.request))):
             raise self._run.stopped(saved)
-        arrays = {str(k): values for k, values in enumerate(parameters(model))} if model is not None else None
-        shared = self._run.share_arrays(arrays)
-        model = with_parameters(model or self._problem.model, [shared[str(k)] for k in range(len(shared))])
+        model = shared_model(model, self._problem.model, self._run)
         self._kernel.take(model)
         (unit,) = self._method.units(self._problem, 0, [])
         store = _Sum() if self._run.is_root else None

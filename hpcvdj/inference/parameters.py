@@ -16,6 +16,7 @@ from hpcvdj.kernels.inference.layout import Expected
 from hpcvdj.recombination.germline import SegmentType
 from hpcvdj.recombination.igor import FUNCTIONAL
 from hpcvdj.recombination.models import Array, Insertion, Model, stationary
+from hpcvdj.runs.run import Run
 
 SMALLEST = 1e-300
 """What a probability that is not 0 cannot fall below."""
@@ -253,6 +254,16 @@ def parameters(model: Model) -> list[Array]:
         *(insertion.lengths for insertion in model.insertions),
         *(insertion.transitions for insertion in model.insertions),
     ]
+
+
+def shared_model(of_root: Model | None, like: Model, run: Run) -> Model:
+    """Root's model on every rank; the other ranks pass None.
+
+    like  a model of the same alleles
+    """
+    arrays = {str(k): values for k, values in enumerate(parameters(of_root))} if of_root is not None else None
+    shared = run.share_arrays(arrays)
+    return with_parameters(of_root or like, [shared[str(k)] for k in range(len(shared))])
 
 
 def with_parameters(model: Model, values: Sequence[Array]) -> Model:

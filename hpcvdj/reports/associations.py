@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from hpcvdj.chance.p_values import FEWEST_TESTS
 from hpcvdj.reports import charts
 from hpcvdj.reports.elements import Figure, Section, Table, shown
 from hpcvdj.reports.outputs import Finding, Outputs
@@ -15,9 +16,6 @@ MOST_PAIRS = 4
 
 MOST_QUANTILES = 3
 """Phenotypes whose p-values are drawn, beside those of Fisher's test; those with the most hits."""
-
-FEWEST_TESTS = 100
-"""Tests from which on their inflation is told: the median of few p-values, of which some are hits, says nothing."""
 
 
 def inflation_of(facts: Facts, tests: str = "tested") -> float | None:

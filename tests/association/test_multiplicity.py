@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hpcvdj.association.multiplicity import FEWEST_TESTS, inflation, q_values, reachable, reaching, weights
+from hpcvdj.association.multiplicity import inflation, q_values, reachable, reaching, weights
+from hpcvdj.chance.p_values import FEWEST_TESTS
 
 
 def tarone_by_a_loop(least, level):

@@ -8,11 +8,12 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from hpcvdj.analysis.analyze import DONE, RECORD, REFUSED, Outcome
+from hpcvdj.analysis.analyze import DONE, REFUSED, Outcome
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.alphabet import translate
 from hpcvdj.reports import charts
 from hpcvdj.reports.elements import Figure, Table
+from hpcvdj.reports.outputs import ANALYSIS
 from hpcvdj.reports.settings import Grouping
 from hpcvdj.results.facts import Targets, facts_path
 from tests.commands import error_line, hpcvdj_command
@@ -155,7 +156,7 @@ def analysed(folder, *refused):
                 for step, own in shown.items()]  # fmt: skip
     outcomes += [Outcome(step, REFUSED, f"{step} is not for these tables") for step in refused]
     record = {"command": "analyze", "steps": [asdict(outcome) for outcome in outcomes]}
-    (folder / RECORD).write_text(json.dumps(record))
+    (folder / ANALYSIS).write_text(json.dumps(record))
     return [path for own in shown.values() for path in own]
 
 
@@ -175,7 +176,7 @@ def test_the_folder_of_an_analysis_is_shown_as_by_its_own_report(tmp_path, repor
 def test_records_of_analyses_that_are_damaged_empty_or_of_another_program(tmp_path, report):
     folder = tmp_path / "an"
     files = analysed(folder)
-    record = folder / RECORD
+    record = folder / ANALYSIS
     for damaged in ("{", '{"command": "analyze", "steps": [{}]}', '{"command": "analyze", "steps": 3}'):
         record.write_text(damaged)
         with pytest.raises(InputError, match=r"analysis\.json: is damaged"):
