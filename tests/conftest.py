@@ -17,8 +17,6 @@ SMALL = ROOT / "inputs" / "mouse_trb" / "small.tsv"
 
 # Tests start Python hundreds of times; without compiled modules each start takes half as long again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-# As a run of the command sets it: OpenMP's threads would spin while they wait, in each of the processes on few cores.
-os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
 def pytest_configure():

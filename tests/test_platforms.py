@@ -4,9 +4,7 @@ import ast
 import os
 from pathlib import Path
 
-import pytest
-
-from tests.commands import hpcvdj_command, new_process
+from tests.commands import hpcvdj_command
 from tests.conftest import ROOT, SMALL
 
 SOURCES = sorted((ROOT / "hpcvdj").rglob("*.py"))
@@ -54,17 +52,3 @@ def test_commands_run_without_them(tmp_path, monkeypatch):
     hpcvdj_command("export", result, "-o", table)
     assert len(table.read_text().splitlines()) > 20
     assert "thread(s)" in hpcvdj_command("info")[0]
-
-
-@pytest.mark.slow
-def test_layers_of_threads_give_the_same(tmp_path):
-    """numba has OpenMP's threads or its own: slim containers lack the first."""
-    table = tmp_path / "drawn.tsv"
-    hpcvdj_command("generate", "-m", "human_trb_m15", "-n", 300, "--backend", "cpu", "-o", table)
-    written = []
-    for layer in ("omp", "workqueue"):
-        target = tmp_path / f"{layer}.tsv"
-        words = ["pgen", table, "-m", "human_trb_m15", "--mismatches", 1, "--backend", "cpu", "--threads", 2, "--force"]
-        new_process(*words, "-o", target, env={"NUMBA_THREADING_LAYER": layer})
-        written.append(target.read_bytes())
-    assert written[0] == written[1]

@@ -1,21 +1,29 @@
 """How many individuals have a sequence: the Poisson-binomial distribution for many probabilities, on CPU cores."""
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 from numpy.typing import NDArray
+
+from hpcvdj.kernels.threads import on_threads, parts_of, turns_of
 
 _LEAST = 1e-300
 """Smaller probabilities count as 0: numbers with fewer digits take a hundred times as long."""
 
+_ROWS_AT_ONCE = 16
 
-@njit(cache=True, nogil=True, parallel=True)
+
 def numbers_of_carriers(p: NDArray[np.float64], sizes: NDArray[np.float64], out: NDArray[np.float64]) -> None:
     """P(m individuals have a sequence), into float64 [sequences, individuals + 1], which is 0.
 
     p      float64 [sequences]: probabilities of the sequences
     sizes  float64 [individuals]: an individual of n recombinations has a sequence with the probability 1 - exp(-n p)
     """
-    for row in prange(len(p)):
+    on_threads(_carriers, parts_of(len(p), _ROWS_AT_ONCE), p, sizes, out)
+
+
+@njit(cache=True, nogil=True)
+def _carriers(part, p, sizes, out):  # type: ignore[no-untyped-def]
+    for row in range(part[0], part[1]):
         chance = out[row]
         chance[0] = 1.0
         most = 0
@@ -29,7 +37,6 @@ def numbers_of_carriers(p: NDArray[np.float64], sizes: NDArray[np.float64], out:
             chance[0] *= lacks
 
 
-@njit(cache=True, nogil=True, parallel=True)
 def weighted_sums(weights: NDArray[np.float64], values: NDArray[np.float64], out: NDArray[np.float64]) -> None:
     """Σ of rows of `values`, for each set of weights, into float64 [sets, columns], which is 0.
 
@@ -38,25 +45,32 @@ def weighted_sums(weights: NDArray[np.float64], values: NDArray[np.float64], out
 
     Rows are added in their order, so the number of threads does not change a digit, as it does in a matrix product.
     """
-    for one in prange(len(weights)):
+    on_threads(_weighted, parts_of(len(weights), 1), weights, values, out)
+
+
+@njit(cache=True, nogil=True)
+def _weighted(part, weights, values, out):  # type: ignore[no-untyped-def]
+    for number in range(part[0], part[1]):
         for row in range(len(values)):
-            weight = weights[one, row]
+            weight = weights[number, row]
             if weight != 0:
                 for column in range(values.shape[1]):
-                    out[one, column] += weight * values[row, column]
+                    out[number, column] += weight * values[row, column]
 
 
-@njit(cache=True, nogil=True, parallel=True)
 def products_of_pairs(weights: NDArray[np.float64], values: NDArray[np.float64], out: NDArray[np.float64]) -> None:
     """Σ of the weighted products of each two rows, into float64 [rows, rows], which is symmetric.
 
     weights  float64 [columns]
     values   float64 [rows, columns]
     """
-    rows, columns = values.shape
-    for place in prange(rows):
-        # Long rows and short ones in turn, so that threads have as much to do.
-        one = place // 2 if place % 2 else rows - 1 - place // 2
+    on_threads(_products, turns_of(len(values)), weights, values, out)
+
+
+@njit(cache=True, nogil=True)
+def _products(part, weights, values, out):  # type: ignore[no-untyped-def]
+    columns = values.shape[1]
+    for one in range(part[0], part[1], part[2]):
         for other in range(one + 1):
             # Four sums, of which none waits for the one before.
             a, b, c, d = 0.0, 0.0, 0.0, 0.0

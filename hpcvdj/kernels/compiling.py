@@ -17,6 +17,7 @@ PATIENCE = 120.0
 """Seconds after which a process that waits for another compiles the function itself."""
 
 _POLL = 0.05
+_PACKAGE = "hpcvdj."
 
 
 def compile_once(dispatcher: ModuleType) -> None:
@@ -32,6 +33,9 @@ def compile_once(dispatcher: ModuleType) -> None:
         return
 
     def compile_or_wait(function: Any, signature: Any) -> Any:
+        if function.__module__.startswith(_PACKAGE) and isinstance(signature, tuple):
+            # numba compiles a function once more for a 0 or a True that is written where it is called.
+            signature = tuple(map(dispatcher.types.unliteral, signature))
         folder = function._cache.cache_path
         if folder is None or tuple(getattr(signature, "args", signature)) in function.overloads:
             return compile_alone(function, signature)

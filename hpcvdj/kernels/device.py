@@ -87,7 +87,7 @@ class DeviceClock:
         value."""
         start, end = cupy.cuda.Event(), cupy.cuda.Event()
         start.record()
-        values = tuple(own.value if isinstance(own, Struct) else own for own in arguments)
+        values = tuple(argument.value if isinstance(argument, Struct) else argument for argument in arguments)
         kernel(grid, (threads,), values, shared_mem=shared)
         end.record()
         self._running.append((start, end))

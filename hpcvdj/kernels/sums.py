@@ -1,12 +1,13 @@
 """Sums of counters that may exceed 64 bits, in one pass over the memory."""
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 from numpy.typing import NDArray
 
-_CHUNK = 1 << 15
+from hpcvdj.kernels.threads import on_threads, parts_of
+
+_ROWS_AT_ONCE = 1 << 17
 _HALF = 32
-_PARALLEL_SIZE = 1 << 20
 
 
 def exact_column_sums(counters: NDArray[np.uint64], nonzero: NDArray[np.bool_] | None = None) -> list[int]:
@@ -16,30 +17,23 @@ def exact_column_sums(counters: NDArray[np.uint64], nonzero: NDArray[np.bool_] |
     """
     if nonzero is None:
         nonzero = np.zeros(len(counters), dtype=bool)
-    # Waking all threads takes longer than adding up a few counters.
-    halves = _halves if counters.size > _PARALLEL_SIZE else _halves_serial
-    low, high = halves(np.ascontiguousarray(counters), nonzero)
-    return [int(a) + (int(b) << _HALF) for a, b in zip(low, high, strict=True)]
+    counters = np.ascontiguousarray(counters)
+    parts = parts_of(len(counters), _ROWS_AT_ONCE)
+    low, high = np.zeros((2, len(parts), counters.shape[1]), dtype=np.uint64)
+    on_threads(_add_halves, [(k, *part) for k, part in enumerate(parts)], counters, nonzero, low, high)
+    return [int(a) + (int(b) << _HALF) for a, b in zip(low.sum(axis=0), high.sum(axis=0), strict=True)]
 
 
-def _sum_halves(counters, nonzero):  # type: ignore[no-untyped-def]
+@njit(cache=True, nogil=True)
+def _add_halves(part, counters, nonzero, low, high):  # type: ignore[no-untyped-def]
     """Sums of the low and of the high 32 bits of each column: 2^32 rows cannot overflow them."""
-    rows, columns = counters.shape
-    chunks = (rows + _CHUNK - 1) // _CHUNK
-    low = np.zeros((chunks, columns), dtype=np.uint64)
-    high = np.zeros((chunks, columns), dtype=np.uint64)
-    for chunk in prange(chunks):
-        for row in range(chunk * _CHUNK, min(rows, (chunk + 1) * _CHUNK)):
-            any_bits = np.uint64(0)
-            for column in range(columns):
-                value = counters[row, column]
-                any_bits |= value
-                low[chunk, column] += value & np.uint64(0xFFFFFFFF)
-                high[chunk, column] += value >> np.uint64(_HALF)
-            if any_bits:
-                nonzero[row] = True
-    return low.sum(axis=0), high.sum(axis=0)
-
-
-_halves = njit(_sum_halves, cache=True, nogil=True, parallel=True)
-_halves_serial = njit(_sum_halves, cache=True, nogil=True)
+    number, first, end = part
+    for row in range(first, end):
+        any_bits = np.uint64(0)
+        for column in range(counters.shape[1]):
+            value = counters[row, column]
+            any_bits |= value
+            low[number, column] += value & np.uint64(0xFFFFFFFF)
+            high[number, column] += value >> np.uint64(_HALF)
+        if any_bits:
+            nonzero[row] = True

@@ -6,13 +6,16 @@ Text comes as Arrow stores it: one buffer of bytes, and the offset of each row i
 from typing import Any
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 from numpy.typing import NDArray
 
+from hpcvdj.kernels.threads import on_threads, parts_of
 from hpcvdj.recombination.alphabet import INVALID
 
 OK, MISSING, TOO_SHORT, TOO_LONG, AMBIGUOUS = range(5)
 """The status of a row in `pack_rows`."""
+
+_ROWS_AT_ONCE = 1 << 14
 
 
 def text_buffers(column: Any) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
@@ -134,15 +137,21 @@ def codon_at(packed, codon):  # type: ignore[no-untyped-def]
     return np.int64((packed[word] << np.uint64(bit - 58) | packed[word + 1] >> np.uint64(122 - bit)) & np.uint64(63))
 
 
-@njit(cache=True, nogil=True, parallel=True)
 def translate_rows(
-    words: NDArray[np.uint64], codons: NDArray[Any], of_codon: NDArray[np.uint8], begins: NDArray[Any],
-    out: NDArray[np.uint8],
+    words: NDArray[np.uint64], codons: NDArray[np.integer[Any]], of_codon: NDArray[np.uint8],
+    begins: NDArray[np.integer[Any]], out: NDArray[np.uint8],
 ) -> None:  # fmt: skip
     """The first codons[row] codons of each packed row as amino acids, into `out` from begins[row] on.
 
     of_codon  uint8 [64]: the letter or the symbol of each codon
     """
-    for row in prange(len(codons)):
+    # Of one type each, so that numba compiles one function.
+    arguments = words, codons.astype(np.int64), of_codon, begins.astype(np.int64), out
+    on_threads(_translate, parts_of(len(codons), _ROWS_AT_ONCE), *arguments)
+
+
+@njit(cache=True, nogil=True)
+def _translate(part, words, codons, of_codon, begins, out):  # type: ignore[no-untyped-def]
+    for row in range(part[0], part[1]):
         for k in range(codons[row]):
             out[begins[row] + k] = of_codon[codon_at(words[row], k)]

@@ -1,7 +1,7 @@
 """Compiled functions on the cores of a machine, each with a part of the work.
 
-numba's own parallel loops are for small functions: it compiles what is in the loop three times, with all that is called
-from there.  Of the largest kernels that takes half a minute, before the first number.
+numba's own parallel loops are not used: numba compiles what is in such a loop three times, with all that it calls.  For
+the largest kernels that takes half a minute, before the first number.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,3 +34,9 @@ def parts_of(rows: int, chunk: int) -> list[tuple[int, int]]:
     chunks = -(-rows // chunk)
     size = chunk * max(1, -(-chunks // (PARTS_OF_A_THREAD * get_num_threads())))
     return [(first, min(rows, first + size)) for first in range(0, rows, size)]
+
+
+def turns_of(items: int) -> list[tuple[int, int, int]]:
+    """Items 0 … items - 1 in parts for the threads, for `range`: parts take turns, so large items may come first."""
+    parts = min(items, PARTS_OF_A_THREAD * get_num_threads())
+    return [(first, items, parts) for first in range(parts)]

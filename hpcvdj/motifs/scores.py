@@ -1,4 +1,4 @@
-"""Scores: one number for a pair of sequences, from its counters."""
+"""Scores: a number for each pair of sequences, computed from the counters of the pair."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from hpcvdj.recombination.alphabet import BASES, INVALID
 
 @dataclass(frozen=True)
 class Terms:
-    """What scores need to know of each sequence.
+    """The facts about each sequence that scores need.
 
     kmers     int64 [sequences]: N, occurrences of k-mers
     own       float64 [d + 1, sequences]: D_h(i, i)
@@ -24,7 +24,7 @@ class Terms:
               distance h
     chance    float64 [d + 1]: E_h, the probability that two random k-mers are at distance h
 
-    All but kmers are NaN for a score that does not need them.
+    A score that does not need them has NaN in all but kmers.
     """
 
     kmers: NDArray[np.int64]
@@ -34,16 +34,18 @@ class Terms:
 
     @staticmethod
     def joined(parts: Sequence["Terms"]) -> "Terms":
-        """The terms of sequences that follow each other."""
-        kmers = np.concatenate([part.kmers for part in parts])
-        own, expected = (np.concatenate([getattr(part, x) for part in parts], axis=1) for x in ("own", "expected"))
-        return Terms(kmers, own, expected, parts[0].chance)
+        """Return the terms of sequences that follow each other."""
+        # Sequences are the last axis.
+        kmers, own_counters, expected = (
+            np.concatenate([getattr(part, name) for part in parts], axis=-1) for name in ("kmers", "own", "expected")
+        )
+        return Terms(kmers, own_counters, expected, parts[0].chance)
 
 
 class SideTerms(NamedTuple):
-    """What a score knows of the rows, or the columns, of the counters that it is given, in a shape that broadcasts.
+    """The terms of the rows, or of the columns, of counters, in a shape that broadcasts.
 
-    norm  the root of each sequence's score with itself; NaN if that is not above 0
+    norm  the root of each sequence's score with itself; NaN unless that is above 0
     """
 
     kmers: Any
@@ -54,12 +56,12 @@ class SideTerms(NamedTuple):
 class Score:
     """A kind of score.
 
-    name     as users give it
-    formula  for the documentation
-    summary  for the help
-    use      when to take it, for the documentation
+    name        the name for users
+    formula     the formula in the documentation
+    summary     the description in the help
+    use         when to use the score, in the documentation
     normalised  whether scores are divided by the `norm` of both sequences
-    centred     whether it needs `expected`
+    centred     whether the score needs `expected`
     """
 
     name: ClassVar[str]
@@ -70,12 +72,12 @@ class Score:
     centred: ClassVar[bool] = False
 
     def __init__(self, weights: Sequence[float]) -> None:
-        self.weights = tuple(weights)  # one for each distance
+        self.weights = tuple(weights)  # a weight for each distance
 
     def of(self, counters: Any, rows: SideTerms, columns: SideTerms, chance: NDArray[np.float64]) -> Any:
-        """Scores float64 [...] of counters [d + 1, ...], on the GPU if they are there.
+        """Return the scores of counters [d + 1, ...], float64 [...], on the GPU if the counters are there.
 
-        NaN where a score is divided by the norm of a sequence that has none.
+        A score that is divided by the norm of a sequence without norm is NaN.
         """
         total = array_module(counters).zeros(counters.shape[1:])
         for h, weight in enumerate(self.weights):
@@ -89,10 +91,10 @@ class Score:
         return total
 
     def centre(self, plane: Any, rows: SideTerms, columns: SideTerms, h: int, chance: float) -> None:
-        """Subtract, in place, what is expected of the counters of distance h."""
+        """Subtract the expected counters of distance h, in place."""
 
     def norm(self, terms: Terms) -> NDArray[np.float64]:
-        """The root of each sequence's score with itself, float64 [sequences]; NaN if that is not above 0."""
+        """Return the root of each sequence's score with itself, float64 [sequences]; NaN unless that is above 0."""
         total = np.zeros(len(terms.kmers))
         for h, weight in enumerate(self.weights):
             plane = terms.own[h].copy()
@@ -103,7 +105,7 @@ class Score:
 
 
 class WeightedSum(Score):
-    """The thesis's weighted sum (section 2.a), which names no weights."""
+    """The weighted sum of the thesis (section 2.a), which does not give the weights."""
 
     name = "weights"
     formula = "S = sum of w_h D_h, as in the thesis"
@@ -113,7 +115,7 @@ class WeightedSum(Score):
 
 
 class Cosine(Score):
-    """What string-kernel programs compute; FastSK's kernel with weights that make S = R_m."""
+    """The score of string-kernel programs; FastSK's kernel with weights that make S = R_m."""
 
     name = "cosine"
     formula = "S(i, j) / √(S(i, i) S(j, j)): 1 for a sequence and itself, 0 without a common k-mer"
@@ -141,16 +143,16 @@ class Background(Score):
     centred = True
 
     def centre(self, plane: Any, rows: SideTerms, columns: SideTerms, h: int, chance: float) -> None:
-        """Subtract what sequences of independent bases would share."""
+        """Subtract the counters expected for sequences of independent bases."""
         plane -= rows.kmers * columns.expected[h]
         plane -= rows.expected[h] * columns.kmers
         plane += rows.kmers.astype(np.float64) * columns.kmers * chance
 
 
 class Scoring:
-    """A score of the pairs of a set of sequences.
+    """The score of the pairs of a set of sequences.
 
-    terms  for each strand relation: those of the sequences, those of their reverse complements
+    terms  for each strand relation, the terms of the sequences or of their reverse complements
     """
 
     def __init__(self, score: Score, terms: Sequence[Terms]) -> None:
@@ -158,12 +160,12 @@ class Scoring:
         self._norms = [score.norm(terms_of_strand) if score.normalised else None for terms_of_strand in self.terms]
 
     def rectangle(self, counters: Any, strand: int, row: int, column: int) -> Any:
-        """Scores float64 [rows, columns] of counters [d + 1, rows, columns] that begin at `row` and `column`."""
+        """Return the scores, float64 [rows, columns], of counters [d + 1, rows, columns] from `row` and `column` on."""
         rows, columns = np.ogrid[row : row + counters.shape[1], column : column + counters.shape[2]]
         return self.pairs(counters, strand, rows, columns)
 
     def pairs(self, counters: Any, strand: int, i: NDArray[Any], j: NDArray[Any]) -> Any:
-        """Scores float64 [...] of counters [d + 1, ...] of sequences i and j, which are broadcast."""
+        """Return the scores, float64 [...], of counters [d + 1, ...] of sequences i and j, which are broadcast."""
         xp = array_module(counters)
         return self.score.of(counters, self._side(xp, 0, i), self._side(xp, strand, j), self.terms[0].chance)
 
@@ -174,14 +176,14 @@ class Scoring:
 
 
 def default_score(*, tables: bool) -> str:
-    """The name of the score that is taken if none is given: for tables, whose sequences differ in length, `cosine`."""
+    """Return the name of the default score: `cosine` for tables, whose sequences differ in length, or `weights`."""
     return Cosine.name if tables else WeightedSum.name
 
 
 def make_score(name: str, weights: Sequence[float] | None, k: int, d: int) -> Score:
-    """The score called `name`; InputError if it is unknown, or unless there are d + 1 finite weights.
+    """Make the score called `name`.  Raise InputError for an unknown name, or unless there are d + 1 finite weights.
 
-    weights  None: 1 for D_0, and for D_h one over the number of k-mers at distance h from one, C(k, h) 3^h
+    weights  of D_0 … D_d; by default 1 / (C(k, h) 3^h), where C(k, h) 3^h k-mers are at distance h from a k-mer
 
     >>> make_score("cosine", None, 4, 1).weights
     (1.0, 0.08333333333333333)
@@ -195,7 +197,7 @@ def make_score(name: str, weights: Sequence[float] | None, k: int, d: int) -> Sc
 
 
 def base_frequencies(profile: Profile, *, both_strands: bool) -> NDArray[np.float64]:
-    """The share of each base among the unambiguous ones, by code, float64 [4]; a quarter each if there are none."""
+    """Return the share of each base among unambiguous bases, by code, float64 [4]; 1/4 for each if there are none."""
     counts = np.bincount(profile.sequences.codes, minlength=INVALID + 1)[: len(BASES)].astype(np.float64)
     if both_strands:
         counts += counts[[2, 3, 0, 1]]
@@ -204,25 +206,25 @@ def base_frequencies(profile: Profile, *, both_strands: bool) -> NDArray[np.floa
 
 
 def terms_of(profile: Profile, d: int, frequencies: NDArray[np.float64]) -> Terms:
-    """The terms of each sequence of a profile, against bases of the given frequencies."""
+    """Return the terms of each sequence of a profile, for independent bases of the given frequencies."""
     from hpcvdj.kernels.kmers.kmers_cpu import own_and_expected  # compiled by numba, which is slow to import
 
     kmers = profile.kmers
-    own, expected = own_and_expected(kmers.key, kmers.count, kmers.offsets, kmers.k, d, frequencies)
+    own_counters, expected = own_and_expected(kmers, d, frequencies)
     same = float((frequencies**2).sum())
     chance = np.array([comb(profile.k, h) * (1 - same) ** h * same ** (profile.k - h) for h in range(d + 1)])
-    return Terms(kmers.totals, own, expected, chance)
+    return Terms(kmers.totals, own_counters, expected, chance)
 
 
 def kmer_totals(profile: Profile, d: int) -> Terms:
-    """Terms that are NaN but for the numbers of k-mers."""
+    """Return terms with the numbers of k-mers only; all others are NaN."""
     unknown = np.full((d + 1, len(profile)), np.nan)
     kmers = profile.kmers.totals if profile.distinct else profile.windows
     return Terms(kmers, unknown, unknown, np.full(d + 1, np.nan))
 
 
 def markdown() -> str:
-    """The table of scores in docs/motifs.md."""
+    """Return the table of scores in docs/motifs.md."""
     lines = ["| score | what it is | take it when |", "|---|---|---|"]
     lines += [f"| `{name}` | {kind.formula} | {kind.use} |" for name, kind in choices(Score).items()]
     return "\n".join(lines)

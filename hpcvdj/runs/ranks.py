@@ -1,7 +1,7 @@
-"""Ranks: the only module that imports mpi4py.
+"""The ranks of the program.  Only this module imports mpi4py.
 
-Without an MPI library the program runs serially, as a world of one rank.  A launcher that started several ranks
-without the library they need is an error: each rank would run alone and write the same file.
+Without an MPI library, the program runs serially, as a world of one rank.  If a launcher starts several ranks without
+the library that they need, that is an error: each rank would run alone and write the same file.
 """
 
 import atexit
@@ -33,22 +33,21 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 PATIENCE_SECONDS = 120.0
-"""How long a rank waits for the others while none of them is at work."""
+"""Seconds that a rank waits for the others while none of them is at work."""
 
 _SPIN_SECONDS, _NAP_SECONDS = 0.002, 0.0002
 
 _LAST_WORDS_APART = _GRACE_SECONDS = 1.0
 
 _BROADCAST_BYTES = 1 << 30
-"""Arrays are broadcast in parts: older MPI libraries count bytes in 32 bits."""
-
+"""Bytes of the parts in which arrays are broadcast: older MPI libraries count bytes in 32 bits."""
 
 NO_LIBRARY = "none (serial)"
 """The name of the MPI library of a serial run."""
 
 
 class World:
-    """The ranks of this program.  `comm` is mpi4py's communicator, or None for a world of one rank."""
+    """The ranks of this program.  `comm` is the communicator of mpi4py, or None for a world of one rank."""
 
     def __init__(self, comm: Any = None, library: str = NO_LIBRARY) -> None:
         self._comm = comm
@@ -64,23 +63,23 @@ class World:
         return self.rank == ROOT
 
     def watch(self) -> None:
-        """Let this rank tell the others that it is at work, while they wait for it in a collective."""
+        """Let this rank tell the others that it is at work while they wait for it in a collective."""
         comm, request = self._comm.Idup()
         self.wait(request)
         self._liveness = Liveness(comm, lambda: self.patience)
 
     def leave(self) -> None:
-        """Wait for every rank before MPI ends, where no patience would run out."""
+        """Wait for every rank before MPI ends.  The end of MPI itself has no time limit."""
         self.barrier()
         if self._liveness is not None:
             self._liveness.end()
 
     def wait(self, request: Any, begun: float | None = None) -> None:
-        """Wait for a collective; LostRankError if no rank has been at work for as long as `patience`.
+        """Wait for a collective.  Raise LostRankError if no rank has been at work for `patience` seconds.
 
-        Python's signal handlers run meanwhile, which they would not in a blocking call.
+        Unlike in a blocking call, Python's signal handlers run while the rank waits.
 
-        begun  the time.monotonic() since which this rank is patient; by default it begins to be now
+        begun  time.monotonic() from which on patience counts; by default now
         """
         called = time.monotonic()
         liveness = self._liveness
@@ -96,12 +95,12 @@ class World:
             liveness.done_waiting()
 
     def _raise_if_impatient(self, now: float, called: float, begun: float | None) -> None:
-        """LostRankError if this rank, which has waited since `called`, loses its patience; `begun` as of `wait`."""
+        """Raise LostRankError if this rank, waiting since `called`, runs out of patience; for `begun` see `wait`."""
         heard = self._liveness.heard if self._liveness is not None else called
         waited = now - max(begun or called, heard)
-        # Ranks give up one after another, so that the first one speaks for all.
+        # Ranks give up one after another, so that the first one reports the error for all.
         impatient = waited > self.patience + self.rank * _LAST_WORDS_APART
-        # If it was this rank that was slow, the others have come, or answered, meanwhile.
+        # If this rank itself was slow, the others have come, or answered, meanwhile.
         if impatient and (begun is None or now - called > _GRACE_SECONDS):
             raise LostRankError(
                 f"rank {self.rank} waited {waited:.0f} s for the other ranks: one of them hangs or is cut off; "
@@ -109,16 +108,17 @@ class World:
             )
 
     def sum(self, values: NDArray[Any]) -> NDArray[Any]:
-        """The element-wise sum of the ranks' `values` (one shape on every rank), on every rank: the paper's all-reduce.
+        """Return the element-wise sum of the ranks' `values` on every rank: the paper's all-reduce.
 
-        TypeError unless they are integers: floating-point sums would depend on the order of the ranks.
+        The values have the same shape on every rank.  Raises TypeError unless they are integers: floating-point sums
+        would depend on the order of the ranks.
         """
         if not np.issubdtype(values.dtype, np.integer):
             raise TypeError(f"ranks add up integers only, not {values.dtype}: gather the values of disjoint tasks")
         return self._reduce(values, "SUM")
 
     def maximum(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The element-wise maximum over ranks, on every rank: a step takes as long as its slowest rank."""
+        """Return the element-wise maximum over ranks, on every rank: a step takes as long as its slowest rank."""
         return self._reduce(values, "MAX")
 
     def _reduce(self, values: NDArray[Any], operation: str) -> NDArray[Any]:
@@ -129,22 +129,22 @@ class World:
         return result
 
     def start_reduce(self, values: NDArray[Any], result: NDArray[Any], operation: str) -> Any:
-        """Begin an all-reduce by an operation of MPI's; returns its request."""
+        """Begin an all-reduce by an operation of MPI, and return its request."""
         from mpi4py import MPI
 
         return self._comm.Iallreduce(values, result, op=getattr(MPI, operation))
 
     def gather_rows(self, values: NDArray[Any], ranges: Sequence[tuple[int, int]]) -> NDArray[Any]:
-        """Root gets rows ranges[r] of rank r's `values`, each in its place; the other ranks get their own values back.
+        """Gather the rows ranges[r] of the `values` of each rank r on root.  The other ranks get their values back.
 
-        The values have one shape on every rank; the ranges follow each other and cover all rows.
+        The values have the same shape on every rank.  The ranges are consecutive and cover all rows.
         """
         if self.size == 1:
             return values
         from mpi4py import MPI
 
         first, last = ranges[self.rank]
-        # A row as one element: the number of single values would exceed 32 bits.
+        # Count rows, not single values: their number would exceed 32 bits.
         row = MPI.BYTE.Create_contiguous(values.itemsize * values.shape[1]).Commit()
         part = np.ascontiguousarray(values[first:last])
         gathered = np.empty_like(values, order="C") if self.is_root else None
@@ -154,7 +154,7 @@ class World:
         return gathered if gathered is not None else values
 
     def broadcast(self, value: Any) -> Any:
-        """Root's `value` (any picklable object, small) on every rank."""
+        """Return root's `value` (any small picklable object) on every rank."""
         if self.size == 1:
             return value
         data = np.frombuffer(pickle.dumps(value) if self.is_root else b"", np.uint8)
@@ -165,7 +165,7 @@ class World:
         return value if self.is_root else pickle.loads(data.tobytes())
 
     def broadcast_array(self, array: NDArray[Any] | None) -> NDArray[Any]:
-        """Root's `array` on every rank; the other ranks pass None."""
+        """Return root's `array` on every rank.  The other ranks pass None."""
         if self.size == 1:
             assert array is not None
             return array
@@ -177,11 +177,11 @@ class World:
         return result
 
     def gather(self, value: Any) -> list[Any] | None:
-        """Every rank's `value` (any picklable object) in rank order on root, None on the other ranks."""
+        """Return every rank's `value` (any picklable object) in rank order on root, None on the other ranks."""
         return self._gathered(value, everywhere=False)
 
     def gather_everywhere(self, value: Any) -> list[Any]:
-        """Every rank's `value` (any picklable object, small) in rank order, on every rank."""
+        """Return every rank's `value` (any small picklable object) in rank order, on every rank."""
         return self._gathered(value, everywhere=True) or []
 
     def _gathered(self, value: Any, *, everywhere: bool) -> list[Any] | None:
@@ -203,7 +203,10 @@ class World:
         return [pickle.loads(joined.data[end - size : end]) for size, end in zip(sizes, ends, strict=True)]
 
     def exchange(self, values: Sequence[Any]) -> list[Any]:
-        """values[r] (any picklable object; all of a rank below 2 GiB) goes to rank r; what the ranks sent, in order."""
+        """Send values[r] (any picklable object) to rank r, and return what the ranks sent to this one, in order.
+
+        All values of a rank together must be smaller than 2 GiB.
+        """
         if self.size == 1:
             return list(values)
         from mpi4py import MPI
@@ -217,30 +220,29 @@ class World:
         return [pickle.loads(data.data[end - size : end]) for size, end in zip(received, ends, strict=True)]
 
     def barrier(self) -> None:
-        """Wait for every rank; LostRankError if `patience` runs out."""
+        """Wait for every rank.  Raise LostRankError if this rank runs out of patience."""
         if self.size > 1:
             self.wait(self._comm.Ibarrier())
 
     def local_rank(self) -> int:
-        """This rank's number among the ranks of its host: it decides which of the host's GPUs is its own."""
+        """Return this rank's number among the ranks of its host, which decides which GPU of the host it uses."""
         return self._on_this_host(None)[0]
 
     def cores(self) -> int:
-        """Cores for this rank: its own if the launcher bound it to some, else its share of the host's."""
+        """Return the number of cores of this rank: those that the launcher bound it to, or its share of the host's."""
         cores = usable_cores()
         return max(1, len(cores) // self._on_this_host(cores)[1].count(cores))
 
     def _on_this_host(self, value: T) -> tuple[int, list[T]]:
-        """This rank's number among the ranks of its host, and the values of these."""
+        """Return this rank's number among the ranks of its host, and the values of these ranks."""
         host = _host()
-        ranks = self.gather_everywhere((self.rank, host, value))
-        values = [(rank, own) for rank, other, own in ranks if other == host]
-        return [rank for rank, _ in values].index(self.rank), [own for _, own in values]
+        values = {rank: text for rank, other, text in self.gather_everywhere((self.rank, host, value)) if other == host}
+        return list(values).index(self.rank), list(values.values())
 
     def require_same(self, what: str, value: str, remedy: str = "start all ranks with the same command") -> None:
         """Raise LauncherError, on every rank, unless `value` is the same on all."""
         values = self.gather_everywhere(value)
-        other = next((rank for rank, own in enumerate(values) if own != values[ROOT]), None)
+        other = next((rank for rank, text in enumerate(values) if text != values[ROOT]), None)
         if other is not None:
             error = LauncherError(
                 f"rank {other} has other {what} than rank {ROOT}: {values[other]!r}, not {values[ROOT]!r}; {remedy}"
@@ -249,7 +251,7 @@ class World:
             raise error
 
     def on_root(self, work: Callable[[], T]) -> T | None:
-        """`work()` on root, None on the other ranks; an HpcvdjError on root is raised on every rank."""
+        """Return `work()` on root, None on the other ranks.  Raise an HpcvdjError of root on every rank."""
         result: T | None = None
         error: HpcvdjError | None = None
         if self.is_root:
@@ -267,7 +269,7 @@ class World:
 
 
 def _host() -> str:
-    """What only the processes of this host have in common: containers may share a name."""
+    """Return what identifies this host; the name may not, because containers may share it."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text()
     except OSError:
@@ -275,30 +277,28 @@ def _host() -> str:
 
 
 def usable_cores() -> set[int]:
-    """The cores that this process may run on."""
+    """Return the cores that this process may run on."""
     return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
 
 
 def set_threads(current: World, threads: int | None = None) -> int:
-    """Give this rank `threads` threads, or its share of the host's cores; returns how many.
+    """Give this rank `threads` threads, or its share of the host's cores, and return their number.
 
-    Once numba is loaded, its number of threads can only be lowered.
+    Once numba is loaded, its number of threads can only decrease.
     """
     count = threads or current.cores()
     if numba := sys.modules.get("numba"):
-        # A changed variable would be an error at the next compilation.
+        # If the variable changed, numba would fail at the next compilation.
         count = min(count, numba.config.NUMBA_NUM_THREADS)
         numba.set_num_threads(count)
     elif threads or "NUMBA_NUM_THREADS" not in os.environ:
         os.environ["NUMBA_NUM_THREADS"] = str(count)
     starting.threads = count
-    # numba's OpenMP layer otherwise spins between parallel regions: 12 ms a call on two cores.
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     return count
 
 
 def limit_arrow() -> None:
-    """Let Arrow, too, have the threads of this rank only; otherwise each rank has one for each of the host's cores."""
+    """Limit Arrow to the threads of this rank; otherwise each rank has a thread for each core of the host."""
     if starting.threads is not None:
         import pyarrow as pa
 
@@ -306,7 +306,7 @@ def limit_arrow() -> None:
 
 
 def log_if_serial(current: World) -> None:
-    """Say how to use more ranks, if there is no MPI library; for commands whose work ranks share."""
+    """Log how to use more ranks if there is no MPI library, in commands whose work ranks share."""
     if current.library == NO_LIBRARY:
         log.info("no MPI library found: running serially; for more ranks %s", installing("mpich"))
 
@@ -315,7 +315,7 @@ class Starting:
     """How ranks start.
 
     patience  seconds that they wait for each other while MPI starts
-    threads   of each, once a command has set them
+    threads   threads of each rank, once a command has set them
     """
 
     patience = PATIENCE_SECONDS
@@ -327,9 +327,9 @@ starting = Starting()
 
 @cache
 def world() -> World:
-    """The ranks that this process belongs to; MPI starts on the first call.
+    """Return the ranks that this process belongs to.  The first call starts MPI.
 
-    LauncherError if the launcher started more ranks than the MPI library knows of.
+    Raises LauncherError if the launcher started more ranks than the MPI library joins.
     """
     launched = launched_ranks()
     try:
@@ -343,7 +343,7 @@ def world() -> World:
                 f"({str(error).splitlines()[0]}); {installing('mpich')}, or load your "
                 "cluster's MPI module and install mpi4py against it"
             )
-            # Other ranks may have one, and wait for this one.
+            # Other ranks may have a library, and wait for this rank.
             failure.before_ranks = False
             raise failure from None
         return World()
@@ -361,12 +361,12 @@ def world() -> World:
     previous = sys.excepthook
 
     def hook(kind: type[BaseException], value: BaseException, trace: TracebackType | None) -> None:
-        """Let a rank that fails with an exception end all ranks; plain Python would leave them waiting for it."""
+        """End all ranks if this one fails with an exception.  Plain Python would let the others wait for it."""
         previous(kind, value, trace)
         abort()
 
     def leave() -> None:
-        """The last thing that ranks do together is to leave MPI, which waits without end."""
+        """Leave MPI together with the other ranks.  An alarm ends this process if MPI waits without end."""
         try:
             current.leave()
         except LostRankError as error:
@@ -383,46 +383,46 @@ def world() -> World:
 
 @contextmanager
 def _limited(launched: int) -> Iterator[None]:
-    """End this process, with a message, if MPI does not start within the patience.
+    """Within the block, end this process with a message if MPI does not start within the patience.
 
-    Another process does so: MPI starts in one call, during which no Python code of this process can run.
+    Another process does this, because no Python code of this process can run during the call that starts MPI.
     """
     if launched == 1:
         yield
         return
     seconds = _alarm_seconds(starting.patience)
-    said = (
+    message = (
         f"hpcvdj: error: rank {launched_rank()} waited {seconds} s for MPI to start: a rank did not come; see what it "
         "printed, and check its node, then run the command again"
     )
-    words = [sys.executable, "-I", "-S", "-c", _WATCHER, str(seconds + launched_rank()), str(os.getpid()), said]
-    # In a session of its own, where Ctrl-C does not reach it.
+    words = [sys.executable, "-I", "-S", "-c", _WATCHER, str(seconds + launched_rank()), str(os.getpid()), message]
+    # Ctrl-C does not reach a process in another session.
     with subprocess.Popen(words, stdin=subprocess.PIPE, start_new_session=True):
         yield
 
 
 _WATCHER = """
 import os, select, signal, sys
-seconds, watched, said = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+seconds, watched, message = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 if not select.select([0], [], [], seconds)[0]:
-    print(said, file=sys.stderr, flush=True)
+    print(message, file=sys.stderr, flush=True)
     os.kill(watched, signal.SIGTERM)
 """
-"""Standard input of this program ends when the process that it watches has started MPI, or has ended."""
+"""The program that watches a process.  Its standard input ends when the process has started MPI, or has ended."""
 
 
 def _alarm_seconds(patience: float) -> int:
-    """Studies have infinite patience, but not for the start and the end of MPI."""
+    """Return the patience at the start and the end of MPI, which is finite even where studies wait for ever."""
     return math.ceil(patience if math.isfinite(patience) else PATIENCE_SECONDS)
 
 
 def started() -> bool:
-    """Whether this process has started MPI, as one of several ranks."""
+    """Return whether this process has started MPI, as one of several ranks."""
     return world.cache_info().currsize > 0 and world().size > 1
 
 
 def abort(exit_code: int = 1) -> None:
-    """End every rank with `exit_code`, waiting ones too; returns only if there is no other rank to be ended."""
+    """End every rank with `exit_code`, also those that wait.  Return only if there is no other rank."""
     if started():
         from mpi4py import MPI
 

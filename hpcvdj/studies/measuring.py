@@ -1,4 +1,4 @@
-"""The methods of counting, measured pass by pass after a warm-up: the paper's Tables IV and V, and Figure 4."""
+"""Measure the methods of counting, pass by pass after a warm-up: the paper's Tables IV and V, and Figure 4."""
 
 import math
 import time
@@ -27,25 +27,26 @@ PAPER_MINUTES = {
 """Minutes on one P100 for n-lengths 0 … 10 (Table IV)."""
 
 GROWTH = 4.5
-"""How many times longer an enumeration takes with one more n-nucleotide: four times the strings, and one more cut."""
+"""The factor by which one more n-nucleotide slows an enumeration: four times as many strings, and one more cut."""
 
 FEWEST_BLOCKS = 16
-"""Blocks of n-nucleotide strings that a rank measures at least."""
+"""The smallest number of blocks of n-nucleotide strings that a rank measures."""
 
 PART_NOTE = "†1/N: measured on the first 1/N of the n-nucleotide strings and multiplied by N."
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """One repeat of one n-length; `direct` counts the n-lengths 0 … m at once.
+    """A repeat for an n-length m; `direct` counts the n-lengths 0 … m at once.
 
-    sequences     of the `of` sequences of the table
-    parts         only the first of so many equal block ranges of the n-nucleotide strings was measured
-    wall          seconds from a common start to the last combined unit, the slowest rank's
-    kernel        seconds in the kernel by the host's clock, the slowest rank's
-    reduce        seconds of combining the ranks' counters, likewise
-    device_max    seconds by the GPU's clock (0 on CPU cores), the slowest rank's; device_min the fastest rank's
-    pathways      with m n-nucleotides, of the measured strings
+    sequences   how many of the `of` sequences of the table were measured
+    parts       number of equal block ranges of the n-nucleotide strings, of which only the first was measured
+    wall        seconds from a common start to the last combined unit, of the slowest rank
+    kernel      seconds in the kernel by the host's clock, of the slowest rank
+    reduce      seconds of combining the ranks' counters, of the slowest rank
+    device_max  seconds by the GPU's clock (0 on CPU cores), of the slowest rank
+    device_min  the same of the fastest rank
+    pathways    number of pathways with m n-nucleotides of the measured strings
     """
 
     method: str
@@ -66,12 +67,12 @@ class Measurement:
 
     @property
     def scaled(self) -> float:
-        """Wall seconds for all strings, if all parts take as long as the measured one."""
+        """Wall seconds for all strings if all parts take as long as the measured part."""
         return self.wall * self.parts
 
     @property
     def work(self) -> str:
-        """What was measured."""
+        """The method and the n-lengths."""
         return f"direct, n-lengths 0-{self.m} at once" if self.method == "direct" else f"{self.method}, m = {self.m}"
 
     @property
@@ -81,37 +82,37 @@ class Measurement:
 
     @property
     def strings(self) -> tuple[int, ...]:
-        """Equal for measurements of the same n-nucleotide strings."""
+        """A key that is equal for measurements of the same n-nucleotide strings."""
         return (self.parts, self.threads_per_block, self.ranks) if self.parts > 1 else ()
 
 
 SAME_PATHWAYS = ("pathways", "m", "sequences", "of", "strings")
-"""Arguments of `tables.same`: pathways are equal where all else is."""
+"""Arguments of `tables.same`: the pathways must be equal if all other columns are."""
 
 
 def seconds(repeats: Sequence[Measurement]) -> float:
-    """Median wall seconds for all strings."""
+    """Return the median of the wall seconds for all strings."""
     return middle(repeats, "scaled")
 
 
 def part_mark(repeats: Sequence[Measurement]) -> str:
-    """The mark of `PART_NOTE`."""
+    """Return the mark that `PART_NOTE` explains; empty if all strings were measured."""
     return f" †1/{repeats[0].parts}" if repeats[0].parts > 1 else ""
 
 
 def measure(
     problem: Problem, of: int, config: Config, run: Run, n_lengths: range, repeats: int, longest: float = math.inf
 ) -> list[Measurement]:
-    """Measure the method of `config` on the ranks of `run`, after a unit that warms up; rows are complete on root.
+    """Measure the method of `config` on the ranks of `run`, after a unit that warms up; the rows are complete on root.
 
-    of       sequences of the table that the problem was drawn from
-    repeats  passes over each of `n_lengths`
-    longest  seconds: a pass that would take more, to judge by the previous n-length, is measured on a part of the
-             n-nucleotide strings
+    of       number of sequences of the table from which the problem was drawn
+    repeats  number of passes for each of `n_lengths`
+    longest  seconds: if a pass would take longer, to judge by the previous n-length, only a part of the n-nucleotide
+             strings is measured
     """
     run = copy(run)
     run.shown = False
-    run.world.patience = math.inf  # units are not cut, and may take hours
+    run.world.patience = math.inf  # a unit may take hours
     method = config.method_class()
     backend = run.bind(config.backend, strict=config.strict_binding)
     unit_work = run.from_root(lambda: backend.unit_work)
@@ -120,7 +121,7 @@ def measure(
         part = replace(problem, max_n=m)
         kernel = backend.load(method, part, config.threads_per_block)
         parts = _parts(m, rows, config, run, longest)
-        # The units of a part cover more sequences, so that they fill the processor as those of all strings do.
+        # Units of a part cover more sequences, so that they fill the processor like units of all strings.
         lengths = range(m, m + 1) if method.enumerates else range(m + 1)
         units = [
             first_part(unit, parts, config.threads_per_block, run.ranks)
@@ -129,16 +130,15 @@ def measure(
         _measure_pass(kernel, units[:1], config, run)
         for repeat in range(repeats):
             measured = _measure_pass(kernel, units, config, run)
-            row = Measurement(
+            rows.append(Measurement(
                 method.name, run.ranks, m, repeat, len(problem.repertoire), of, config.threads_per_block, parts,
                 *measured, hardware(backend),
-            )  # fmt: skip
-            rows.append(row)
+            ))  # fmt: skip
     return rows
 
 
 def _parts(m: int, rows: list[Measurement], config: Config, run: Run, longest: float) -> int:
-    """Into how many parts to cut the strings of n-length m: a power of two."""
+    """Return the number of parts of the strings of n-length m: a power of two."""
     if not rows or not config.method_class().enumerates or math.isinf(longest):
         return 1
     expected = seconds([row for row in rows if row.m == rows[-1].m]) * GROWTH ** (m - rows[-1].m)
@@ -150,12 +150,12 @@ def _parts(m: int, rows: list[Measurement], config: Config, run: Run, longest: f
 
 
 def first_part(unit: Unit, parts: int, threads_per_block: int, ranks: int) -> Unit:
-    """A unit with the tasks of the first `ranks` of `ranks` × `parts` equal block ranges."""
+    """Return the unit with the tasks of the first `ranks` of `ranks` × `parts` equal block ranges."""
     return replace(unit, tasks=block_range(unit.tasks, threads_per_block, ranks - 1, ranks * parts)[1])
 
 
 class _Pathways:
-    """A store that only adds up the pathways of the largest n-length."""
+    """A store that only adds up the pathways with the largest n-length."""
 
     total = 0
 
@@ -169,7 +169,7 @@ class _Pathways:
 def _measure_pass(
     kernel: Kernel, units: list[Unit], config: Config, run: Run
 ) -> tuple[float, float, float, float, float, int]:
-    """The columns `wall` … `pathways` of a Measurement for one pass; kernel, reduce and pathways on root only."""
+    """Measure a pass: the columns `wall` … `pathways` of a Measurement; kernel, reduce and pathways on root only."""
     pathways = _Pathways()
     driver = Driver(kernel, config.method_class(), config.threads_per_block, run)
     clock = getattr(kernel, "clock", None)
@@ -196,7 +196,7 @@ class Methods(Study):
     """
 
     def page(self, rows: list[Measurement]) -> Iterator[Block]:
-        """Table IV, with the paper's minutes."""
+        """Yield Table IV with the paper's minutes."""
         first = rows[0]
         sample = f" (a random sample of {first.of:,})" if first.sequences < first.of else ""
         yield f"{first.sequences:,} sequences{sample}, {first.ranks} rank(s) on {first.hardware}."
@@ -208,12 +208,12 @@ class Methods(Study):
 
 
 def _methods_table(rows: list[Measurement]) -> str:
-    """A line for each n-length, and one for all of them together."""
+    """Return a table with a line for each n-length, and a line for all n-lengths."""
     repeats = grouped(rows, "method", "m")
     lengths = list(grouped(rows, "m"))
 
     def wall(method: str, counted: Sequence[int]) -> float:
-        # One pass of `direct` counts all n-lengths up to its own.
+        # A pass of `direct` counts all n-lengths up to its own.
         keys = [(method, m) for m in (counted[-1:] if method == "direct" else counted)]
         return sum(seconds(repeats[key]) if key in repeats else math.nan for key in keys)
 
@@ -240,7 +240,7 @@ def _methods_table(rows: list[Measurement]) -> str:
 
 
 class Blocks(Study):
-    """Time by block size and n-length, relative to the fastest size."""
+    """Time by block size and n-length, relative to the fastest block size."""
 
     name = "blocks"
     title = "Threads per block"
@@ -248,7 +248,7 @@ class Blocks(Study):
     notes = f"Median wall seconds and, in brackets, relative to the fastest of the row. {PART_NOTE}"
 
     def page(self, rows: list[Measurement]) -> Iterator[Block]:
-        """Figure 4 and its table."""
+        """Yield Figure 4 and its table."""
         rows = sorted(rows, key=lambda row: (row.m, row.threads_per_block))
         walls = {
             m: {size: seconds(part) for size, part in grouped(of_m, "threads_per_block").items()}
@@ -285,7 +285,7 @@ class Scaling(Study):
     """
 
     def page(self, rows: list[Measurement]) -> Iterator[Block]:
-        """Table V, then a table with efficiencies for each n-length."""
+        """Yield Table V, then a table with efficiencies for each n-length."""
         rows = sorted(rows, key=lambda row: (row.method, row.m, row.ranks))
         series = {name: grouped(part, "ranks") for name, part in grouped(rows, "work").items()}
         walls = {

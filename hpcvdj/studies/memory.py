@@ -1,4 +1,4 @@
-"""The paper's Table III: memory of the forms and of the in vivo sequences, at one byte and at two bits a base."""
+"""The paper's Table III: memory of the forms and the in vivo sequences, at one byte or two bits per base."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ from hpcvdj.studies.pages import Block, Study
 from hpcvdj.studies.tables import listing
 
 IN_VIVO_BYTES = 64
-"""Bytes of an in vivo sequence at one byte a base, padded (section V-A)."""
+"""Bytes of an in vivo sequence at one byte per base, padded (section V-A)."""
 
 IN_VIVO_PACKED_BYTES = 16
-"""Bytes of an in vivo sequence at two bits a base."""
+"""Bytes of an in vivo sequence at two bits per base."""
 
 PAPER_TABLE_3 = {"V": (1448, 425), "J": (3107, 913), "D": (3210, 908), "in vivo": (6_517_568, 1_629_392)}
-"""Bytes, baseline and bit-wise, by the row of the paper's Table III in which they are printed."""
+"""Bytes of baseline and bit-wise, by the row of the paper's Table III that has them."""
 
 
 def _percent_saved(baseline: int, bitwise: int) -> float:
@@ -29,7 +29,7 @@ def _percent_saved(baseline: int, bitwise: int) -> float:
 
 @dataclass(frozen=True)
 class FormsRow:
-    """Forms of one segment type: how many segments and forms, and the forms' bytes in both packings."""
+    """The forms of a segment type: number of segments and forms, and bytes of the forms in both packings."""
 
     segment_type: str
     segments: int
@@ -44,12 +44,12 @@ class FormsRow:
 
     @property
     def reduction(self) -> float:
-        """Percent that two bits a base save."""
+        """The percentage that two bits per base save."""
         return _percent_saved(self.baseline_bytes, self.bitwise_bytes)
 
 
 def forms_tables(germline: Germline, convention: str = PaperDForms.name) -> dict[str, list[FormsRow]]:
-    """Table III of each locus of a germline: V, D and J; every V and J allele listed, the D segments that take part."""
+    """Return Table III of each locus: V and J with all listed alleles, D with the segments that recombine."""
     tables = {}
     for locus in germline.loci:
         segments = {"V": germline.of("V", locus), "D": germline.d_segments(locus), "J": germline.of("J", locus)}
@@ -68,7 +68,7 @@ def _forms_rows(segments: Mapping[str, Sequence[Segment]], convention: str, max_
 
 @dataclass(frozen=True)
 class MemoryRow:
-    """Bytes of one line of Table III: of the bases alone, each form in whole bytes, and as uploaded to the GPU."""
+    """Bytes in a line of Table III: of the bases only, with each form in full bytes, and as uploaded to the GPU."""
 
     kind: str
     items: int
@@ -79,9 +79,9 @@ class MemoryRow:
 
 
 def memory_rows(problem: Problem, backend: Backend) -> list[MemoryRow]:
-    """Table III of a problem of one locus, with what `baseline` and `bitwise` upload to the GPU.
+    """Return Table III of a problem of a single locus, with the bytes that `baseline` and `bitwise` upload to the GPU.
 
-    MachineError if the backend has no memory of its own.
+    Raise MachineError if the backend does not upload anything.
     """
     kernels = [backend.load(method, problem, THREADS_PER_BLOCK) for method in (Baseline(), Bitwise())]
     if not all(hasattr(kernel, "memory") for kernel in kernels):
@@ -100,7 +100,7 @@ def memory_rows(problem: Problem, backend: Backend) -> list[MemoryRow]:
 
 
 def used_forms(problem: Problem) -> list[FormsRow]:
-    """The forms of the V and J segments of a problem's V–J pairs, and of the D segments of their loci."""
+    """Return the forms of V and J segments in the V–J pairs of a problem, and of the D segments of their loci."""
     germline, pairs = problem.germline, problem.repertoire.pairs
     segments = {
         "V": list({v.allele: v for v, _ in pairs}.values()),
@@ -127,7 +127,7 @@ class Memory(Study):
     """
 
     def page(self, rows: list[MemoryRow]) -> Iterator[Block]:
-        """Table III, beside what the paper prints."""
+        """Yield Table III beside the figures of the paper."""
         yield listing(
             rows,
             {

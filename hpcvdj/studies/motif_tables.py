@@ -1,4 +1,4 @@
-"""The thesis's hash tables, measured again: its figures 5 to 9 (section 5), on given or random sequences."""
+"""Measure the thesis's hash tables again: its figures 5 to 9 (section 5), with given or random sequences."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -29,11 +29,9 @@ from hpcvdj.studies.settings import PARTS, TablesPlan
 from hpcvdj.studies.tables import distinct, grouped, lines, listing, middle, pivot, same
 
 BLOCKS = (32, 64, 128, 256, 512)
-BUCKETS = (1, 8, 32, 64, 128, 256, 512)
-CHUNKS = (2, 4, 6, 8, 10, 12)
 
 CPU = "cpu"
-"""The kernel of the comparison on CPU cores."""
+"""The name of the comparison on CPU cores in place of a kernel."""
 
 UNMEASURED = (
     TableOptions(kernel="sequential-bucket", threads_per_block=64, buckets=1),
@@ -41,27 +39,25 @@ UNMEASURED = (
     TableOptions(kernel="thread-to-bucket", buckets=128, threads_per_block=128),
     TableOptions(kernel="thread-to-pair", buckets=1, threads_per_block=128, chunk=8),
 )
-"""Settings of each kernel if none were measured."""
+"""The settings of each kernel if none were measured."""
 
 SLOW_SECONDS = 1.0
-"""A comparison that takes longer is measured once."""
+"""A comparison that takes longer is measured only once."""
 
 BUILT_WITH = 1024
-"""Buckets of the construction; merged for each comparison (section 3.b)."""
-
-MULTIPLES = (1, 2, 3)
-"""Figure 9: 500, 1000 and 1500 bases."""
+"""The number of buckets of the construction; each comparison merges them (section 3.b)."""
 
 
 @dataclass(frozen=True)
 class TableRow:
-    """One repeat of one thing measured.
+    """A repeat of a measurement.
 
-    seconds         wall seconds of a construction or of a comparison on CPU cores; the GPU's own of its kernels
-    sequences       of the `of` sequences of the source
-    pairs           pairs that were compared
-    mean, variance  of the k-mers in a bucket, for constructions
-    total           sum of all counters, modulo 2^63: equal for all comparisons of the same sequences
+    seconds         wall seconds of a construction or of a comparison on CPU cores; seconds of GPU kernels by the GPU's
+                    clock
+    sequences       how many of the `of` sequences of the source were used
+    pairs           number of compared pairs
+    mean, variance  for constructions: mean and variance of the number of k-mers in a bucket
+    total           sum of all counters modulo 2^63, which is equal for all comparisons of the same sequences
     """
 
     part: str
@@ -88,22 +84,22 @@ class TableRow:
 
     @property
     def system(self) -> str:
-        """Kernel and variant."""
+        """The kernel and its variant."""
         return f"{self.kernel} {self.variant}".strip()
 
     @property
     def table(self) -> str:
-        """Hash function and k."""
+        """The hash function and k."""
         return f"{self.hash}, k = {self.k}"
 
     @property
     def scatter(self) -> float:
-        """Variance over mean of the k-mers in a bucket: about 1 for a fair hash function."""
+        """Variance over mean of the number of k-mers in a bucket: about 1 for a fair hash function."""
         return self.variance / self.mean if self.mean else 0.0
 
 
 def measure(source: SequenceSource, plan: TablesPlan, say: Callable[[str], None] = print) -> list[TableRow]:
-    """The rows of a plan; InputError for an unknown part, or k and d out of range."""
+    """Measure the rows of a plan.  Raise InputError for an unknown part, or if k or d is out of range."""
     for part in plan.parts:
         require_choice("parts", part, PARTS)
     study = _Measuring(source, plan)
@@ -118,12 +114,12 @@ def measure(source: SequenceSource, plan: TablesPlan, say: Callable[[str], None]
 
 
 def settings() -> Iterator[TableOptions]:
-    """Those of Figures 6 and 7."""
-    for kernel, linear, buckets, threads in product(KERNELS[:2], (True, False), BUCKETS, BLOCKS):
+    """Yield the settings in Figures 6 and 7."""
+    for kernel, linear, buckets, threads in product(KERNELS[:2], (True, False), (1, 8, 32, 64, 128, 256, 512), BLOCKS):
         yield TableOptions(kernel=kernel, linear=linear, threads_per_block=threads, buckets=buckets)
     for size in BLOCKS:
         yield TableOptions(buckets=size, threads_per_block=size)
-    for chunk in CHUNKS:
+    for chunk in (2, 4, 6, 8, 10, 12):
         yield TableOptions(kernel="thread-to-pair", buckets=1, threads_per_block=128, chunk=chunk)
 
 
@@ -136,7 +132,7 @@ class _Measuring:
         self.rows: list[TableRow] = []
 
     def construction(self) -> Iterator[TableRow]:
-        """Figure 5: seconds and variance by hash function, buckets and k, with the thesis's 64-bit encoding."""
+        """Measure Figure 5: seconds and variance by hash function, buckets and k, with the 64-bit encoding."""
         for k in self.plan.k:
             kmers, of = self._kmers(k)
             for name, buckets in product(HASHES, self.plan.buckets):
@@ -151,18 +147,18 @@ class _Measuring:
                     yield replace(row, repeat=repeat, seconds=seconds, mean=mean, variance=variance)
 
     def settings(self) -> Iterator[TableRow]:
-        """Figures 6 and 7: each GPU kernel by its settings."""
+        """Measure Figures 6 and 7: the GPU kernels with various settings."""
         if self.backend.name == "cuda":
             yield from self._compare("settings", settings(), *self._built(self.plan.settings_k))
 
     def speedup(self) -> Iterator[TableRow]:
-        """Figure 8: all kernels at their fastest settings, and the CPU comparison, by k."""
+        """Measure Figure 8: all kernels with their fastest settings, and the CPU comparison, by k."""
         for k in self.plan.k:
             yield from self._compare_fastest("speedup", k)
 
     def lengths(self) -> Iterator[TableRow]:
-        """Figure 9: sequences of one, two and three times the length."""
-        for times in MULTIPLES:
+        """Measure Figure 9: sequences of one, two and three times the length (500, 1000 and 1500 bases there)."""
+        for times in (1, 2, 3):
             yield from self._compare_fastest("lengths", self.plan.settings_k, times)
 
     def _compare_fastest(self, part: str, k: int, times: int = 1) -> Iterator[TableRow]:
@@ -174,7 +170,7 @@ class _Measuring:
             yield from self._compare(part, self._fastest(), built, of)
 
     def _fastest(self) -> Iterable[TableOptions]:
-        """The fastest measured settings of each kernel that merges, or reasonable ones."""
+        """Return the fastest measured settings of each kernel that merges, or reasonable ones if none were measured."""
         chosen = {options.kernel: options for options in UNMEASURED}
         for row in sorted(self.rows, key=lambda row: -row.seconds):
             if row.kernel in chosen and row.variant != "every":
@@ -194,7 +190,7 @@ class _Measuring:
     def _compare(
         self, part: str, variants: Iterable[TableOptions], built: HashTables, of: int, *, on_cpu: bool = False
     ) -> Iterator[TableRow]:
-        """Compare each pair of `built` once, with each of the options, after a row that warms up."""
+        """Compare each pair of `built` once for each of the variants, after a row that warms up."""
         tables, number = built, len(built)
         for options in sorted(variants, key=lambda options: options.buckets):
             if tables.buckets != options.buckets:
@@ -210,7 +206,7 @@ class _Measuring:
                     break
 
     def _row(self, part: str, kernel: str, options: TableOptions, tables: HashTables, of: int) -> TableRow:
-        """A row without its measured columns."""
+        """Return a row without the measured columns."""
         variant = ("linear" if options.linear else "every") if kernel in KERNELS[:3] else ""
         return TableRow(
             part, kernel, variant, options.hash, tables.encoding, tables.k, tables.d,
@@ -227,7 +223,7 @@ class MotifTables(Study):
     row = TableRow
 
     def page(self, rows: list[TableRow]) -> Iterator[Block]:
-        """A section for each part."""
+        """Yield a section for each part."""
         yield f"Hardware: {distinct(rows, 'hardware')}; CPU threads: {distinct(rows, 'cores')}."
         compared = [row for row in rows if row.pairs]
         totals = same(compared, "total", "k", "d", "length", "sequences", "of")
@@ -243,7 +239,7 @@ def _seconds(repeats: list[TableRow]) -> float:
 
 
 def _sizes(rows: list[TableRow]) -> str:
-    """How many sequences, of what length."""
+    """Return the number of sequences, and their length."""
     numbers = {f"{row.sequences:,}" + (f" (of {row.of:,})" if row.sequences < row.of else "") for row in rows}
     return f"n = {', '.join(sorted(numbers))}; up to {distinct(rows, 'length')} bases, d = {rows[0].d}"
 
@@ -300,7 +296,7 @@ def _settings(rows: list[TableRow]) -> Iterator[Block]:
 
 
 def _speedup(rows: list[TableRow]) -> Iterator[Block]:
-    """Figures 8 and 9: pairs a second, relative to the CPU comparison's better bucket count."""
+    """Yield Figures 8 and 9: pairs per second, relative to the CPU comparison with its better number of buckets."""
     lengths = rows[0].part == "lengths"
     across = "length" if lengths else "k"
     on_cpu = [row for row in rows if row.kernel == CPU]

@@ -1,4 +1,4 @@
-"""The methods of comparing motifs side by side: sequences in, counters of all pairs out, on one machine in one run."""
+"""Measure the methods of comparing motifs side by side, from sequences to the counters of all pairs."""
 
 import time
 import zlib
@@ -28,19 +28,20 @@ from hpcvdj.studies.settings import TABLES, MethodsPlan
 from hpcvdj.studies.tables import distinct, grouped, lines, middle, pivot, same
 
 _PANEL = 2048
-"""Rows whose counters are held at a time on CPU cores."""
+"""How many rows of counters are in memory at the same time on CPU cores."""
 
 _CORNER = 512
+"""How many of the first sequences the checksum covers."""
 
 
 def with_other_strands(sequences: SequenceSet) -> SequenceSet:
-    """The sequences, then their reverse complements: the thesis's 9,184 from 4,592 (section 5.b)."""
+    """Return the sequences, then their reverse complements, as in the thesis: 9,184 from 4,592 (section 5.b)."""
     names = [f"{name}{strand}" for strand in "+-" for name in sequences.names]
     return SequenceSet.joined([sequences, sequences.reverse_complement()], names)
 
 
 def joined(sequences: SequenceSet, times: int) -> SequenceSet:
-    """Each run of `times` neighbours as one sequence; an incomplete run at the end is left out."""
+    """Join each run of `times` neighbours to a sequence; an incomplete run at the end is left out."""
     number = len(sequences) // times
     offsets = sequences.offsets[: number * times + 1 : times]
     return SequenceSet(sequences.names[: number * times : times], sequences.codes[: offsets[-1]], offsets)
@@ -48,9 +49,9 @@ def joined(sequences: SequenceSet, times: int) -> SequenceSet:
 
 @dataclass(frozen=True)
 class SequenceSource:
-    """The first `number` sequences of a FASTA file, or random ones of `length` bases; and their other strands.
+    """The first `number` sequences of a FASTA file, or random sequences of `length` bases; and their other strands.
 
-    All four bases are equally likely in random ones.
+    In random sequences, all four bases are equally likely.
     """
 
     fasta: Path | None
@@ -65,7 +66,7 @@ class SequenceSource:
         return self.fasta.name if self.fasta else f"random, seed {self.seed}"
 
     def read(self, times: int = 1) -> tuple[SequenceSet, int]:
-        """The sequences to compare, each `times` as long, and how many the source has in all."""
+        """Read the sequences to compare, each `times` as long, and the number of all sequences of the source."""
         if self.fasta is None:
             offsets = np.arange(self.number + 1, dtype=np.int64) * self.length * times
             codes = np.random.default_rng(self.seed).integers(0, len(BASES), offsets[-1], dtype=np.uint8)
@@ -80,11 +81,11 @@ class SequenceSource:
 
 @dataclass(frozen=True)
 class MotifRow:
-    """One repeat of one method at one k.
+    """A repeat for a method and a k.
 
-    load      wall seconds from the bases to tables ready to compare
-    compare   wall seconds for all pairs of `sequences`, the counters left where they were counted
-    total     sum of the counters over all pairs and distances, each pair once
+    load      wall seconds from the bases to tables that are ready to compare
+    compare   wall seconds for all pairs of `sequences`; the counters stay on the GPU if they were counted there
+    total     sum of the counters over all distances and all pairs, each pair once
     checksum  CRC-32 of the counters of the first 512 sequences with each other
     """
 
@@ -105,32 +106,32 @@ class MotifRow:
     hardware: str
 
     @property
-    def whole(self) -> float:
+    def seconds_for_all(self) -> float:
         """Seconds for all `of` sequences, by the number of pairs; without the construction of the thesis's tables."""
         scale = self.of / self.sequences
         return self.compare * scale**2 + (0.0 if self.method == TABLES else self.load * scale)
 
     @property
     def corner(self) -> int:
-        """Sequences behind the checksum."""
+        """Number of sequences that the checksum covers."""
         return min(_CORNER, self.sequences)
 
 
 def measure(source: SequenceSource, plan: MethodsPlan, say: Callable[[str], None] = print) -> list[MotifRow]:
-    """Rows for each k and method; a method that does not take such long k-mers is left out.
+    """Measure each k and method, except methods that do not accept such long k-mers.
 
-    InputError for an unknown method, or k and d out of range.
+    Raise InputError for an unknown method, or if k or d is out of range.
     """
     backend = open_backend(plan.backend)
-    known, limits = choices(KmerMethod), plan.limits
+    methods, limits = choices(KmerMethod), plan.limits
     for name in limits:
-        require_choice("methods", name, (*known, TABLES))
+        require_choice("methods", name, (*methods, TABLES))
     sequences, _ = source.read()
     rows: list[MotifRow] = []
     for k, name in product(plan.k, limits):
-        if name in known and k > known[name].longest_k.get(backend.name, MAX_K):
+        if name in methods and k > methods[name].longest_k.get(backend.name, MAX_K):
             continue
-        blocks = choose(name, k, plan.d, backend.name).blocks if name in known else 0
+        blocks = choose(name, k, plan.d, backend.name).blocks if name in methods else 0
         part = sequences.part(0, min(len(sequences), limits[name] or len(sequences)))
         _measure_once(name, part.part(0, min(16, len(part))), k, plan.d, backend.name)  # compiles
         for repeat in range(plan.repeats):
@@ -145,7 +146,7 @@ def measure(source: SequenceSource, plan: MethodsPlan, say: Callable[[str], None
 
 
 def _measure_once(method: str, sequences: SequenceSet, k: int, d: int, backend: str) -> tuple[float, float, int, int]:
-    """Seconds to load and to compare, the sum of the counters, and the checksum."""
+    """Measure a method once: seconds to load and to compare, the sum of the counters, and the checksum."""
     start = _finished(backend)
     counters_of = _load(method, profile(sequences, k, d), d, backend)
     loading = _finished(backend) - start
@@ -162,7 +163,7 @@ def _measure_once(method: str, sequences: SequenceSet, k: int, d: int, backend: 
 
 
 def _load(method: str, columns: Profile, d: int, backend: str) -> Callable[[int, int], Any]:
-    """The method loaded with `columns`: a function that gives the counters of rows first … last-1 of them."""
+    """Load `columns` into a method.  The function that it returns gives the counters of their rows first … last-1."""
     if method == TABLES:
         compare = load(build(columns.kmers, d, TableOptions()), TableOptions(), backend)
         return lambda first, last: exact_from_raw(compare(range(first, last))[0], columns.k)
@@ -171,7 +172,7 @@ def _load(method: str, columns: Profile, d: int, backend: str) -> Callable[[int,
 
 
 def _finished(backend: str) -> float:
-    """The time when the GPU has finished all that it was given."""
+    """Wait until the GPU has finished its work, and return the time in seconds."""
     if backend == "cuda":
         import cupy
 
@@ -180,7 +181,7 @@ def _finished(backend: str) -> float:
 
 
 def _summary(counters: Any, first: int) -> tuple[int, int]:
-    """The sum of counters [distances, rows, columns] whose rows begin at column `first`, and their checksum."""
+    """Return the sum of the counters [distances, rows, columns] of rows from `first` on, and their checksum."""
     xp = array_module(counters)
     upper = xp.arange(counters.shape[2])[None, :] >= first + xp.arange(counters.shape[1])[:, None]
     total = sum(int((plane * upper).sum(dtype=xp.uint64)) for plane in counters)
@@ -202,14 +203,14 @@ class Motifs(Study):
     """
 
     def page(self, rows: list[MotifRow]) -> Iterator[Block]:
-        """A table for each source."""
+        """Yield a table for each source."""
         yield f"Hardware: {distinct(rows, 'hardware')}; CPU threads: {distinct(rows, 'threads')}."
         totals = same(rows, "total", "source", "k", "d", "sequences")
         yield Agreement(totals and same(rows, "checksum", "source", "k", "d", "corner"), "counters", "methods")
         by_source = sorted(grouped(rows, "source").items())
         panels = []
         for source, part in by_source:
-            seconds = lines(part, "method", "k", lambda repeats: middle(repeats, "whole"))
+            seconds = lines(part, "method", "k", lambda repeats: middle(repeats, "seconds_for_all"))
             panels.append((seconds, {"title": source, "xlabel": "k", "ylabel": "seconds, all pairs", "yscale": "log"}))
         yield Plot("motifs", "seconds by k", panels)
         for source, part in by_source:
@@ -222,5 +223,5 @@ def _cell(repeats: list[MotifRow]) -> str:
     first = repeats[0]
     mark = f" †{first.sequences:,}" if first.sequences < first.of else ""
     blocks = f" ({first.blocks} blocks)" if first.blocks else ""
-    seconds = f"{middle(repeats, 'load'):.3g} + {middle(repeats, 'compare'):.3g}: **{middle(repeats, 'whole'):.3g}**"
-    return seconds + blocks + mark
+    load, compare, total = (middle(repeats, column) for column in ("load", "compare", "seconds_for_all"))
+    return f"{load:.3g} + {compare:.3g}: **{total:.3g}**{blocks}{mark}"

@@ -1,4 +1,4 @@
-"""Studies and their pages: a class makes blocks of text, checks and figures of raw rows; `render` writes them."""
+"""Studies and their pages.  A study makes blocks (text, checks, figures) from raw rows, and `render` writes them."""
 
 import pkgutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ PAGE = "README.md"
 
 @dataclass(frozen=True)
 class Agreement:
-    """Whether what must be the same is the same: `what`, across several kinds of `across`."""
+    """A check: whether `what` is identical across all `across`."""
 
     holds: bool
     what: str
@@ -34,12 +34,12 @@ class Agreement:
 
 
 Panel = tuple[Mapping[str, Mapping[Any, float]], Mapping[str, Any]]
-"""A coordinate system of a figure: y by x of each line, by label; and settings of matplotlib's `Axes.set`."""
+"""A coordinate system of a figure: lines by label, each as y by x; and arguments of matplotlib's `Axes.set`."""
 
 
 @dataclass(frozen=True)
 class Plot:
-    """A picture `name`.png with line plots in `columns` columns, and one legend, whose title is `legend`."""
+    """A picture `name`.png with line plots in `columns` columns, and a common legend with the title `legend`."""
 
     name: str
     caption: str
@@ -51,15 +51,16 @@ class Plot:
         return f"![{self.caption}]({self.name}.png)"
 
     def draw(self, folder: Path) -> None:
-        """Write the picture; InputError without matplotlib."""
+        """Write the picture.  Raise InputError if matplotlib is not installed."""
         plt = pyplot()
         columns = min(self.columns, len(self.panels))
         rows = -(-len(self.panels) // columns)
         size = 4.6 * columns + 1.8, 3.6 * rows
         figure, axes = plt.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False)
         labels = list(dict.fromkeys(label for lines, _ in self.panels for label in lines))
-        few = len(labels) <= len(COLOURS)
-        colours = COLOURS if few else plt.get_cmap("viridis")(np.linspace(0, 0.95, len(labels)))
+        colours = COLOURS
+        if len(labels) > len(COLOURS):
+            colours = plt.get_cmap("viridis")(np.linspace(0, 0.95, len(labels)))
         handles = {}
         for plot, (lines, settings) in zip(axes.flat, self.panels, strict=False):
             for label, points in lines.items():
@@ -74,16 +75,16 @@ class Plot:
 
 
 Block = str | Agreement | Plot
-"""A part of a page; text is Markdown."""
+"""A part of a page; texts are Markdown."""
 
 
 class Study:
-    """A study or benchmark: what a raw row has, and the page that is made of all rows.
+    """A study or benchmark: the type of its raw rows, and the page that it makes from them.
 
-    name      in raw files
-    title     of the page
+    name      the name in raw files
+    title     the title of the page
     row       the dataclass of a raw row
-    notes     what the tables show: paragraphs, below them
+    notes     paragraphs below the tables that explain them
     renderer  the command that makes the page
     """
 
@@ -94,16 +95,16 @@ class Study:
     renderer: ClassVar[str] = "hpcvdj study render"
 
     def page(self, rows: list[Any]) -> Iterator[Block]:
-        """The blocks of the page, between title and notes."""
+        """Return the blocks of the page, between title and notes."""
         raise NotImplementedError
 
 
 def render(folder: Path, study: Study | None = None) -> bool:
-    """Make README.md and the pictures of a study from the raw files in its folder; whether all of its checks hold.
+    """Make README.md and the pictures of a study from the raw files in its folder.  Return whether all checks hold.
 
-    study  the study; by default the one that the raw files name
+    study  the study; by default the study that the raw files name
 
-    InputError if the folder does not have raw rows of one study.
+    Raise InputError unless the folder has raw rows of a single study.
     """
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder; measuring makes it")
@@ -130,32 +131,32 @@ def render(folder: Path, study: Study | None = None) -> bool:
 
 
 def _wrapped(block: str) -> str:
-    """A paragraph in lines of at most 120 characters; headings, tables, lists and pictures as they are."""
+    """Wrap a paragraph into lines of at most 120 characters; headings, tables, lists and pictures stay as they are."""
     if block.startswith(("#", "|", "-", "!")):
         return block
     return fill(" ".join(block.split()), 120, break_on_hyphens=False)
 
 
 def all_studies() -> dict[str, type[Study]]:
-    """Every study of this package and of other imported modules, by name."""
+    """Return all studies of this package and of other imported modules, by name."""
     for module in pkgutil.iter_modules(studies.__path__):
         import_module(f"{studies.__name__}.{module.name}")
     return choices(Study)
 
 
 def _study_of(folder: Path, files: list[RawFile]) -> Study:
-    names, known = {file.facts.get("study", ""): None for file in files}, all_studies()
-    if len(names) > 1 or not names.keys() <= known.keys():
+    names, kinds = list(dict.fromkeys(file.facts.get("study", "") for file in files)), all_studies()
+    if len(names) > 1 or names[0] not in kinds:
         named = ", ".join(name or "no name" for name in names)
         raise InputError(
-            f"{folder}: not the folder of one study ({', '.join(known)}): its raw files are of {named}; what measured "
+            f"{folder}: not the folder of one study ({', '.join(kinds)}): its raw files are of {named}; what measured "
             "them renders them"
         )
-    return known[names.popitem()[0]]()
+    return kinds[names[0]]()
 
 
 def _how_measured(files: list[RawFile]) -> str:
-    """The commands behind the raw files, and the other facts, as a list."""
+    """Return a list of the commands that made the raw files, and of the other facts."""
     lines = []
     for file in files:
         command, date = file.facts.get("command"), file.facts.get("date")

@@ -1,7 +1,9 @@
-"""In vivo sequences of each V–J pair, the paper's Figure 2: how uneven a partition over pairs would be."""
+"""The number of in vivo sequences of each V–J pair (the paper's Figure 2): a partition over pairs is uneven."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+
+import numpy as np
 
 from hpcvdj.recombination.repertoire import Repertoire
 from hpcvdj.studies.pages import Block, Plot, Study
@@ -9,7 +11,7 @@ from hpcvdj.studies.pages import Block, Plot, Study
 
 @dataclass(frozen=True)
 class PairRow:
-    """A V–J pair and its number of in vivo sequences."""
+    """A V–J pair and the number of its in vivo sequences."""
 
     v_call: str
     j_call: str
@@ -17,8 +19,8 @@ class PairRow:
 
 
 def pair_rows(repertoire: Repertoire) -> list[PairRow]:
-    """Every V–J pair of a repertoire, in the order of the germline table."""
-    sizes = (repertoire.offsets[1:] - repertoire.offsets[:-1]).tolist()
+    """Return all V–J pairs of a repertoire, in the order of the germline table."""
+    sizes = np.diff(repertoire.offsets).tolist()
     return [PairRow(v.allele, j.allele, size) for (v, j), size in zip(repertoire.pairs, sizes, strict=True)]
 
 
@@ -30,7 +32,7 @@ class PairSizes(Study):
     row = PairRow
 
     def page(self, rows: list[PairRow]) -> Iterator[Block]:
-        """Figure 2 and what follows from it."""
+        """Yield Figure 2 and its consequences."""
         ranked = sorted(rows, key=lambda row: -row.sequences)
         total = sum(row.sequences for row in rows)
         mean, largest = total / len(rows), ranked[0]

@@ -1,6 +1,6 @@
-"""Raw rows: what one launch of a study or benchmark measured, as a CSV file below comment lines that say how.
+"""Raw rows: the measurements of a launch of a study or benchmark, as CSV below comment lines with facts.
 
-Tables and plots are made from raw files alone, so they can be made again on any machine.
+Tables and plots need raw files only, so any machine can make them again.
 """
 
 import csv
@@ -27,9 +27,9 @@ Row = TypeVar("Row")
 
 
 def launch_facts(study: str, command: Sequence[str], run: Run) -> dict[str, str]:
-    """How the rows of a launch are measured: the comment lines of a raw file.
+    """Return the facts about a launch, which become the comment lines of a raw file.
 
-    command  the command line, without an MPI launcher
+    command  the command line without an MPI launcher
     """
     provenance, processor, fastest = run.provenance(), open_backend("cpu"), open_backend()
     launcher = ["mpiexec", "-n", str(run.ranks)] if run.ranks > 1 else []
@@ -48,21 +48,21 @@ def launch_facts(study: str, command: Sequence[str], run: Run) -> dict[str, str]
 
 
 def hardware(backend: Backend) -> str:
-    """The processor of raw rows: without a GPU's number and UUID, which differ between ranks."""
+    """Return the processor in raw rows, without the number and UUID of a GPU, which differ between ranks."""
     return backend.describe().partition(", device")[0]
 
 
 def write_rows(path: Path, facts: dict[str, str], rows: Sequence[Any]) -> None:
-    """Write `rows`, dataclass instances or dictionaries, below the `facts`; an existing file is replaced.
+    """Write `rows`, dataclass instances or dictionaries, below the `facts`.  An existing file is replaced.
 
-    There is a column for each name that a row has, empty where another lacks it.
-    InputError if there are no rows, or if the file cannot be written.
+    Each name in a row gets a column, which is empty in rows without that name.
+    Raise InputError if there are no rows, or if the file cannot be written.
     """
     if not rows:
         raise InputError(f"{path}: nothing was measured; ask for other methods or lengths")
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_path(path, overwrite=True) as temporary, open(temporary, "w", newline="") as stream:
-        # The name of an MPI library may have several lines.
+        # The name of an MPI library may have line breaks.
         stream.writelines(f"{COMMENT}{name}: {' '.join(value.split())}\n" for name, value in facts.items())
         tables = [row if isinstance(row, dict) else asdict(row) for row in rows]
         writer = csv.DictWriter(stream, dict.fromkeys(chain.from_iterable(tables)), lineterminator="\n")
@@ -72,7 +72,7 @@ def write_rows(path: Path, facts: dict[str, str], rows: Sequence[Any]) -> None:
 
 @dataclass(frozen=True)
 class RawFile:
-    """A raw file as text: the facts of its comment lines, and the lines of its table."""
+    """A raw file as text: the facts in its comment lines, and the lines of its table."""
 
     path: Path
     facts: dict[str, str]
@@ -80,17 +80,16 @@ class RawFile:
 
     @staticmethod
     def read(path: Path) -> "RawFile":
-        """Read a file; InputError if it is not readable text."""
+        """Read a raw file.  Raise InputError if it is not readable text."""
         lines = read_text(path, "raw file", "measure first").splitlines()
         comments = list(takewhile(lambda line: line.startswith(COMMENT), lines))
         facts = dict(line.removeprefix(COMMENT).partition(": ")[::2] for line in comments)
         return RawFile(path, facts, lines[len(comments) :])
 
     def rows(self, kind: type[Row]) -> list[Row]:
-        """The rows as instances of the dataclass `kind`, whose fields are str, int or float.
+        """Return the rows as instances of the dataclass `kind`, whose fields are str, int or float.
 
-        Columns that `kind` does not have are ignored.  InputError, with the line, for a missing column or value, or
-        a damaged number.
+        Ignore other columns.  Raise InputError, with the line, for a missing column or value, or a damaged number.
         """
         types = {field.name: get_type_hints(kind)[field.name] for field in fields(kind)}  # type: ignore[arg-type]
         reader = csv.DictReader(self.table)

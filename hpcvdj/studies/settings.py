@@ -1,4 +1,4 @@
-"""What users choose of the studies of motifs."""
+"""The settings of the studies of motifs."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -10,10 +10,10 @@ from hpcvdj.motifs.settings import D
 from hpcvdj.options import Option, Settings
 
 PARTS = ("construction", "settings", "speedup", "lengths")
-"""Of the thesis: figure 5; figures 6 and 7; figure 8; figure 9."""
+"""The parts of the study, for figure 5, figures 6 and 7, figure 8, and figure 9 of the thesis."""
 
 TABLES = "tables"
-"""The thesis's system, beside the methods of `hpcvdj motifs compare`."""
+"""The name of the thesis's system beside the methods of `hpcvdj motifs compare`."""
 
 Several = tuple[int, ...]
 
@@ -23,7 +23,7 @@ Repeats = Annotated[int, Option("measured repeats of each", least=1)]
 
 
 def _numbers(text: str) -> tuple[int, ...]:
-    """`32,64` as numbers; ValueError for other texts."""
+    """Parse a text such as `32,64`.  Raise ValueError for other texts."""
     numbers = tuple(int(part) for part in text.split(","))
     if not all(1 <= number <= 1024 for number in numbers):
         raise ValueError(text)
@@ -31,14 +31,14 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 
 def numbers(text: str, flags: str = "", unset: str = "") -> Option:
-    """An option that is several numbers."""
+    """Make an option that has several numbers."""
     remedy = "give numbers from 1 to 1024, such as 32,64,128"
     return Option(text, flags=flags, unset=unset, metavar="N,N,...", parse=_numbers, remedy=remedy)
 
 
 @dataclass(frozen=True)
 class TablesPlan(Settings):
-    """What is measured of the thesis's hash tables."""
+    """What to measure of the thesis's hash tables."""
 
     parts: Annotated[
         tuple[str, ...],
@@ -56,7 +56,7 @@ class TablesPlan(Settings):
 
 @dataclass(frozen=True)
 class MethodsPlan(Settings):
-    """Which methods of comparing motifs are measured."""
+    """Which methods of comparing motifs to measure."""
 
     k: Annotated[Several, numbers("k-mer lengths", flags="-k")] = (8, 12, 16, 20)
     d: D = 2
@@ -68,6 +68,6 @@ class MethodsPlan(Settings):
 
     @property
     def limits(self) -> dict[str, int | None]:
-        """By the name of each method, the number of sequences that it takes at most; None for all."""
+        """The largest number of sequences of each method by name; None for all sequences."""
         named = (part.strip().partition(":") for part in self.methods.split(","))
         return {name: int(limit) if limit.isdigit() else None for name, _, limit in named}

@@ -1,4 +1,4 @@
-"""Raw rows as Markdown tables and as lines of plots: groups of repeats, their medians and ranges."""
+"""Make Markdown tables and lines of plots from raw rows: groups of repeats, their medians and ranges."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -9,22 +9,22 @@ T = TypeVar("T")
 
 
 def table(head: Sequence[object], rows: Iterable[Sequence[object]]) -> str:
-    """A Markdown table."""
+    """Return a Markdown table with a head and rows of cells."""
     return "\n".join(f"| {' | '.join(map(str, cells))} |" for cells in [head, ["---"] * len(head), *rows])
 
 
 def number(value: float, form: str, unit: str = "") -> str:
-    """A number for a table; `-` for one that is not known (NaN)."""
+    """Return a number for a table; `-` for NaN, a number that is not known."""
     return "-" if math.isnan(value) else f"{value:{form}}{unit}"
 
 
 def listing(items: Iterable[T], columns: Mapping[str, Callable[[T], object]]) -> str:
-    """A Markdown table with a line for each item, and a cell for each of the columns."""
+    """Return a Markdown table with a line for each item; the columns are functions of an item."""
     return table(list(columns), [[cell(item) for cell in columns.values()] for item in items])
 
 
 def grouped(rows: Iterable[Any], *columns: str) -> dict[Any, list[Any]]:
-    """Rows by the value of a column, or by the values of several, in order of appearance."""
+    """Group rows by the value of a column, or by the values of several columns, in order of appearance."""
     groups: dict[Any, list[Any]] = {}
     for row in rows:
         key = tuple(getattr(row, column) for column in columns)
@@ -33,22 +33,22 @@ def grouped(rows: Iterable[Any], *columns: str) -> dict[Any, list[Any]]:
 
 
 def distinct(rows: Iterable[Any], column: str, form: str = "") -> str:
-    """The values of a column, each once."""
+    """Return the values of a column without repeats, separated by commas."""
     return ", ".join(f"{value:{form}}" for value in grouped(rows, column))
 
 
 def middle(rows: Iterable[Any], column: str) -> float:
-    """The median of a column."""
+    """Return the median of a column."""
     return float(median(getattr(row, column) for row in rows))
 
 
 def same(rows: Iterable[Any], column: str, *by: str) -> bool:
-    """Whether a column has one value in each group of rows that agree in the columns `by`."""
+    """Return whether a column has a single value in each group of rows that agree in the columns `by`."""
     return all(len({getattr(row, column) for row in group}) == 1 for group in grouped(rows, *by).values())
 
 
 def pivot(rows: Iterable[Any], down: str, across: str, cell: Callable[[list[Any]], str], corner: str = "") -> str:
-    """A Markdown table with the values of two columns down and across, and a `cell` of the rows that have both."""
+    """Return a Markdown table with the values of two columns down and across, and a `cell` for rows with both."""
     groups = grouped(rows, down, across)
     head = list(dict.fromkeys(key[1] for key in groups))
     if not isinstance(head[0], str):
@@ -61,14 +61,14 @@ def pivot(rows: Iterable[Any], down: str, across: str, cell: Callable[[list[Any]
 
 
 def lines(rows: Iterable[Any], label: str, x: str, y: Callable[[list[Any]], float]) -> dict[str, dict[float, float]]:
-    """Lines of a plot: for each value of column `label`, `y` of the rows by their value of column `x`."""
+    """Return the lines of a plot: for each value of column `label`, `y` of the rows by the value of column `x`."""
     return {
         str(name): {value: y(repeats) for value, repeats in grouped(group, x).items()}
         for name, group in grouped(rows, label).items()
     }
 
 
-def spread(values: Sequence[float], form: Callable[[float], str], centre: float | None = None) -> str:
-    """The median of `values`, or another `centre`, with their range; one value alone has no range."""
-    text = form(median(values) if centre is None else centre)
+def spread(values: Sequence[float], form: Callable[[float], str]) -> str:
+    """Return the median of `values`, with their range if there are several values."""
+    text = form(median(values))
     return f"{text} ({form(min(values))}…{form(max(values))})" if len(values) > 1 else text

@@ -1,7 +1,7 @@
-"""`direct` on more junctions than a file would comfortably have: how its kernel, and all around it, scale.
+"""Measure `direct` with more junctions than a file would comfortably have: scaling of the kernel and of the rest.
 
-Each rank makes its own junctions: row k of a set depends on the set's seed and on k alone.  They are drawn as `hpcvdj
-simulate` draws them, but each row on its own: rows may repeat.
+Each rank makes its own junctions, as row k of a set depends only on k and on the seed of the set.  Junctions are drawn
+as in `hpcvdj simulate`, but independently, so rows may repeat.
 """
 
 import math
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 from numpy.typing import NDArray
 
 from hpcvdj.counting.config import Config
@@ -22,6 +22,7 @@ from hpcvdj.kernels.method import THREADS_PER_BLOCK
 from hpcvdj.kernels.pathways.forms import codes_table, lengths_of
 from hpcvdj.kernels.pathways.methods import Direct
 from hpcvdj.kernels.sums import exact_column_sums
+from hpcvdj.kernels.threads import on_threads, parts_of
 from hpcvdj.recombination.alphabet import BASES_PER_WORD, NUCLEOTIDES
 from hpcvdj.recombination.germline import Germline, d_forms, extended_j, extended_v
 from hpcvdj.recombination.repertoire import PAPER_LONGEST_CDR3, Problem, Repertoire
@@ -32,7 +33,7 @@ from hpcvdj.studies.rows import hardware
 from hpcvdj.studies.tables import distinct, grouped, listing, middle, number, same
 
 BATCH = 1 << 22
-"""Junctions that a rank makes, counts and sums at a time."""
+"""The number of junctions that a rank makes, counts and sums at a time."""
 
 _LARGEST_N = 10
 _CHUNK = 1 << 12
@@ -41,15 +42,15 @@ _BASES_PER_WORD = BASES_PER_WORD  # numba takes constants of this module only
 
 @dataclass(frozen=True)
 class ThroughputRow:
-    """One repeat: seconds, the maximum over ranks of each rank's sum over its batches.
+    """A repeat.  Seconds are sums over batches, and the maximum over ranks.
 
-    make      making the junctions in host memory, which a file or a sequencer would have done
-    count     the kernel call: to the GPU, the kernel, the counters back into host memory
-    device    of that, the kernel by the GPU's clock (0 on CPU cores)
-    sum       summing the counters of each n-length on the host
-    reduce    combining the ranks' sums
-    wall      all but `make`
-    pathways  of all junctions and n-lengths
+    make      seconds to make the junctions in host memory, which a file or a sequencer would do otherwise
+    count     seconds of the kernel call: copy to the GPU, kernel, copy of the counters to host memory
+    device    seconds of the kernel by the GPU's clock (0 on CPU cores)
+    sum       seconds to sum the counters of each n-length on the host
+    reduce    seconds to combine the sums of the ranks
+    wall      seconds of all but `make`
+    pathways  number of pathways of all junctions and n-lengths
     """
 
     ranks: int
@@ -68,12 +69,12 @@ class ThroughputRow:
 
     @property
     def kernel(self) -> float:
-        """Seconds in the kernel: by the GPU's clock, or by the host's on CPU cores."""
+        """Seconds in the kernel, by the GPU's clock or, on CPU cores, by the host's clock."""
         return self.device or self.count
 
 
 def measure(junctions: "PackedSet", config: Config, run: Run, repeats: int) -> list[ThroughputRow]:
-    """Count `junctions` with `direct` `repeats` times, each rank its block range of them; rows are complete on root."""
+    """Count `junctions` with `direct`, each rank its block range, `repeats` times; the rows are complete on root."""
     backend = run.bind(config.backend, strict=config.strict_binding)
     first, last = block_range(len(junctions), THREADS_PER_BLOCK, run.rank, run.ranks)
     max_n = int(config.max_n)
@@ -86,22 +87,21 @@ def measure(junctions: "PackedSet", config: Config, run: Run, repeats: int) -> l
         gathered = run.gather(pathways) or [pathways]
         reduce = time.perf_counter() - before
         make, count, device, summing, reduce, wall = run.slowest(make, count, device, summing, reduce, count + summing)
-        row = ThroughputRow(
+        rows.append(ThroughputRow(
             run.ranks, repeat, len(junctions), max_n, junctions.seed, make, count, device, summing, reduce, wall,
             sum(gathered), hardware(backend),
-        )  # fmt: skip
-        rows.append(row)
+        ))  # fmt: skip
     return rows
 
 
 def _count(backend: Backend, junctions: "PackedSet", max_n: int, rows: range) -> tuple[list[float], int]:
-    """Seconds (make, count, device, sum) of some rows, batch by batch, and their pathways."""
+    """Count `rows` batch by batch: seconds (make, count, device, sum) and the number of pathways."""
     seconds = np.zeros(4)
     pathways = 0
     for start in rows[::BATCH]:
         begun = time.perf_counter()
         repertoire = junctions.rows(start, min(rows.stop, start + BATCH))
-        made = time.perf_counter()
+        packed = time.perf_counter()
         problem = Problem(repertoire, junctions.germline, max_n)
         kernel = backend.load(Direct(), problem, THREADS_PER_BLOCK)
         unit = Unit(range(len(repertoire.pairs)), range(len(repertoire)), range(max_n + 1), len(repertoire))
@@ -111,14 +111,14 @@ def _count(backend: Backend, junctions: "PackedSet", max_n: int, rows: range) ->
         pathways += sum(exact_column_sums(counters))
         clock = getattr(kernel, "clock", None)
         device = clock.milliseconds / 1000 if clock else 0.0
-        seconds += [made - begun, counted - loaded, device, time.perf_counter() - counted]
+        seconds += [packed - begun, counted - loaded, device, time.perf_counter() - counted]
     return seconds.tolist(), pathways
 
 
 class PackedSet:
-    """`count` junctions of a germline's functional V–J pairs, n-lengths 0 … 10, CDR3s of at most 60 nt.
+    """A set of `count` junctions of the functional V–J pairs of a germline: n-lengths 0 … 10, CDR3s of at most 60 nt.
 
-    The pairs' sizes decrease as in the paper's mouse set (see `hpcvdj.generation.simulate.pair_sizes`).
+    The sizes of the pairs decrease as in the paper's mouse set (see `hpcvdj.generation.simulate.pair_sizes`).
     """
 
     def __init__(self, germline: Germline, count: int, seed: int) -> None:
@@ -142,22 +142,33 @@ class PackedSet:
         return int(self.offsets[-1])
 
     def rows(self, first: int, last: int) -> Repertoire:
-        """Rows `first` … `last`-1 as a repertoire of the same pairs, on all threads."""
+        """Make the rows `first` … `last`-1 as a repertoire of the same pairs, on all threads."""
         words = np.empty((last - first, NUCLEOTIDES.words_for(PAPER_LONGEST_CDR3)), dtype=np.uint64)
         lengths = np.empty(last - first, dtype=np.uint8)
-        _make(np.uint64(self.seed), first, self.offsets, *self._v, *self._j, *self._d, self._d_range, words, lengths)
+        arguments = (
+            np.uint64(self.seed),
+            first,
+            self.offsets,
+            *self._v,
+            *self._j,
+            *self._d,
+            self._d_range,
+            words,
+            lengths,
+        )
+        on_threads(_make, parts_of(len(lengths), _CHUNK), *arguments)
         offsets = np.clip(self.offsets, first, last) - first
         return Repertoire(words, lengths, self.pairs, offsets)
 
 
 def _coded(texts: list[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Codes and lengths of texts."""
+    """Return the codes and the lengths of texts."""
     return codes_table(texts), lengths_of(texts)
 
 
 @njit(cache=True, nogil=True)
 def _next(state):  # type: ignore[no-untyped-def]
-    """The state after `state` and 64 random bits of it: Steele, Lea and Flood's SplitMix64."""
+    """Return the next state and its 64 random bits, by SplitMix64 of Steele, Lea and Flood."""
     state += np.uint64(0x9E3779B97F4A7C15)
     bits = state
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -167,52 +178,49 @@ def _next(state):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _below(bits, shift, bound):  # type: ignore[no-untyped-def]
-    """A number in 0 … bound-1 from 16 of the random bits."""
+    """Return a number in 0 … bound-1 from 16 random bits."""
     return np.int64((((bits >> np.uint64(shift)) & np.uint64(0xFFFF)) * np.uint64(bound)) >> np.uint64(16))
 
 
 @njit(cache=True, nogil=True)
 def _append(codes, begin, count, words, row, length):  # type: ignore[no-untyped-def]
-    """Append `count` of `codes` to a packed row that has `length` bases; returns its new length."""
+    """Append `count` of `codes` to a packed row that has `length` bases, and return the new length."""
     for k in range(begin, begin + count):
         words[row, length // _BASES_PER_WORD] |= np.uint64(codes[k]) << np.uint64(62 - 2 * (length % _BASES_PER_WORD))
         length += 1
     return length
 
 
-@njit(cache=True, nogil=True, parallel=True)
-def _make(seed, first, offsets, v, v_length, j, j_length, d, d_length, d_range, words, lengths):  # type: ignore[no-untyped-def]
-    """Fill rows `first` … of the set into `words` and `lengths`."""
-    rows = len(lengths)
-    for chunk in prange((rows + _CHUNK - 1) // _CHUNK):
-        n = np.empty(_LARGEST_N, dtype=np.uint8)
-        begin = chunk * _CHUNK
-        pair = np.searchsorted(offsets, first + begin, side="right") - 1
-        for row in range(begin, min(rows, begin + _CHUNK)):
-            while offsets[pair + 1] <= first + row:
-                pair += 1
-            # Rows' generators start far apart: the row number passes through the generator itself.
-            state, bits = _next(np.uint64(first + row) ^ (seed * np.uint64(0x9E3779B97F4A7C15)))
-            state = bits
-            while True:
-                state, bits = _next(state)
-                m = _below(bits, 0, _LARGEST_N + 1)
-                cut = _below(bits, 16, m + 1)
-                a = _below(bits, 32, v_length[pair] + 1)
-                b = _below(bits, 48, j_length[pair] + 1)
-                state, bits = _next(state)
-                form = d_range[pair, 0] + _below(bits, 0, d_range[pair, 1])
-                for k in range(m):
-                    n[k] = (bits >> np.uint64(16 + 2 * k)) & np.uint64(3)
-                if a + m + d_length[form] + b <= PAPER_LONGEST_CDR3:
-                    break
-            for word in range(words.shape[1]):
-                words[row, word] = 0
-            length = _append(v[pair], 0, a, words, row, 0)
-            length = _append(n, 0, cut, words, row, length)
-            length = _append(d[form], 0, d_length[form], words, row, length)
-            length = _append(n, cut, m - cut, words, row, length)
-            lengths[row] = _append(j[pair], j_length[pair] - b, b, words, row, length)
+@njit(cache=True, nogil=True)
+def _make(part, seed, first, offsets, v, v_length, j, j_length, d, d_length, d_range, words, lengths):  # type: ignore[no-untyped-def]
+    """Fill a part of the rows from `first` on of the set into `words` and `lengths`."""
+    n = np.empty(_LARGEST_N, dtype=np.uint8)
+    pair = np.searchsorted(offsets, first + part[0], side="right") - 1
+    for row in range(part[0], part[1]):
+        while offsets[pair + 1] <= first + row:
+            pair += 1
+        # The row number passes through the generator, so that the generators of rows start far apart.
+        state, bits = _next(np.uint64(first + row) ^ (seed * np.uint64(0x9E3779B97F4A7C15)))
+        state = bits
+        while True:
+            state, bits = _next(state)
+            m = _below(bits, 0, _LARGEST_N + 1)
+            cut = _below(bits, 16, m + 1)
+            a = _below(bits, 32, v_length[pair] + 1)
+            b = _below(bits, 48, j_length[pair] + 1)
+            state, bits = _next(state)
+            form = d_range[pair, 0] + _below(bits, 0, d_range[pair, 1])
+            for k in range(m):
+                n[k] = (bits >> np.uint64(16 + 2 * k)) & np.uint64(3)
+            if a + m + d_length[form] + b <= PAPER_LONGEST_CDR3:
+                break
+        for word in range(words.shape[1]):
+            words[row, word] = 0
+        length = _append(v[pair], 0, a, words, row, 0)
+        length = _append(n, 0, cut, words, row, length)
+        length = _append(d[form], 0, d_length[form], words, row, length)
+        length = _append(n, cut, m - cut, words, row, length)
+        lengths[row] = _append(j[pair], j_length[pair] - b, b, words, row, length)
 
 
 class Throughput(Study):
@@ -227,7 +235,7 @@ class Throughput(Study):
     """
 
     def page(self, rows: list[ThroughputRow]) -> Iterator[Block]:
-        """Rates in the kernel, and from host memory to host memory."""
+        """Yield the rates in the kernel, and from host memory to host memory."""
         by_ranks = grouped(sorted(rows, key=lambda row: row.ranks), "ranks")
 
         def rate(repeats: list[ThroughputRow], column: str) -> float:

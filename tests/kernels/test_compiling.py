@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from numba import njit, types
 
 from hpcvdj.kernels import compiling
 
@@ -125,3 +126,24 @@ def test_functions_of_a_type_that_is_gone_are_compiled_again(tmp_path):
     assert printed("sums.Old(1)") == "2\n"
     (tmp_path / "sums.py").write_text(old.replace("Old", "New"))
     assert printed("sums.New(2)") == "3\n"
+
+
+def test_a_number_that_is_written_where_a_function_is_called_compiles_it_no_second_time():
+    """`_codon` was compiled for depth 0, with which its caller begins, and for any depth: 3.5 s each."""
+
+    def power(x, exponent):
+        return x**exponent
+
+    power.__module__ = "hpcvdj.powers"
+    power = njit(power)
+
+    @njit
+    def powers(x):
+        total, exponent = 0.0, 0
+        while exponent < 3:
+            total += power(x, exponent)
+            exponent += 1
+        return total + power(x, 3)
+
+    assert powers(2.0) == 15.0
+    assert power.signatures == [(types.float64, types.int64)]

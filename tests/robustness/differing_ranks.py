@@ -102,7 +102,6 @@ DIFFERENCES = {
     "other tables": Difference(prepare=_other_rows("[tyc]")),
     "another germline table": Difference(prepare=_other_rows("g")),
     "no files": Difference(prepare=_gone),
-    "numba's layer": Difference(env=(("NUMBA_THREADING_LAYER", "workqueue"),)),
     "numba's cache": Difference(env=(("NUMBA_CACHE_DIR", "cache"),)),
     "threads": Difference(env=(("NUMBA_NUM_THREADS", "1"), ("OMP_NUM_THREADS", "1"))),
     "fast mathematics": Difference(env=(("NUMBA_CPU_NAME", "generic"), ("NUMBA_CPU_FEATURES", ""))),

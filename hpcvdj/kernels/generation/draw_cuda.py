@@ -46,8 +46,8 @@ class Sampler:
         def batch(rows: int) -> None:
             nonlocal done
             stop = min(count, done + rows)
-            own: tuple[NDArray[Any], ...] = (drawn.words, drawn.lengths, drawn.events)
-            for there, here in zip(self.on_device(first + done, stop - done, seed), own, strict=True):
+            arrays: tuple[NDArray[Any], ...] = (drawn.words, drawn.lengths, drawn.events)
+            for there, here in zip(self.on_device(first + done, stop - done, seed), arrays, strict=True):
                 there.get(out=here[done:stop])
             self.clock.pending(drawn.words)()
             done = stop

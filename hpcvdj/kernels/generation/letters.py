@@ -3,15 +3,18 @@
 from itertools import product
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 from numpy.typing import NDArray
 
 from hpcvdj.kernels.text import codon_at
+from hpcvdj.kernels.threads import on_threads, parts_of
 from hpcvdj.recombination.alphabet import AMINO_ACIDS, BASES, BASES_PER_WORD
 from hpcvdj.recombination.productive import FIRST, LAST
 
 RESIDUES = np.frombuffer("".join(AMINO_ACIDS["".join(codon)] for codon in product(BASES, repeat=3)).encode(), np.uint8)
 """The letter of each codon's amino acid, uint8 [64]."""
+
+_ROWS_AT_ONCE = 1 << 14
 
 _LETTERS = np.frombuffer(BASES.encode(), np.uint8)
 _IS_FIRST, _IS_LAST = (np.isin(RESIDUES, list(letters.encode())) for letters in (FIRST, LAST))
@@ -33,28 +36,30 @@ def _is_productive(words, length):  # type: ignore[no-untyped-def]
     return kept
 
 
-@njit(cache=True, nogil=True, parallel=True)
 def productive_rows(words: NDArray[np.uint64], lengths: NDArray[np.uint16], productive: NDArray[np.bool_]) -> None:
     """Whether each junction is productive as `hpcvdj.recombination.productive` defines it, into bool [rows]."""
-    for row in prange(len(lengths)):
-        productive[row] = _is_productive(words[row], lengths[row])
+    on_threads(productive_part, parts_of(len(lengths), _ROWS_AT_ONCE), words, lengths, productive)
 
 
 @njit(cache=True, nogil=True)
-def productive_rows_of_thread(
-    words: NDArray[np.uint64], lengths: NDArray[np.uint16], productive: NDArray[np.bool_]
+def productive_part(
+    part: tuple[int, int], words: NDArray[np.uint64], lengths: NDArray[np.uint16], productive: NDArray[np.bool_]
 ) -> None:
-    """The same on one core: several threads of Python may call it, which some threading layers of numba forbid."""
-    for row in range(len(lengths)):
+    """The same of the rows of a part (first, end), on one core."""
+    for row in range(part[0], part[1]):
         productive[row] = _is_productive(words[row], lengths[row])
 
 
-@njit(cache=True, nogil=True, parallel=True)
 def unpack_spans(
     words: NDArray[np.uint64], begins: NDArray[np.int64], offsets: NDArray[np.int32], out: NDArray[np.uint8]
 ) -> None:
     """The letters of a span of each packed row, from base `begins[row]` on, into out[offsets[row]:offsets[row + 1]]."""
-    for row in prange(len(begins)):
+    on_threads(_unpack, parts_of(len(begins), _ROWS_AT_ONCE), words, begins, offsets, out)
+
+
+@njit(cache=True, nogil=True)
+def _unpack(part, words, begins, offsets, out):  # type: ignore[no-untyped-def]
+    for row in range(part[0], part[1]):
         for k in range(offsets[row + 1] - offsets[row]):
             word, base = divmod(begins[row] + k, BASES_PER_WORD)
             out[offsets[row] + k] = _LETTERS[np.int64(words[row, word] >> np.uint64(62 - 2 * base) & np.uint64(3))]

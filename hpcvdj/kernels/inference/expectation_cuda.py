@@ -82,24 +82,24 @@ class ExpectationKernel(Kernel):
 
     @gpu_errors()
     def __init__(self, problem: InferenceProblem, threads_per_block: int) -> None:
-        own, layout = problem.repertoire, problem.layout
-        if own.longest > LONGEST_CDR3:
+        repertoire, layout = problem.repertoire, problem.layout
+        if repertoire.longest > LONGEST_CDR3:
             raise MachineError(
-                f"a junction has {own.longest} bases, and {option('backend', 'cuda')} takes at most {LONGEST_CDR3}: "
-                f"leave longer ones out, or use {option('backend', 'cpu')}"
+                f"a junction has {repertoire.longest} bases, and {option('backend', 'cuda')} takes at most "
+                f"{LONGEST_CDR3}: leave longer ones out, or use {option('backend', 'cpu')}"
             )
         self.problem, self.layout, self.clock = problem, layout, DeviceClock()
         self._host = HostArrays(sum(layout.sizes))
         trees, groups = layout.trees, layout.groups
         sizes = TreeSizes(_tree_sizes(groups.v, len(trees.v)), _tree_sizes(groups.j, len(trees.j)))
-        most = *(int(own.max(initial=0)) for own in sizes), len(trees.d)
+        most = *(int(size.max(initial=0)) for size in sizes), len(trees.d)
         self._here = Here(*(min(MOST_HERE, size) for size in most))
-        self._junctions = on_gpu(own.words), on_gpu(own.lengths)
+        self._junctions = on_gpu(repertoire.words), on_gpu(repertoire.lengths)
         self._tables = Struct(groups), Struct(sizes), Struct(trees)
         self._places = Struct(self._here), Struct(begins(layout.sizes))
         self.weigh(problem)
         self.take(problem.model)
-        name = f"expectation<{2 if own.longest <= 2 * BASES_PER_WORD else 4}>"
+        name = f"expectation<{2 if repertoire.longest <= 2 * BASES_PER_WORD else 4}>"
         self._kernel = compile_kernels(FILE, (name,), **CONSTANTS).get_function(name)
         threads = min(THREADS, max(32, threads_per_block // 32 * 32))
         self._threads = fitting_threads(self._kernel, threads, lambda threads: self._shared(threads)[1])

@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 import numba
 import numpy as np
-from numba import prange
 from numpy.typing import NDArray
 
 from hpcvdj.kernels.bits import popcount
 from hpcvdj.kernels.kmers.masks import HASH_FACTOR, exact_from_raw, fields
 from hpcvdj.kernels.kmers.methods import JoinMethod, Pace, key_bytes, require_numbered
 from hpcvdj.kernels.kmers.profile import Profile
+from hpcvdj.kernels.threads import on_threads, parts_of, turns_of
 
 _FACTOR = np.uint64(HASH_FACTOR)
 
@@ -59,13 +59,14 @@ class Buckets(NamedTuple):
     times: NDArray[np.uint16]
 
 
-@numba.njit(parallel=True, cache=True, nogil=True)
-def _fill(kmers, counts, begins, mask, runs, bits, offsets, key, sequence, count):  # type: ignore[no-untyped-def]
-    """A counting sort of each group's k-mers for one table; the entries of the fullest bucket."""
-    n = len(begins) - 1
-    groups, buckets = (n + GROUP - 1) // GROUP, 1 << bits
-    longest = np.zeros(groups, dtype=np.int64)
-    for g in prange(groups):
+@numba.njit(cache=True, nogil=True)
+def _fill(part, kmers, counts, begins, mask, runs, bits, offsets, key, sequence, count, longest):  # type: ignore[no-untyped-def]
+    """A counting sort of the k-mers of a part's groups (first, end) for one table.
+
+    longest  int64 [groups]: the entries of the fullest bucket of each
+    """
+    n, buckets = len(begins) - 1, 1 << bits
+    for g in range(part[0], part[1]):
         first, last = g * GROUP, min((g + 1) * GROUP, n)
         begin, end = begins[first], begins[last]
         bucket = np.empty(end - begin, dtype=np.uint32)
@@ -89,7 +90,6 @@ def _fill(kmers, counts, begins, mask, runs, bits, offsets, key, sequence, count
                 b = bucket[e - begins[first]]
                 to, target[b] = target[b], target[b] + 1
                 key[to], sequence[to], count[to] = kmers[e], i - first, counts[e]
-    return longest.max() if groups else 0
 
 
 class Join:
@@ -123,10 +123,12 @@ class Join:
         for t, mask in enumerate(masks):
             closing = fields(mask) if mask.bit_count() <= bits else []
             runs = np.array(closing, dtype=np.uint64).reshape(-1, 3)
-            tables.longest[t] = _fill(
-                kmers.key, kmers.count, kmers.offsets, tables.masks[t], runs, bits,
-                tables.offsets[t], tables.key[t], tables.sequence[t], tables.times[t],
+            longest = np.zeros(groups, dtype=np.int64)
+            on_threads(
+                _fill, parts_of(groups, 1), kmers.key, kmers.count, kmers.offsets, tables.masks[t], runs, bits,
+                tables.offsets[t], tables.key[t], tables.sequence[t], tables.times[t], longest,
             )  # fmt: skip
+            tables.longest[t] = longest.max(initial=0)
             self._pace.between()
         return tables
 
@@ -160,16 +162,19 @@ class Join:
         counters = np.zeros((self._d + 1, n, len(self._columns)), dtype=np.uint32)
         tables = self._tables
         for piece in self._pieces(n, first):
-            _join(row_buckets, group, self._buckets, tables.left_out, tables.counts, tables.plane, *piece, counters)
+            arguments = row_buckets, group, self._buckets, tables.left_out, tables.counts, tables.plane
+            on_threads(_join, turns_of(len(piece[0])), *arguments, *piece, counters)
         return counters if tables.plane is None else exact_from_raw(counters, self._columns.k)
 
 
-@numba.njit(parallel=True, cache=True, nogil=True)
-def _join(rows, row_group, columns, left_out, counts, plane, cells, first_table, last_table, counters):  # type: ignore[no-untyped-def]
+@numba.njit(cache=True, nogil=True)
+def _join(  # type: ignore[no-untyped-def]
+    part, rows, row_group, columns, left_out, counts, plane, cells, first_table, last_table, counters
+):
     planes, row_number, column_number = counters.shape
     groups = (column_number + GROUP - 1) // GROUP
     buckets = 1 << columns.bits
-    for cell in prange(len(cells)):
+    for cell in range(part[0], part[1], part[2]):
         i0, g = cells[cell] // groups, cells[cell] % groups
         local = np.zeros(planes * GROUP * GROUP, dtype=np.uint32)
         hits = np.empty((2, _PENDING + columns.longest.max() + 1), dtype=np.uint32)

@@ -2,12 +2,16 @@
 
 import numba
 import numpy as np
-from numba import prange
+from numpy.typing import NDArray
 
 from hpcvdj.kernels.bits import popcount
 from hpcvdj.kernels.kmers.kmers import Kmers
 from hpcvdj.kernels.kmers.sequences import SequenceSet
+from hpcvdj.kernels.threads import on_threads, parts_of
 from hpcvdj.recombination.alphabet import INVALID
+
+SEQUENCES_AT_ONCE = 64
+"""Sequences that a thread takes at a time."""
 
 
 def kmers_of(sequences: SequenceSet, k: int, *, distinct: bool = False) -> Kmers:
@@ -23,18 +27,19 @@ def kmers_of(sequences: SequenceSet, k: int, *, distinct: bool = False) -> Kmers
     bases = len(sequences.codes)
     key, count = np.empty(bases, dtype=np.uint64), np.empty(bases, dtype=np.uint32)
     kept = np.zeros(len(sequences), dtype=np.int64)
-    _collect(sequences.codes, sequences.offsets, k, key, count, kept)
+    parts = parts_of(len(sequences), SEQUENCES_AT_ONCE)
+    on_threads(_collect, parts, sequences.codes, sequences.offsets, k, key, count, kept)
     offsets = np.concatenate([[0], np.cumsum(kept)])
     source = np.arange(offsets[-1]) + np.repeat(sequences.offsets[:-1] - offsets[:-1], kept)
     counted = count[source]
     return Kmers(k, key[source], np.ones_like(counted) if distinct else counted, offsets)
 
 
-@numba.njit(parallel=True, cache=True, nogil=True)
-def _collect(codes, offsets, k, key, count, kept):  # type: ignore[no-untyped-def]
+@numba.njit(cache=True, nogil=True)
+def _collect(part, codes, offsets, k, key, count, kept):  # type: ignore[no-untyped-def]
     """From offsets[i] on, the kept[i] distinct keys of sequence i, ascending, and their counts."""
     mask = np.uint64(0xFFFFFFFFFFFFFFFF) >> np.uint64(64 - 2 * k)
-    for i in prange(len(kept)):
+    for i in range(part[0], part[1]):
         first, last = offsets[i], offsets[i + 1]
         word, run, windows = np.uint64(0), 0, 0
         for p in range(first, last):
@@ -58,17 +63,23 @@ def _collect(codes, offsets, k, key, count, kept):  # type: ignore[no-untyped-de
         kept[i] = unique
 
 
-@numba.njit(parallel=True, cache=True, nogil=True)
-def own_and_expected(key, count, offsets, k, d, frequencies):  # type: ignore[no-untyped-def]
-    """D_h(i, i) and e_h(i) of each sequence, float64 [d + 1, sequences] each; key, count and offsets as of `Kmers`.
+def own_and_expected(kmers: Kmers, d: int, frequencies: NDArray[np.float64]) -> NDArray[np.float64]:
+    """D_h(i, i) and e_h(i) of each sequence, float64 [2, d + 1, sequences].
 
     e_h(i) is the sum over the k-mers of sequence i of the probability that a random k-mer is at distance h.
 
     frequencies  float64 [4]: of the bases, by code
     """
-    own, expected = np.zeros((d + 1, len(offsets) - 1)), np.zeros((d + 1, len(offsets) - 1))
+    sums = np.zeros((2, d + 1, len(kmers)))
+    parts = parts_of(len(kmers), SEQUENCES_AT_ONCE)
+    on_threads(_add_own_and_expected, parts, kmers.key, kmers.count, kmers.offsets, kmers.k, d, frequencies, *sums)
+    return sums
+
+
+@numba.njit(cache=True, nogil=True)
+def _add_own_and_expected(part, key, count, offsets, k, d, frequencies, diagonal, expected):  # type: ignore[no-untyped-def]
     pairs = np.uint64(0x5555555555555555)
-    for i in prange(own.shape[1]):
+    for i in range(part[0], part[1]):
         chance = np.zeros(d + 1)
         for p in range(offsets[i], offsets[i + 1]):
             # The probabilities of 0 … d mismatches, one position after another.
@@ -81,10 +92,9 @@ def own_and_expected(key, count, offsets, k, d, frequencies):  # type: ignore[no
                 chance[0] *= same
             for h in range(d + 1):
                 expected[h, i] += count[p] * chance[h]
-            own[0, i] += np.float64(count[p]) * np.float64(count[p])
+            diagonal[0, i] += np.float64(count[p]) * np.float64(count[p])
             for q in range(p + 1, offsets[i + 1]):
                 z = key[p] ^ key[q]
                 h = popcount((z | (z >> np.uint64(1))) & pairs)
                 if h <= d:
-                    own[h, i] += 2.0 * np.float64(count[p]) * np.float64(count[q])
-    return own, expected
+                    diagonal[h, i] += 2.0 * np.float64(count[p]) * np.float64(count[q])

@@ -6,12 +6,12 @@ f_i(x) G_h(x, j).  G has 4^k rows; f_i has few that are not zero, so one row of 
 
 import numba
 import numpy as np
-from numba import prange
 from numpy.typing import NDArray
 
 from hpcvdj.kernels.kmers.masks import neighbours
 from hpcvdj.kernels.kmers.methods import MATRIX_COLUMNS, KmerMethod, Pace
 from hpcvdj.kernels.kmers.profile import Profile
+from hpcvdj.kernels.threads import on_threads
 
 
 class Matrix:
@@ -33,36 +33,36 @@ class Matrix:
         threads = min(numba.get_num_threads(), max(1, tiles))
         table = np.zeros((threads, 4**self._columns.k, self._d + 1, MATRIX_COLUMNS), dtype=np.uint8)
         for step in self._pace.steps(tiles, threads):
-            _multiply(
-                r.key, r.count, r.offsets, -1 if first is None else first, c.key, c.count, c.offsets,
-                self._difference, self._distance, table, *step, counters,
+            on_threads(
+                _multiply, range(threads), r.key, r.count, r.offsets, -1 if first is None else first, c.key, c.count,
+                c.offsets, self._difference, self._distance, table, *step, counters,
             )  # fmt: skip
         return counters
 
 
-@numba.njit(parallel=True, cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True)
 def _multiply(  # type: ignore[no-untyped-def]
-    row_key, row_count, row_offsets, first, key, count, offsets, difference, distance, tables, begin, end, counters
-):
+    thread, row_key, row_count, row_offsets, first, key, count, offsets, difference, distance, tables, begin, end,
+    counters,
+):  # fmt: skip
     rows, columns = counters.shape[1], counters.shape[2]
     threads = tables.shape[0]
-    for thread in prange(threads):
-        table = tables[thread]
-        # Tiles take turns, as those further right have more rows.
-        for tile in range(begin + thread, end, threads):
-            j0 = tile * MATRIX_COLUMNS
-            width = min(MATRIX_COLUMNS, columns - j0)
-            stop = min(rows, j0 + width - first) if first >= 0 else rows
-            if stop <= 0:
-                continue
-            if _spread(key, count, offsets, j0, width, difference, distance, table):
-                _gather(row_key, row_count, row_offsets, table, counters[:, :stop, j0 : j0 + width])
-            else:
-                # Repeats: a neighbourhood of more than 255, which 16 bits hold as no sequence has more k-mers.
-                wide = np.zeros(table.shape, dtype=np.uint16)
-                _spread(key, count, offsets, j0, width, difference, distance, wide)
-                _gather(row_key, row_count, row_offsets, wide, counters[:, :stop, j0 : j0 + width])
-            table[:] = 0
+    table = tables[thread]
+    # Tiles take turns, as those further right have more rows.
+    for tile in range(begin + thread, end, threads):
+        j0 = tile * MATRIX_COLUMNS
+        width = min(MATRIX_COLUMNS, columns - j0)
+        stop = min(rows, j0 + width - first) if first >= 0 else rows
+        if stop <= 0:
+            continue
+        if _spread(key, count, offsets, j0, width, difference, distance, table):
+            _gather(row_key, row_count, row_offsets, table, counters[:, :stop, j0 : j0 + width])
+        else:
+            # Repeats: a neighbourhood of more than 255, which 16 bits hold as no sequence has more k-mers.
+            wide = np.zeros(table.shape, dtype=np.uint16)
+            _spread(key, count, offsets, j0, width, difference, distance, wide)
+            _gather(row_key, row_count, row_offsets, wide, counters[:, :stop, j0 : j0 + width])
+        table[:] = 0
 
 
 @numba.njit(cache=True, nogil=True)

@@ -1,20 +1,34 @@
 """The pairs of a tile of counters [d + 1, rows, columns] that begins at `row` and `column`, by all threads."""
 
+from typing import Any
+
 import numba
 import numpy as np
-from numba import prange
+from numpy.typing import NDArray
+
+from hpcvdj.kernels.threads import on_threads, parts_of
+
+_ROWS_AT_ONCE = 16
 
 
-@numba.njit(parallel=True, cache=True, nogil=True)
-def clear_lower(counters, row, column):  # type: ignore[no-untyped-def]
+def clear_lower(
+    counters: NDArray[np.unsignedinteger[Any]], row: int, column: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Clear the counters whose column is before their row.
 
     Returns how many pairs of different sequences have a counter: by row and distance, int64 [rows, d + 1], and by row,
     at any distance, int64 [rows].
     """
-    planes, rows, columns = counters.shape
+    planes, rows, _ = counters.shape
     by_distance, by_row = np.zeros((rows, planes), dtype=np.int64), np.zeros(rows, dtype=np.int64)
-    for r in prange(rows):
+    on_threads(_clear, parts_of(rows, _ROWS_AT_ONCE), counters, row, column, by_distance, by_row)
+    return by_distance, by_row
+
+
+@numba.njit(cache=True, nogil=True)
+def _clear(part, counters, row, column, by_distance, by_row):  # type: ignore[no-untyped-def]
+    planes, _, columns = counters.shape
+    for r in range(part[0], part[1]):
         diagonal = row + r - column
         for h in range(planes):
             counters[h, r, : max(diagonal, 0)] = 0
@@ -22,25 +36,30 @@ def clear_lower(counters, row, column):  # type: ignore[no-untyped-def]
                 by_distance[r, h] += counters[h, r, c] != 0
         for c in range(max(diagonal + 1, 0), columns):
             by_row[r] += _any(counters, r, c)
-    return by_distance, by_row
 
 
-@numba.njit(parallel=True, cache=True, nogil=True)
-def list_pairs(counters, row, column, pairs):  # type: ignore[no-untyped-def]
-    """Rows and columns within the tile, int64 [pairs], of its pairs of different sequences that have a counter.
+def list_pairs(
+    counters: NDArray[np.unsignedinteger[Any]], row: int, column: int, pairs: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Rows and columns within the tile, int64 [2, pairs], of its pairs of different sequences that have a counter.
 
     pairs  how many there are in each row, from `clear_lower`
     """
-    rows, columns = counters.shape[1:]
-    last = np.cumsum(pairs)
-    i, j = np.empty(pairs.sum(), dtype=np.int64), np.empty(pairs.sum(), dtype=np.int64)
-    for r in prange(rows):
-        at = last[r] - pairs[r]
+    ends = np.cumsum(pairs)
+    listed = np.empty((2, pairs.sum()), dtype=np.int64)
+    on_threads(_list, parts_of(len(pairs), _ROWS_AT_ONCE), counters, row, column, ends - pairs, *listed)
+    return listed
+
+
+@numba.njit(cache=True, nogil=True)
+def _list(part, counters, row, column, begins, i, j):  # type: ignore[no-untyped-def]
+    columns = counters.shape[2]
+    for r in range(part[0], part[1]):
+        at = begins[r]
         for c in range(max(row + r - column + 1, 0), columns):
             if _any(counters, r, c):
                 i[at], j[at] = r, c
                 at += 1
-    return i, j
 
 
 @numba.njit(forceinline=True)

@@ -3,8 +3,10 @@
 from typing import Any
 
 import numpy as np
-from numba import njit, parallel_chunksize, prange
+from numba import njit
 from numpy.typing import NDArray
+
+from hpcvdj.kernels.threads import on_threads, turns_of
 
 _MOST_BLOCKS = 4
 """Blocks that are counted, for each sequence: others are sorted."""
@@ -65,14 +67,13 @@ def equal_runs(words: NDArray[np.uint64], starts: NDArray[np.int64]) -> tuple[ND
     """
     order, begins = np.arange(len(words)), np.ones(len(words), dtype=bool)
     largest_first = np.argsort(-np.diff(starts), kind="stable")
-    with parallel_chunksize(1):
-        _sort(words, starts, largest_first, order, begins)
+    on_threads(_sort, turns_of(len(largest_first)), words, starts, largest_first, order, begins)
     return order, np.flatnonzero(begins)
 
 
-@njit(cache=True, nogil=True, parallel=True)
-def _sort(words, starts, blocks_in_turn, order, begins):  # type: ignore[no-untyped-def]
-    for number in prange(len(blocks_in_turn)):
+@njit(cache=True, nogil=True)
+def _sort(part, words, starts, blocks_in_turn, order, begins):  # type: ignore[no-untyped-def]
+    for number in range(part[0], part[1], part[2]):
         first, stop = starts[blocks_in_turn[number]], starts[blocks_in_turn[number] + 1]
         chosen = order[first:stop]
         for column in range(words.shape[1] - 1, -1, -1):

@@ -50,8 +50,8 @@ def fill(bucket, starts, members):  # type: ignore[no-untyped-def]
     starts   int64 [buckets + 1], zeros: becomes the place in `members` where each bucket begins
     members  int64 [sequences]
     """
-    for own in bucket:
-        starts[own + 1] += 1
+    for number in bucket:
+        starts[number + 1] += 1
     for k in range(1, len(starts)):
         starts[k] += starts[k - 1]
     # Each place is moved to the end of its bucket, which is where the next one begins.

@@ -9,10 +9,11 @@ without a place follows from that of the whole; what a slot holds is compared le
 from typing import Any
 
 import numpy as np
-from numba import njit, parallel_chunksize, prange
+from numba import njit
 from numpy.typing import NDArray
 
 from hpcvdj.kernels.neighbours.blocks import blocks
+from hpcvdj.kernels.threads import on_threads, turns_of
 
 
 @njit(cache=True, nogil=True, forceinline=True)
@@ -86,9 +87,9 @@ def _count_block(letters, length, weights, first, stop, out):  # type: ignore[no
                 out[row, kind] += sums[slot, kind]
 
 
-@njit(cache=True, nogil=True, parallel=True)
-def _count(letters, lengths, weights, starts, order, out):  # type: ignore[no-untyped-def]
-    for number in prange(len(order)):
+@njit(cache=True, nogil=True)
+def _count(part, letters, lengths, weights, starts, order, out):  # type: ignore[no-untyped-def]
+    for number in range(part[0], part[1], part[2]):
         block = order[number]
         first, stop = starts[block], starts[block + 1]
         _count_block(letters, np.int64(lengths[first]), weights, first, stop, out)
@@ -109,8 +110,8 @@ def degrees(
     order, starts = blocks(lengths, classes)
     found: NDArray[Any] = np.zeros(weights.shape, dtype=np.int64)
     largest_first = np.argsort(-np.diff(starts), kind="stable")
-    with parallel_chunksize(1):
-        _count(letters[order], lengths[order], weights[order], starts, largest_first, found)
+    arguments = letters[order], lengths[order], weights[order], starts, largest_first, found
+    on_threads(_count, turns_of(len(largest_first)), *arguments)
     out = np.empty_like(found)
     out[order] = found
     return out

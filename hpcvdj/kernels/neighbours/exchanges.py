@@ -13,11 +13,12 @@ from itertools import combinations
 from math import comb
 
 import numpy as np
-from numba import njit, parallel_chunksize, prange
+from numba import njit
 from numpy.typing import NDArray
 
 from hpcvdj.kernels.bits import popcount
 from hpcvdj.kernels.neighbours.counted import Counted, buckets_for, fill
+from hpcvdj.kernels.threads import on_threads, parts_of
 from hpcvdj.recombination.alphabet import BASES_PER_WORD
 
 MOST_COMPARED = 64
@@ -37,22 +38,23 @@ _LOW_BITS = np.uint64(0x5555555555555555)
 _OPEN, _FOUND = 1, 2
 
 
-def exchanged(own: Counted, others: Counted, most: int, times: int) -> NDArray[np.bool_]:
+def exchanged(queries: Counted, others: Counted, most: int, times: int) -> NDArray[np.bool_]:
     """Which sequences differ in 1 to `most` bases from another of their length and individual with `times` their reads.
 
     others  as of `Counted.largest_first`
     """
-    out = np.zeros(len(own), dtype=bool)
-    index = _Index(others[others.reads // times >= own.reads.min(initial=np.iinfo(np.int64).max)], times)
-    left = np.flatnonzero(own.reads <= index.limits.max(initial=0))
+    out = np.zeros(len(queries), dtype=bool)
+    index = _Index(others[others.reads // times >= queries.reads.min(initial=np.iinfo(np.int64).max)], times)
+    left = np.flatnonzero(queries.reads <= index.limits.max(initial=0))
     parts = most + 1
     while len(left):
         few = len(left) <= LISTING * comb(parts, most)
-        kept = [np.zeros(own.words.shape[1], dtype=np.uint64)] if few else _kept_bases(parts, most, own.words.shape[1])
+        words = queries.words.shape[1]
+        kept = [np.zeros(words, dtype=np.uint64)] if few else _kept_bases(parts, most, words)
         most_compared = len(others) if few or parts >= MANY_PARTS else MOST_COMPARED
         state = np.zeros(len(left), dtype=np.uint8)
         for bases in kept:
-            index.look_up(own, left, bases, most, most_compared, state)
+            index.look_up(queries, left, bases, most, most_compared, state)
         out[left[state == _FOUND]] = True
         left = left[state == _OPEN]
         parts *= 2
@@ -86,18 +88,21 @@ class _Index:
         self._bucket, self._members = np.empty((2, len(others)), dtype=np.int64)
 
     def look_up(
-        self, own: Counted, rows: NDArray[np.int64], kept: NDArray[np.uint64], most: int, most_compared: int,
+        self, queries: Counted, rows: NDArray[np.int64], kept: NDArray[np.uint64], most: int, most_compared: int,
         state: NDArray[np.uint8],
     ) -> None:  # fmt: skip
-        """Compare some rows of `own` with the sequences that have the same `kept` bases; changes their states."""
+        """Compare some rows of `queries` with the sequences that have the same `kept` bases; changes their states."""
         others, starts = self._others, np.zeros(self._first[-1] + 1, dtype=np.int64)
-        _buckets(others.words, others.lengths, others.individuals, kept, self._first, self._shifts, self._bucket)
+        on_threads(
+            _buckets, parts_of(len(others), ROWS_AT_ONCE), others.words, others.lengths, others.individuals, kept,
+            self._first, self._shifts, self._bucket,
+        )  # fmt: skip
         fill(self._bucket, starts, self._members)
-        with parallel_chunksize(1):
-            _look_up(
-                own.words, own.lengths, own.reads, own.individuals, rows, kept, self._first, self._shifts, starts,
-                self._members, others.words, self.limits, others.individuals, most, most_compared, state,
-            )  # fmt: skip
+        on_threads(
+            _look_up, parts_of(len(rows), ROWS_AT_ONCE), queries.words, queries.lengths, queries.reads,
+            queries.individuals, rows, kept, self._first, self._shifts, starts, self._members, others.words,
+            self.limits, others.individuals, most, most_compared, state,
+        )  # fmt: skip
 
 
 @njit(cache=True, nogil=True, forceinline=True)
@@ -109,9 +114,9 @@ def _bucket_of(words, length, individual, kept, first, shifts):  # type: ignore[
     return first[length] + np.int64((value * _FACTOR) >> shifts[length])
 
 
-@njit(cache=True, nogil=True, parallel=True)
-def _buckets(words, lengths, individuals, kept, first, shifts, out):  # type: ignore[no-untyped-def]
-    for row in prange(len(lengths)):
+@njit(cache=True, nogil=True)
+def _buckets(part, words, lengths, individuals, kept, first, shifts, out):  # type: ignore[no-untyped-def]
+    for row in range(part[0], part[1]):
         out[row] = _bucket_of(words[row], lengths[row], individuals[row], kept, first, shifts)
 
 
@@ -125,28 +130,24 @@ def _exchanges(a, b):  # type: ignore[no-untyped-def]
     return found
 
 
-@njit(cache=True, nogil=True, parallel=True)
+@njit(cache=True, nogil=True)
 def _look_up(  # type: ignore[no-untyped-def]
-    words, lengths, reads, individuals, rows, kept, first, shifts, starts, members, other_words, limits,
+    part, words, lengths, reads, individuals, rows, kept, first, shifts, starts, members, other_words, limits,
     other_individuals, most, most_compared, state,
 ):  # fmt: skip
-    for chunk in prange(-(-len(rows) // ROWS_AT_ONCE)):
-        for number in range(chunk * ROWS_AT_ONCE, min(len(rows), (chunk + 1) * ROWS_AT_ONCE)):
-            row = rows[number]
-            length = lengths[row]
-            if state[number] == _FOUND or first[length] == first[length + 1]:
-                continue
-            bucket = _bucket_of(words[row], length, individuals[row], kept, first, shifts)
-            for place in range(starts[bucket], starts[bucket + 1]):
-                other = members[place]
-                if limits[other] < reads[row]:
-                    break
-                if place - starts[bucket] == most_compared:
-                    state[number] = _OPEN
-                    break
-                if (
-                    0 < _exchanges(words[row], other_words[other]) <= most
-                    and other_individuals[other] == individuals[row]
-                ):
-                    state[number] = _FOUND
-                    break
+    for number in range(part[0], part[1]):
+        row = rows[number]
+        length = lengths[row]
+        if state[number] == _FOUND or first[length] == first[length + 1]:
+            continue
+        bucket = _bucket_of(words[row], length, individuals[row], kept, first, shifts)
+        for place in range(starts[bucket], starts[bucket + 1]):
+            other = members[place]
+            if limits[other] < reads[row]:
+                break
+            if place - starts[bucket] == most_compared:
+                state[number] = _OPEN
+                break
+            if 0 < _exchanges(words[row], other_words[other]) <= most and other_individuals[other] == individuals[row]:
+                state[number] = _FOUND
+                break

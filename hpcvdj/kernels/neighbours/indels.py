@@ -1,10 +1,11 @@
 """Sequences that are one inserted or deleted base away from one with more reads, on CPU cores."""
 
 import numpy as np
-from numba import njit, parallel_chunksize, prange
+from numba import njit
 from numpy.typing import NDArray
 
 from hpcvdj.kernels.neighbours.counted import Counted, buckets_for, fill
+from hpcvdj.kernels.threads import on_threads, parts_of
 from hpcvdj.recombination.alphabet import BASES_PER_WORD
 
 ROWS_AT_ONCE = 512
@@ -14,31 +15,31 @@ _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 _INVERSE = np.uint64(pow(0x9E3779B97F4A7C15, -1, 1 << 64))
 
 
-def one_indel_away(own: Counted, others: Counted) -> NDArray[np.bool_]:
+def one_indel_away(queries: Counted, others: Counted) -> NDArray[np.bool_]:
     """Which sequences one inserted or deleted base makes of one of `others`, of their individual and with more reads.
 
     others  as of `Counted.largest_first`
     """
-    out = np.zeros(len(own), dtype=bool)
+    out = np.zeros(len(queries), dtype=bool)
     individuals, of_other = np.unique(others.individuals, return_inverse=True)
-    of_own = np.searchsorted(individuals, own.individuals)
-    asked = np.flatnonzero(np.append(individuals, -1)[of_own] == own.individuals)
+    of_query = np.searchsorted(individuals, queries.individuals)
+    asked = np.flatnonzero(np.append(individuals, -1)[of_query] == queries.individuals)
     # One individual after another, whose buckets are beside each other and stay in the cache.
-    asked = asked[np.argsort(of_own[asked], kind="stable")]
+    asked = asked[np.argsort(of_query[asked], kind="stable")]
     bits = np.array([buckets_for(number) for number in np.bincount(of_other).tolist()], dtype=np.int64)
     first, shifts = np.cumsum(1 << bits) - (1 << bits), (64 - bits).astype(np.uint64)
     hashes, bucket = np.empty(len(others), dtype=np.uint64), np.empty(len(others), dtype=np.int64)
-    _hashes(others.words, others.lengths, of_other, first, shifts, hashes, bucket)
+    others_of = others.words, others.lengths, of_other
+    on_threads(_hashes, parts_of(len(others), ROWS_AT_ONCE), *others_of, first, shifts, hashes, bucket)
     starts, members = np.zeros((1 << bits).sum() + 1, dtype=np.int64), np.empty(len(others), dtype=np.int64)
     fill(bucket, starts, members)
     # In the order of the buckets.
     listed = others[members]
     has_length = np.isin(np.arange(257), others.lengths)
-    with parallel_chunksize(1):
-        _mark(
-            (own.words, own.lengths, own.reads, of_own), asked, has_length,
-            (listed.words, listed.lengths, listed.reads), (hashes[members], first, shifts, starts), out,
-        )  # fmt: skip
+    on_threads(
+        _mark, parts_of(len(asked), ROWS_AT_ONCE), (queries.words, queries.lengths, queries.reads, of_query), asked,
+        has_length, (listed.words, listed.lengths, listed.reads), (hashes[members], first, shifts, starts), out,
+    )  # fmt: skip
     return out
 
 
@@ -47,10 +48,10 @@ def _code(words, k):  # type: ignore[no-untyped-def]
     return words[k // BASES_PER_WORD] >> np.uint64(62 - 2 * (k % BASES_PER_WORD)) & np.uint64(3)
 
 
-@njit(cache=True, nogil=True, parallel=True)
-def _hashes(words, lengths, individuals, first, shifts, out, bucket):  # type: ignore[no-untyped-def]
+@njit(cache=True, nogil=True)
+def _hashes(part, words, lengths, individuals, first, shifts, out, bucket):  # type: ignore[no-untyped-def]
     """A 64-bit hash of each sequence: a polynomial, so that of an edited one follows from sums; and its bucket."""
-    for row in prange(len(lengths)):
+    for row in range(part[0], part[1]):
         value, power = _FACTOR + np.uint64(lengths[row]), _FACTOR
         for k in range(lengths[row]):
             value += (_code(words[row], k) + np.uint64(1)) * power
@@ -116,10 +117,9 @@ def _one_indel_away(words, length, reads, individual, has_length, others, index)
     return False
 
 
-@njit(cache=True, nogil=True, parallel=True)
-def _mark(own, rows, has_length, others, index, out):  # type: ignore[no-untyped-def]
-    words, lengths, reads, individuals = own
-    for chunk in prange(-(-len(rows) // ROWS_AT_ONCE)):
-        for row in rows[chunk * ROWS_AT_ONCE : min(len(rows), (chunk + 1) * ROWS_AT_ONCE)]:
-            length = np.int64(lengths[row])
-            out[row] = _one_indel_away(words[row], length, reads[row], individuals[row], has_length, others, index)
+@njit(cache=True, nogil=True)
+def _mark(part, queries, rows, has_length, others, index, out):  # type: ignore[no-untyped-def]
+    words, lengths, reads, individuals = queries
+    for row in rows[part[0] : part[1]]:
+        length = np.int64(lengths[row])
+        out[row] = _one_indel_away(words[row], length, reads[row], individuals[row], has_length, others, index)

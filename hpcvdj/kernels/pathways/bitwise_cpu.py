@@ -5,7 +5,7 @@ values where the paper's GPU compares a byte at a time: the same bits, the same 
 """
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 
 from hpcvdj.kernels.pathways.enumerating_cpu import TASK_SLICE, EnumeratingKernel
 from hpcvdj.kernels.pathways.forms import TWO_BITS
@@ -98,18 +98,19 @@ def _count_task(high, low, length, n, m, v, v_length, d, d_length, has_d, j, j_l
     return count
 
 
-@njit(cache=True, nogil=True, parallel=True)
+@njit(cache=True, nogil=True)
 def count_tasks(  # type: ignore[no-untyped-def]
-    packed, lengths, v, v_length, d, d_length, has_d, j, j_length, m, first, last
+    part, packed, lengths, v, v_length, d, d_length, has_d, j, j_length, m, first, last, out
 ):
-    """Pathways of each in vivo sequence with the strings first … last-1, in parts, uint64 [parts, sequences]."""
+    """Pathways of each in vivo sequence with each slice of the strings first … last-1, into uint64 [slices, sequences].
+
+    part  the first of the numbers of `out` that are computed, and the one after the last
+    """
     sequences = len(lengths)
-    slices = (last - first + TASK_SLICE - 1) // TASK_SLICE
-    partial = np.zeros((slices, sequences), dtype=np.uint64)
-    for item in prange(slices * sequences):
-        part, row = item // sequences, item % sequences
+    for item in range(part[0], part[1]):
+        strings, row = item // sequences, item % sequences
         count = np.uint64(0)
-        for task in range(first + part * TASK_SLICE, min(last, first + (part + 1) * TASK_SLICE)):
+        for task in range(first + strings * TASK_SLICE, min(last, first + (strings + 1) * TASK_SLICE)):
             n = _n_nucleotides(task, m)
             count += np.uint64(
                 _count_task(
@@ -117,8 +118,7 @@ def count_tasks(  # type: ignore[no-untyped-def]
                     v, v_length, d, d_length, has_d, j, j_length,
                 )
             )  # fmt: skip
-        partial[part, row] = count
-    return partial
+        out[strings, row] = count
 
 
 class BitwiseKernel(EnumeratingKernel):

@@ -11,12 +11,13 @@ apart: the part left of D (`left`, `lefts`), D's occurrences (`found`), and the 
 """
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 
 from hpcvdj.kernels.bits import popcount
 from hpcvdj.kernels.kernel import Kernel, Pending, Unit
 from hpcvdj.kernels.pathways.d_table import DTable
 from hpcvdj.kernels.pathways.forms import codes_table, lengths_of
+from hpcvdj.kernels.threads import on_threads, parts_of
 from hpcvdj.recombination.alphabet import BASES_PER_WORD
 from hpcvdj.recombination.germline import extended_j, extended_v
 from hpcvdj.recombination.repertoire import LONGEST_CDR3, Problem
@@ -42,9 +43,10 @@ class DirectKernel(Kernel):
         """Count the unit's sequences `first` … `last`-1, in their rows; the other rows are zero."""
         counters = np.zeros((len(unit.rows), len(unit.n_lengths)), dtype=np.uint64)
         start = unit.rows.start
-        count_rows(
-            self.repertoire.words, self.repertoire.lengths, self.repertoire.offsets, start + first, start + last,
-            *self.segments, self.d.words, self.d.ends, self.d.genes, self.d.empty, self.distinct, counters[first:last],
+        on_threads(
+            count_rows, parts_of(last - first, CHUNK), self.repertoire.words, self.repertoire.lengths,
+            self.repertoire.offsets, start + first, *self.segments, self.d.words, self.d.ends, self.d.genes,
+            self.d.empty, self.distinct, counters[first:last],
         )  # fmt: skip
         return lambda: counters
 
@@ -109,40 +111,37 @@ def _v_j_pairs(length, a, b, m):  # type: ignore[no-untyped-def]
     return max(0, min(a, both) - max(0, both - b) + 1)
 
 
-@njit(cache=True, nogil=True, parallel=True)
+@njit(cache=True, nogil=True)
 def count_rows(  # type: ignore[no-untyped-def]
-    packed, lengths, offsets, first, last, v, v_length, j, j_length, locus,
+    part, packed, lengths, offsets, first, v, v_length, j, j_length, locus,
     d_words, d_ends, d_genes, d_empty, distinct, out,
 ):  # fmt: skip
-    """Count sequences first … last-1 into `out` uint64 [last - first, n-lengths]."""
+    """Count the sequences of a part (first, last) of those from `first` on, into `out` uint64 [rows, n-lengths]."""
     max_n = out.shape[1] - 1
-    chunks = (last - first + CHUNK - 1) // CHUNK
-    for chunk in prange(chunks):
-        codes = np.empty(LONGEST_CDR3, dtype=np.uint8)
-        second = np.empty(LONGEST_CDR3 + 4, dtype=np.int64)
-        begin = first + chunk * CHUNK
-        pair = np.searchsorted(offsets, begin, side="right") - 1
-        for row in range(begin, min(last, begin + CHUNK)):
-            while offsets[pair + 1] <= row:
-                pair += 1
-            length = np.int64(lengths[row])
-            for k in range(length):
-                shift = np.uint64(62 - 2 * (k % BASES_PER_WORD))
-                codes[k] = (packed[row, k // BASES_PER_WORD] >> shift) & np.uint64(3)
-            a = _common(codes, 1, length, v[pair], v_length[pair])
-            b = _common(codes, -1, length, j[pair], j_length[pair])
-            where = locus[pair]
-            target = out[row - first]
-            top = min(max_n, length)
-            second[: length + 3] = 0
-            _count_with_d(
-                codes, length, a, b, d_ends[where], d_words[where], d_genes[where], distinct, top, second
-            )  # fmt: skip
-            slope = np.int64(0)
-            count = np.int64(0)
-            for m in range(top + 1):
-                slope += second[m]
-                count += slope
-                # An empty D form cuts the m n-nucleotides at any of m + 1 places; without D genes there is no cut.
-                cuts = d_empty[where] * (m + 1) if d_words[where] else 1
-                target[m] = np.uint64(count + cuts * _v_j_pairs(length, a, b, m))
+    codes = np.empty(LONGEST_CDR3, dtype=np.uint8)
+    second = np.empty(LONGEST_CDR3 + 4, dtype=np.int64)
+    pair = np.searchsorted(offsets, first + part[0], side="right") - 1
+    for row in range(first + part[0], first + part[1]):
+        while offsets[pair + 1] <= row:
+            pair += 1
+        length = np.int64(lengths[row])
+        for k in range(length):
+            shift = np.uint64(62 - 2 * (k % BASES_PER_WORD))
+            codes[k] = (packed[row, k // BASES_PER_WORD] >> shift) & np.uint64(3)
+        a = _common(codes, 1, length, v[pair], v_length[pair])
+        b = _common(codes, -1, length, j[pair], j_length[pair])
+        where = locus[pair]
+        target = out[row - first]
+        top = min(max_n, length)
+        second[: length + 3] = 0
+        _count_with_d(
+            codes, length, a, b, d_ends[where], d_words[where], d_genes[where], distinct, top, second
+        )  # fmt: skip
+        slope = np.int64(0)
+        count = np.int64(0)
+        for m in range(top + 1):
+            slope += second[m]
+            count += slope
+            # An empty D form cuts the m n-nucleotides at any of m + 1 places; without D genes there is no cut.
+            cuts = d_empty[where] * (m + 1) if d_words[where] else 1
+            target[m] = np.uint64(count + cuts * _v_j_pairs(length, a, b, m))

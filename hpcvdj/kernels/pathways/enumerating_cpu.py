@@ -4,27 +4,30 @@ from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hpcvdj.kernels.kernel import Kernel, Pending, Unit
 from hpcvdj.kernels.pathways.forms import Encoding, Forms
+from hpcvdj.kernels.threads import on_threads, parts_of
 from hpcvdj.recombination.repertoire import Problem
 
 TASK_SLICE = 1024
-"""n-nucleotide strings that a CPU thread takes at a time."""
+"""n-nucleotide strings of a slice."""
+
+SLICES_AT_ONCE = 16
+"""Slices that a CPU thread takes at a time."""
 
 
 class EnumeratingKernel(Kernel):
     """`bitwise` or `baseline` loaded with a problem; tasks are the n-nucleotide strings of the unit.
 
     encoding     how `count_tasks` takes sequences and forms
-    count_tasks  (sequences, lengths, V forms, lengths, D forms, lengths, has_d, J forms, lengths, m, first, last) to
-                 the pathways of each sequence with the n-nucleotide strings first … last-1, in parts that add up,
-                 uint64 [parts, sequences]
+    count_tasks  a part of the numbers of `out`, sequences, lengths, V forms, lengths, D forms, lengths, has_d, J forms,
+                 lengths, m, first, last; it fills `out`, uint64 [slices, sequences]: the pathways of each sequence with
+                 each slice of the n-nucleotide strings first … last-1
     """
 
     encoding: ClassVar[Encoding]
-    count_tasks: Callable[..., NDArray[np.uint64]]
+    count_tasks: Callable[..., None]
 
     def __init__(self, problem: Problem, threads_per_block: int) -> None:
         self.repertoire = problem.repertoire
@@ -40,7 +43,9 @@ class EnumeratingKernel(Kernel):
             v, d, j = ((self.encoding.forms(part), part.lengths) for part in forms)
             rows = slice(*self.repertoire.offsets[pair : pair + 2])
             sequences = self._sequences[rows], self.repertoire.lengths[rows]
-            counted = count_tasks(*sequences, *v, *d, has_d, *j, unit.n_lengths.start, first, last)
+            counted = np.zeros((-(-(last - first) // TASK_SLICE), len(sequences[0])), dtype=np.uint64)
+            arguments = *sequences, *v, *d, has_d, *j, unit.n_lengths.start, first, last, counted
+            on_threads(count_tasks, parts_of(counted.size, SLICES_AT_ONCE), *arguments)
             # Not in compiled code: numba takes seconds to compile what a sum over an axis says of a wrong axis.
             parts.append(counted.sum(axis=0))
         values = np.concatenate(parts)[:, np.newaxis]

@@ -342,16 +342,16 @@ def exchange_rows(  # type: ignore[no-untyped-def]
     far, pair, single = np.zeros(later.shape[1:]), np.zeros((2, 4, 4)), np.zeros(16)
     values = np.zeros((places, len(residues)))
     first, last = rows
-    mine = np.searchsorted(offsets, first, side="right") - 1
+    kind = np.searchsorted(offsets, first, side="right") - 1
     for row in range(first, last):
-        while offsets[mine + 1] <= row:
-            mine += 1
-        n, text, own = codons[row], symbols[row], 0.0
+        while offsets[kind + 1] <= row:
+            kind += 1
+        n, text, total = codons[row], symbols[row], 0.0
         for k in range(n):
             if is_ambiguous[text[k]]:
-                own = np.nan
-        values[:n] = own
-        for group in range(groups.first[mine], groups.first[mine + 1] if own == 0.0 else 0):
+                total = np.nan
+        values[:n] = total
+        for group in range(groups.first[kind], groups.first[kind + 1] if total == 0.0 else 0):
             t, row_v, row_j = groups.d[group], groups.v[group], groups.j[group]
             one_side(text, n, False, row_j, j, right)
             one_side(text, n, True, row_v, v, left)
@@ -368,7 +368,7 @@ def exchange_rows(  # type: ignore[no-untyped-def]
             after[0], before[n] = 0.0, 0.0
             _short_forms(n, exchange.short[t], before, after, worth_before, worth_after)
             _long_forms(text, n, residues, kept, t, trie, before, after, worth_before, worth_after, values)
-            own += _within_codons(
+            total += _within_codons(
                 text, n, exchange.of_codon, kept, forms, t, left, right, worth_before, worth_after, single,
                 worth_left, worth_right, values,
             )  # fmt: skip
@@ -380,7 +380,7 @@ def exchange_rows(  # type: ignore[no-untyped-def]
             _exchange_side(text, n, False, row_j, j, exchange.j, residues, kept, worth_right, later, far, pair,
                            values)  # fmt: skip
         at = begins[row]
-        out[at] = own
+        out[at] = total
         for k in range(kept, n - kept):
             for r in range(len(residues)):
                 if residues[r] != text[k]:

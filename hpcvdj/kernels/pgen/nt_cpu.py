@@ -11,7 +11,7 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 
 from hpcvdj.kernels.pgen.tables import ROW_BASES, ROWS, Tables
 from hpcvdj.recombination.alphabet import BASES_PER_WORD
@@ -92,47 +92,44 @@ def _middle(codes, length, t, left, most, right, child, weights, rows, longer): 
     return total
 
 
-@njit(cache=True, nogil=True, parallel=True)
+@njit(cache=True, nogil=True)
 def nucleotide_rows(  # type: ignore[no-untyped-def]
-    packed, lengths, offsets, first, last, longest, out, first_group, group_v, group_j, group_d, group_weight,
+    part, packed, lengths, offsets, longest, out, first_group, group_v, group_j, group_d, group_weight,
     v_child, v_alone, v_ended, v_beyond, j_child, j_alone, j_ended, j_beyond,
     vd_lengths, vd_step, vd_first, dj_lengths, dj_step, dj_first, d_child, weights, rows, longer,
 ):  # fmt: skip
-    """The probabilities of sequences first … last-1 into `out` float64 [last - first]."""
-    chunks = (last - first + CHUNK - 1) // CHUNK
-    for chunk in prange(chunks):
-        codes = np.zeros(longest + ROW_BASES, dtype=np.uint8)
-        left, right = np.empty(longest + 1), np.empty(longest + 1 + ROW_BASES)
-        begin = first + chunk * CHUNK
-        pair = np.searchsorted(offsets, begin, side="right") - 1
-        for row in range(begin, min(last, begin + CHUNK)):
-            while offsets[pair + 1] <= row:
-                pair += 1
-            length = np.int64(lengths[row])
-            base_codes(packed[row], length, codes)
-            total = 0.0
-            most, root = 0, np.int64(-1)
-            for group in range(first_group[pair], first_group[pair + 1]):
-                if j_child[group_j[group], codes[length - 1]] < 0:
-                    continue
-                right[: length + 1 + ROW_BASES] = 0.0
-                _side(
-                    codes, length, False, group_j[group], j_child, j_alone, j_ended, j_beyond,
-                    dj_lengths, dj_step, dj_first, right,
+    """The probabilities of the sequences of a part (first, last), into `out` float64 [sequences]."""
+    codes = np.zeros(longest + ROW_BASES, dtype=np.uint8)
+    left, right = np.empty(longest + 1), np.empty(longest + 1 + ROW_BASES)
+    pair = np.searchsorted(offsets, part[0], side="right") - 1
+    for row in range(part[0], part[1]):
+        while offsets[pair + 1] <= row:
+            pair += 1
+        length = np.int64(lengths[row])
+        base_codes(packed[row], length, codes)
+        total = 0.0
+        most, root = 0, np.int64(-1)
+        for group in range(first_group[pair], first_group[pair + 1]):
+            if j_child[group_j[group], codes[length - 1]] < 0:
+                continue
+            right[: length + 1 + ROW_BASES] = 0.0
+            _side(
+                codes, length, False, group_j[group], j_child, j_alone, j_ended, j_beyond,
+                dj_lengths, dj_step, dj_first, right,
+            )  # fmt: skip
+            # Without an insertion before J, most J alleles have no form that fits.
+            if len(dj_lengths) == 1 and not right[1:length].any():
+                continue
+            if group_v[group] != root:
+                root = group_v[group]
+                most = _side(
+                    codes, length, True, root, v_child, v_alone, v_ended, v_beyond,
+                    vd_lengths, vd_step, vd_first, left,
                 )  # fmt: skip
-                # Without an insertion before J, most J alleles have no form that fits.
-                if len(dj_lengths) == 1 and not right[1:length].any():
-                    continue
-                if group_v[group] != root:
-                    root = group_v[group]
-                    most = _side(
-                        codes, length, True, root, v_child, v_alone, v_ended, v_beyond,
-                        vd_lengths, vd_step, vd_first, left,
-                    )  # fmt: skip
-                total += group_weight[group] * _middle(
-                    codes, length, group_d[group], left, min(most, length - 1), right, d_child, weights, rows, longer
-                )
-            out[row - first] = total
+            total += group_weight[group] * _middle(
+                codes, length, group_d[group], left, min(most, length - 1), right, d_child, weights, rows, longer
+            )
+        out[row] = total
 
 
 def arguments(tables: Tables) -> tuple[Any, ...]:

@@ -45,7 +45,8 @@ class PgenKernel(Kernel):
         values = np.empty((rows, len(self.names)))
         out = np.empty(rows)
         if "pgen_nt" in self.names:
-            nt_cpu.nucleotide_rows(words, lengths, offsets, 0, rows, self.repertoire.longest, out, *self.nt)
+            parts, longest = parts_of(rows, nt_cpu.CHUNK), self.repertoire.longest
+            on_threads(nt_cpu.nucleotide_rows, parts, words, lengths, offsets, longest, out, *self.nt)
             values[:, self.names.index("pgen_nt")] = out
         if self.aa:
             symbols, codons = self._amino_acids(words, lengths)

@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 from numpy.typing import NDArray
 
 from hpcvdj.kernels.pgen.ambiguous_texts import (
@@ -31,6 +31,7 @@ from hpcvdj.kernels.pgen.ambiguous_texts import (
 from hpcvdj.kernels.pgen.codons import CodonForms, CodonSteps
 from hpcvdj.kernels.pgen.form_trie import FormTrie
 from hpcvdj.kernels.pgen.tables import Chain, Groups, Tables, Tries, kept
+from hpcvdj.kernels.threads import on_threads, parts_of
 from hpcvdj.recombination.models import Array, Model, Template
 from hpcvdj.recombination.symbols import Alphabet
 
@@ -138,10 +139,11 @@ def _trees(
         """Where each of some trees begins, as of `_fill`, and all of them."""
         some, begin = tries._replace(root=tries.root[numbers]), np.zeros((len(numbers) + 1, 3), dtype=np.int64)
         # Once to see how many nodes there are.
-        _fill(False, begin, most_nodes, *empty(begin[0]), some, *arguments)
+        parts = parts_of(len(numbers), 1)
+        on_threads(_fill, parts, False, begin, most_nodes, *empty(begin[0]), some, *arguments)
         begin = np.cumsum(begin, axis=0)
         trees = empty(begin[-1])
-        _fill(True, begin, most_nodes, *trees, some, *arguments)
+        on_threads(_fill, parts, True, begin, most_nodes, *trees, some, *arguments)
         return begin, trees
 
     if len(needed):
@@ -207,14 +209,17 @@ class _Trees(NamedTuple):
         self.ended[nodes:nodes_end], self.beyond[leaves:leaves_end] = tree.ended, tree.beyond
 
 
-@njit(cache=True, nogil=True, parallel=True)
+@njit(cache=True, nogil=True)
 def _fill(  # type: ignore[no-untyped-def]
-    fills, begin, most_nodes, all_children, after, ended, beyond, tries, most_paths, most_depth, is_ambiguous, free,
-    needed, first_needed, lengths, first, steps,
+    part, fills, begin, most_nodes, all_children, after, ended, beyond, tries, most_paths, most_depth, is_ambiguous,
+    free, needed, first_needed, lengths, first, steps,
 ):  # fmt: skip
-    """Make the trees from `begin` (nodes, inner nodes, leaves) on; or only count, into the rows after the first."""
+    """Make the trees of a part (first, end) from `begin` (nodes, inner nodes, leaves) on.
+
+    Or only count them, into the rows after the first.
+    """
     symbols = len(is_ambiguous)
-    for tree in prange(len(tries.root)):
+    for tree in range(part[0], part[1]):
         # Of the text that is being made, after each of its symbols.
         paths = np.empty((most_depth + 2, most_paths), dtype=np.int32)
         # Of the texts that are needed, those from `low` to `high` begin with it.

@@ -419,7 +419,7 @@ def _with_d(model: Model, pairs: Sequence[tuple[Mask, Mask]]) -> Tables:
     d_chance, table = np.unique(np.concatenate(chances), axis=0, return_inverse=True)
     table = table.reshape(-1)
     groups = [range(first[place], first[place + 1]) for place in map(j_masks.index, (j for _, j in pairs))]
-    group_v = [v.root[v_masks.index(mask)] for (mask, _), own in zip(pairs, groups, strict=True) for _ in own]
+    group_v = [v.root[v_masks.index(mask)] for (mask, _), members in zip(pairs, groups, strict=True) for _ in members]
     chosen = [group for members in groups for group in members]
     of_pairs = Groups.of([*map(len, groups)], group_v, j.root[chosen], table[chosen])
     return Tables(model, of_pairs, v, j, vd, dj, DForms.of(model, d_chance))

@@ -1,1 +1,1 @@
-"""The thesis's system: multi-level hash tables, compared pair by pair (docs/motif_tables.md)."""
+"""The system of the thesis: multi-level hash tables that are compared pair by pair (docs/motif_tables.md)."""

@@ -1,4 +1,4 @@
-"""The thesis's comparison kernels on a GPU: tables uploaded once, pairs in launches that fit (section 3)."""
+"""The comparison kernels of the thesis on a GPU (section 3): tables are uploaded once, and each launch fits."""
 
 from typing import Any
 
@@ -12,21 +12,21 @@ from hpcvdj.recombination.alphabet import BASES_PER_WORD
 from hpcvdj.studies.hash_tables.construction import HashTables, TableOptions, merge_buckets
 
 TEAMS = {"sequential-bucket": 0, "warp-to-bucket": 32, "thread-to-bucket": 1}
-"""Threads that share a bucket; 0 for the whole block."""
+"""How many threads share a bucket; 0 means all of the block."""
 
 ROWS_PER_LAUNCH = 1 << 14
-"""Rows of a launch at most: a grid's second dimension ends at 65,535."""
+"""The largest number of rows of a launch, as the second dimension of a grid has at most 65,535."""
 
 LAUNCH_BYTES = 1 << 30
-"""Counters that one launch leaves on the GPU, at most, but for a single row."""
+"""The largest size of the counters of a launch with several rows."""
 
 RESIDENT_THREADS = 768
-"""Threads that a multiprocessor has room for: limits the registers of a thread."""
+"""How many threads a multiprocessor must have room for, which limits the registers of a thread."""
 
 C_TYPE = {2: "unsigned short", 4: "unsigned int", 8: "unsigned long long"}
 
 CONSTANTS = {"BASES_PER_WORD": BASES_PER_WORD}
-"""What host and device share."""
+"""Constants that host and device share."""
 
 
 class CudaTables:
@@ -61,7 +61,7 @@ class CudaTables:
 
     @gpu_errors()
     def compare(self, rows: range) -> tuple[NDArray[Any], float]:
-        """R and the seconds of the kernels: see `comparison.load`."""
+        """Compare rows: R and the seconds of the kernels, as in `comparison.load`."""
         out, before = self._tables.counters(len(rows)), self._clock.milliseconds
         step = max(1, min(ROWS_PER_LAUNCH, LAUNCH_BYTES // out[:, :1].nbytes)) if out.size else 1
         for low in range(0, len(rows), step):

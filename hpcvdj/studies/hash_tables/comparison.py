@@ -1,4 +1,4 @@
-"""The comparison of sequences by their tables: on CPU cores a thread a pair (sections 2.d and 3), or on a GPU."""
+"""Compare sequences by their tables, on CPU cores with a thread for each pair (sections 2.d and 3), or on a GPU."""
 
 import time
 from collections.abc import Callable
@@ -10,18 +10,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.kernels.backends import open_backend
+from hpcvdj.kernels.threads import on_threads, parts_of
 from hpcvdj.studies.hash_tables.construction import HashTables, TableOptions
 
 Compare = Callable[[range], tuple[NDArray[Any], float]]
 
+PAIRS_AT_ONCE = 64
+"""Pairs of sequences that a thread takes at a time."""
+
 
 def load(tables: HashTables, options: TableOptions, backend: str = "cpu") -> Compare:
-    """A function that compares the sequences `rows`, a range, each with itself and those after it.
+    """Load tables.  The function that it returns compares a range of sequences, each with itself and later ones.
 
-    It returns R, uint32 or uint64 [d + 1, rows, sequences], 0 for sequences before the row's own, and seconds: of the
-    kernels by the GPU's clock, on CPU cores of all.
+    That function returns R, uint32 or uint64 [d + 1, rows, sequences], which is 0 for sequences before that of the row,
+    and the seconds: on a GPU those of the kernels by the GPU's clock, on CPU cores those of the call.
 
-    InputError if two sub-tables exceed the shared memory of the GPU, MachineError for too little memory or no GPU.
+    Raise InputError if two sub-tables exceed the GPU's shared memory, MachineError without a GPU or enough memory.
     """
     if open_backend(backend).name == "cpu":
         return partial(_on_cpu, tables)
@@ -33,14 +37,15 @@ def load(tables: HashTables, options: TableOptions, backend: str = "cpu") -> Com
 def _on_cpu(tables: HashTables, rows: range) -> tuple[NDArray[Any], float]:
     start = time.perf_counter()
     out = tables.counters(len(rows))
-    _compare(tables.keys, tables.counts, tables.offsets, tables.ends, rows.start, out)
+    arguments = tables.keys, tables.counts, tables.offsets, tables.ends, rows.start, out
+    on_threads(_compare, parts_of(len(rows) * len(tables), PAIRS_AT_ONCE), *arguments)
     return out, time.perf_counter() - start
 
 
-@numba.njit(parallel=True, cache=True, nogil=True)
-def _compare(keys, counts, offsets, ends, first, out):  # type: ignore[no-untyped-def]
+@numba.njit(cache=True, nogil=True)
+def _compare(part, keys, counts, offsets, ends, first, out):  # type: ignore[no-untyped-def]
     columns, buckets = out.shape[2], offsets.shape[2] - 1
-    for pair in numba.prange(out.shape[1] * columns):
+    for pair in range(part[0], part[1]):
         i, j = first + pair // columns, pair % columns
         if j < i:
             continue

@@ -1,4 +1,4 @@
-"""Construction of the meta-tables on the CPU (sections 2.b, 2.d and 2.e): chained buckets, then arrays."""
+"""Construct the meta-tables on the CPU (sections 2.b, 2.d and 2.e): first chained buckets, then arrays."""
 
 import os
 from dataclasses import dataclass, replace
@@ -12,16 +12,17 @@ from numpy.typing import NDArray
 from hpcvdj.errors import InputError, MachineError, require_choice
 from hpcvdj.kernels.kmers.kmers import Kmers
 from hpcvdj.kernels.kmers.masks import wildcard_masks
+from hpcvdj.kernels.threads import on_threads, parts_of
 from hpcvdj.studies.hash_tables.encoding import HASHES, bucket_of, encoding_for
 
 KERNELS = ("sequential-bucket", "warp-to-bucket", "thread-to-bucket", "thread-to-pair")
 """The four GPU kernels (section 3.c)."""
 
 ALIGNMENT = 32
-"""A sub-table's slots are a multiple of this, so that every sub-table begins at a multiple of 128 bytes of k-mers."""
+"""The number of slots of a sub-table is a multiple of this, so each sub-table begins at a multiple of 128 bytes."""
 
 MOST_NARROW = 65535
-"""The most occurrences in a sequence for which 16 bits hold every counter and every offset."""
+"""The largest number of occurrences in a sequence for which 16 bits suffice for all counts and offsets."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +33,9 @@ class TableOptions:
     hash               djb2, 2umt or xor (section 2.f)
     buckets            buckets per sub-table
     kernel             one of KERNELS (CUDA only); `thread-to-pair` compares tables with one bucket
-    linear             merge sorted buckets; False compares all k-mers of two buckets (section 3.c)
+    linear             merge sorted buckets, or else compare all k-mers of two buckets (section 3.c)
     threads_per_block  block size, a multiple of 32
-    chunk              k-mers of its column that a thread of `thread-to-pair` has in shared memory
+    chunk              how many k-mers of its column a thread of `thread-to-pair` has in shared memory
     """
 
     encoding: str = "auto"
@@ -58,15 +59,15 @@ class TableOptions:
 class HashTables:
     """The meta-tables 0 … d of some sequences, as arrays (the lower half of the thesis's Figures 1 and 2).
 
-    Sub-table s of sequence i has the first offsets[i, s, buckets] of keys[i, s] and counts[i, s].  Its bucket b is from
-    offsets[i, s, b] to offsets[i, s, b + 1], ascending.  All sub-tables have the same number of slots, so that the
-    start of any can be computed.
+    Sub-table s of sequence i has the first offsets[i, s, buckets] of keys[i, s] and counts[i, s].  Its bucket b has the
+    slots from offsets[i, s, b] to offsets[i, s, b + 1], in ascending order.  All sub-tables have the same number of
+    slots, so the start of each is easy to compute.
 
     keys      uint32 or uint64 [sequences, sub-tables, slots]: words of the encoding, wildcards zero
     counts    uint16 or uint32 [sequences, sub-tables, slots]: occurrences
-    offsets   the type of counts [sequences, sub-tables, buckets + 1]
-    encoding  its name
-    most      occurrences of all k-mers of one sequence, at most
+    offsets   type of counts [sequences, sub-tables, buckets + 1]
+    encoding  the name of the encoding
+    most      the largest number of occurrences of k-mers in a sequence
     """
 
     keys: NDArray[Any]
@@ -78,32 +79,36 @@ class HashTables:
     most: int
 
     def __len__(self) -> int:
-        """Sequences."""
+        """Return the number of sequences."""
         return len(self.keys)
 
     @property
     def buckets(self) -> int:
-        """Buckets per sub-table."""
+        """Number of buckets per sub-table."""
         return int(self.offsets.shape[2] - 1)
 
     @property
     def ends(self) -> NDArray[np.int32]:
         """int32 [d + 1]: the sub-tables of meta-tables 0 … m end before ends[m].
 
-        37, 79 and 211 sub-tables in all for k = 8, 12 and 20 and d = 2 (section 3.b).
+        For d = 2, there are 37, 79 and 211 sub-tables if k = 8, 12 and 20 (section 3.b).
         """
         return np.cumsum([comb(self.k, m) for m in range(self.d + 1)], dtype=np.int32)
 
     def counters(self, rows: int) -> NDArray[Any]:
-        """Zeros [d + 1, rows, sequences], uint32 if no raw counter of these tables can exceed it, else uint64."""
+        """Return zeros [d + 1, rows, sequences], uint32 if that suffices for all raw counters, else uint64."""
         largest = self.most**2 * max(comb(self.k, m) for m in range(self.d + 1))
         return np.zeros((self.d + 1, rows, len(self)), np.uint32 if largest < 1 << 32 else np.uint64)
 
 
-def build(kmers: Kmers, d: int, options: TableOptions) -> HashTables:
-    """The tables of each sequence.
+SEQUENCES_AT_ONCE = 4
+"""Sequences that a thread takes at a time."""
 
-    InputError if the k-mers do not fit into the encoding, MachineError if the arrays exceed the memory of the machine.
+
+def build(kmers: Kmers, d: int, options: TableOptions) -> HashTables:
+    """Construct the tables of all sequences.
+
+    Raise InputError if the k-mers do not fit into the encoding, MachineError if the arrays exceed the memory.
     """
     encoding = encoding_for(options.encoding, kmers.k)
     masks = np.array(
@@ -126,27 +131,30 @@ def build(kmers: Kmers, d: int, options: TableOptions) -> HashTables:
     steps = np.array([_step(int(size)) for size in sizes], dtype=np.int64)
     parameters = encoding.hash_parameters(options.hash, kmers.k, options.buckets)
     words = encoding.encode(kmers.key, kmers.k)
-    _chain(words, kmers.count, kmers.offsets, steps, masks, parameters, keys, counts, offsets)
+    arguments = words, kmers.count, kmers.offsets, steps, masks, parameters, keys, counts, offsets
+    on_threads(_chain, parts_of(len(kmers), SEQUENCES_AT_ONCE), *arguments)
     return HashTables(keys, counts, offsets, kmers.k, d, encoding.name, most)
 
 
 def _step(size: int) -> int:
-    """A step that visits all of `size` slots in an order far from sorted, like the order in a text."""
+    """Return a step that visits all of `size` slots in an order far from sorted, like that in a text."""
     step = max(1, int(size * 0.618))
     while gcd(step, size) != 1 and size:
         step += 1
     return step
 
 
-@numba.njit(parallel=True, cache=True, nogil=True)
-def _chain(words, counts, first, steps, masks, parameters, out_keys, out_counts, out_offsets):  # type: ignore[no-untyped-def]
-    """Insert each k-mer into the sorted chain of its bucket, sub-table by sub-table; then write the chains one by one.
+@numba.njit(cache=True, nogil=True)
+def _chain(  # type: ignore[no-untyped-def]
+    part, words, counts, first, steps, masks, parameters, out_keys, out_counts, out_offsets
+):
+    """Insert each k-mer into the sorted chain of its bucket, sub-table by sub-table, then write chain after chain.
 
-    k-mers come with their occurrences already counted, so one insertion stands for the thesis's insertion and updates.
+    The occurrences of k-mers are known, so an insertion replaces the insertion and the updates of the thesis.
     """
     buckets = out_offsets.shape[2] - 1
     divisor = np.uint64(buckets)
-    for i in numba.prange(len(first) - 1):
+    for i in range(part[0], part[1]):
         size = first[i + 1] - first[i]
         key, count = np.empty(size, dtype=np.uint64), np.empty(size, dtype=np.uint32)
         after, head = np.empty(size, dtype=np.int32), np.empty(buckets, dtype=np.int32)
@@ -182,20 +190,20 @@ def _chain(words, counts, first, steps, masks, parameters, out_keys, out_counts,
 
 
 def merge_buckets(tables: HashTables, buckets: int) -> HashTables:
-    """The same tables in fewer buckets: bucket b takes in buckets b, b + buckets, … (section 3.b).
+    """Merge buckets: bucket b of the result has buckets b, b + buckets, … (section 3.b).
 
-    If `buckets` divides the former number, djb2 and 2umt give the same tables when built with `buckets`.
+    With djb2 and 2umt, the result equals tables that are built with `buckets`, if `buckets` divides the former number.
     """
     if buckets == tables.buckets:
         return tables
     ends = tables.offsets.astype(np.int64)
-    sizes = ends[..., 1:] - ends[..., :-1]
+    sizes = np.diff(ends)
     merged = np.stack([sizes[..., b::buckets].sum(axis=2) for b in range(buckets)], axis=2)
     offsets = np.zeros((*sizes.shape[:2], buckets + 1), tables.offsets.dtype)
     np.cumsum(merged, axis=2, out=offsets[..., 1:])
     keys, counts = np.zeros_like(tables.keys), np.zeros_like(tables.counts)
     used = np.arange(keys.shape[2]) < offsets[..., -1:]
-    # In the order of `used`: the sub-table of each slot in use, and the bucket it goes to.
+    # The sub-table of each slot in use, and its new bucket, in the order of `used`.
     table = np.repeat(np.arange(sizes.shape[0] * sizes.shape[1]), sizes.sum(axis=2).ravel())
     into = np.arange(tables.buckets) % buckets
     bucket = np.repeat(np.broadcast_to(into, sizes.shape).ravel(), sizes.ravel())
@@ -205,7 +213,7 @@ def merge_buckets(tables: HashTables, buckets: int) -> HashTables:
 
 
 def bucket_variance(tables: HashTables) -> tuple[float, float]:
-    """(mean, variance) of the k-mers in a bucket over the buckets of a sub-table, averaged over all sub-tables.
+    """Return (mean, variance) of the number of k-mers in a bucket of a sub-table, averaged over all sub-tables.
 
     A fair function scatters like dice: variance ≈ mean (1 - 1 / buckets) (section 5.c).
     """

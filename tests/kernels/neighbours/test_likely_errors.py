@@ -113,10 +113,10 @@ def test_equal_hashes_are_told_apart(monkeypatch, original, others):
     wrong = [(text, 0, 0, 9) for text in others] + [(original, 0, 1, 9)]
     every, _ = counted([*wrong, (original, 0, 0, 6)])
     value, of_hash = np.empty(1, dtype=np.uint64), indels._hashes
-    of_hash(every.words[-1:], every.lengths[-1:], *np.zeros((2, 1), np.int64), np.array([63], np.uint64), value,
+    of_hash((0, 1), every.words[-1:], every.lengths[-1:], *np.zeros((2, 1), np.int64), np.array([63], np.uint64), value,
             np.empty(1, np.int64))  # fmt: skip
 
-    def equal(words, lengths, individuals, first, shifts, out, bucket):
+    def equal(part, words, lengths, individuals, first, shifts, out, bucket):
         out[:] = value[0]
         bucket[:] = first[individuals] + (out >> shifts[individuals]).astype(np.int64)
 

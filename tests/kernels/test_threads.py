@@ -1,0 +1,59 @@
+"""hpcvdj.kernels.threads: parts that are all of the rows, once."""
+
+from pathlib import Path
+
+import numba
+import numpy as np
+import pytest
+
+import hpcvdj
+from hpcvdj.kernels.threads import on_threads, parts_of, turns_of
+
+
+@pytest.fixture(params=[1, 2])
+def threads(request):
+    before = numba.get_num_threads()
+    numba.set_num_threads(min(request.param, before))
+    yield numba.get_num_threads()
+    numba.set_num_threads(before)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 7, 512, 513, 100_000])
+def test_parts_have_each_row_once(threads, rows):
+    parts = parts_of(rows, 512)
+    assert [row for first, end in parts for row in range(first, end)] == list(range(rows))
+    assert all(first % 512 == 0 for first, _ in parts)
+    # A thread that waits for the last part waits for a small one.
+    assert len(parts) <= 8 * threads
+    assert rows < 100_000 or len(parts) > 4 * threads
+    assert sorted(row for part in turns_of(rows) for row in range(*part)) == list(range(rows))
+    assert len(turns_of(rows)) <= 8 * threads
+
+
+def test_items_take_turns(threads):
+    """The largest items, which come first, are in different parts."""
+    assert [part[0] for part in turns_of(1000)] == list(range(8 * threads))
+
+
+def test_each_part_is_called_with_the_arguments(threads):
+    out = np.zeros(2_000, dtype=int)
+
+    def add(part, values, out):
+        out[part[0] : part[1]] += values[part[0] : part[1]]
+
+    on_threads(add, parts_of(2_000, 10), np.arange(2_000), out)
+    assert out.tolist() == list(range(2_000))
+
+
+def test_an_error_in_a_thread_is_raised(threads):
+    def divided(part):
+        return 1 // part
+
+    with pytest.raises(ZeroDivisionError):
+        on_threads(divided, [1, 0, 1])
+
+
+def test_no_function_is_compiled_three_times():
+    """numba compiles what is in its own parallel loops three times; some of its layers forbid threads of Python."""
+    sources = sorted(Path(hpcvdj.__file__).parent.rglob("*.py"))
+    assert not [path.name for path in sources if "prange" in path.read_text() or "parallel=True" in path.read_text()]
