@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hpcvdj.kernels.text import hash_rows, text_buffers
 from hpcvdj.reports.elements import MOST_LISTED, Table
-from hpcvdj.reports.survey import LISTED, Survey, merged
+from hpcvdj.reports.survey import LISTED, Survey, decoded, merged
 
 _KEYS = ["v", "j", "aa"]
 _ODD = np.uint64(0x9E3779B97F4A7C15)
@@ -37,7 +37,7 @@ def listed_clonotypes(surveys: list[Survey], command: str) -> Table:
         sample = number_of.take(part["sample"].combine_chunks())
         parts.append(part.set_column(part.column_names.index("sample"), "sample", sample))
     number, parts = _first(parts)
-    table = pa.concat_tables(parts)
+    table = pa.concat_tables(map(decoded, parts))
     spelled = merged([table], [*_KEYS, "cdr3"], **{score: "max"})
     how = "max" if score.startswith("pgen_aa") else "sum"
     by_nt = spelled.group_by(_KEYS).aggregate([("cdr3", "count"), ("rows", "sum"), (score, how)])
@@ -62,35 +62,44 @@ def _first(parts: list[pa.Table]) -> tuple[int, list[pa.Table]]:
     happens once in 10⁵ times, the list is still right, as some more are kept than it has.
     """
     of_part = [_hashes(part, _KEYS) for part in parts]
-    spelled = [key ^ _hashes(part, ["cdr3"]) * _ODD for key, part in zip(of_part, parts, strict=True)]
-    samples = [part["sample"].to_numpy().astype(np.int32) for part in parts]
-    all_keys = np.concatenate(of_part)
-    keys, variants = _distinct(all_keys, np.concatenate(spelled))
-    del spelled
-    rank = _distinct(all_keys, np.concatenate(samples))[1] << 32 | variants
-    if len(keys) > 2 * MOST_LISTED:
-        kept = keys[rank >= np.partition(rank, -2 * MOST_LISTED)[-2 * MOST_LISTED]]
+    spelled = np.concatenate([_hashes(part, ["cdr3"]) for part in parts])
+    samples = np.concatenate([part["sample"].to_numpy() for part in parts])
+    keys = np.concatenate(of_part)
+    order = np.argsort(keys, kind="stable")
+    begins = _changes(keys[order])
+    number = np.cumsum(begins) - 1
+    sizes = np.bincount(number)
+    # Most clonotypes have one row.  The others are sorted once more, as few as they are.
+    several = sizes[number] > 1
+    own, rows = number[several], order[several]
+
+    def different(values: NDArray[Any]) -> NDArray[np.int64]:
+        in_turn = np.lexsort((values, own))
+        differs = _changes(own[in_turn]) | _changes(values[in_turn])
+        return np.maximum(np.bincount(own, differs, minlength=len(sizes)).astype(np.int64), 1)
+
+    rank = different(samples[rows]) << 32 | different(spelled[rows])
+    if len(rank) > 2 * MOST_LISTED:
+        least = np.partition(rank, -2 * MOST_LISTED)[-2 * MOST_LISTED]
+        kept = keys[order][begins][rank >= least]
         parts = [part.filter(pa.array(np.isin(hashes, kept))) for hashes, part in zip(of_part, parts, strict=True)]
-    return len(keys), parts
+    return len(rank), parts
 
 
-def _distinct(keys: NDArray[Any], values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """The keys, ascending, and how many different values each has; pyarrow takes some times the memory for it."""
-    order = np.lexsort((values, keys))
-    in_order, beside = keys[order], values[order]
-    begins = np.ones(len(keys), dtype=bool)
-    begins[1:] = in_order[1:] != in_order[:-1]
-    differs = begins.copy()
-    differs[1:] |= beside[1:] != beside[:-1]
-    first = np.flatnonzero(begins)
-    return in_order[first], np.add.reduceat(differs, first, dtype=np.int64)
+def _changes(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Where a value is another than the one before; the first is."""
+    changes = np.ones(len(values), dtype=bool)
+    changes[1:] = values[1:] != values[:-1]
+    return changes
 
 
 def _hashes(table: pa.Table, names: list[str]) -> NDArray[np.uint64]:
     """A number of the text in these columns, uint64 [rows]."""
-    combined: NDArray[np.uint64]
-    combined, hashes = np.zeros((2, table.num_rows), np.uint64)
+    combined = np.zeros(table.num_rows, np.uint64)
     for name in names:
-        hash_rows(*text_buffers(table[name].combine_chunks()), hashes)
-        combined = (combined ^ hashes) * _ODD
+        column = table[name].combine_chunks()
+        texts = column.dictionary if pa.types.is_dictionary(column.type) else column
+        hashes = np.zeros(len(texts), np.uint64)
+        hash_rows(*text_buffers(texts), hashes)
+        combined = (combined ^ (hashes if texts is column else hashes[column.indices.to_numpy()])) * _ODD
     return combined

@@ -1,7 +1,7 @@
 """The numbers of what `count` or `pgen` wrote, from one pass over it in blocks."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -72,7 +72,8 @@ class Survey:
     values      by measure and `bin`, of `log_bins`
     reached     by `needs`: the fewest n-nucleotides of a pathway, −1 if there is none; None without pathways
     top         the distinct junctions with the largest score: v_call, j_call, cdr3, score and measures
-    clonotypes  distinct CDR3s with their genes v, j, amino acids aa, and the first of `LISTED`; None above `MOST_ROWS`
+    clonotypes  distinct CDR3s with their genes v, j (dictionary arrays), amino acids aa, and the first of `LISTED`;
+                None above `MOST_ROWS`
     """
 
     path: Path
@@ -116,15 +117,17 @@ def merged(parts: list[pa.Table], keys: list[str], **how: str) -> pa.Table:
     return table.select([*keys, *("_".join(pair) for pair in columns)]).rename_columns([*keys, "rows", *how])
 
 
-def of_genes(calls: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Calls without their alleles."""
-    coded = _coded(calls)
-    # A call of a gene has all of its alleles.
-    genes = [
-        ",".join(dict.fromkeys(name.partition("*")[0] for name in call.split(",")))
-        for call in coded.dictionary.to_pylist()
-    ]
-    return pa.chunked_array([pa.array(genes, pa.string()).take(coded.indices)])
+def decoded(table: pa.Table) -> pa.Table:
+    """A table with texts in place of dictionary arrays, which differ from table to table."""
+    return table.cast(pa.schema([
+        field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
+        for field in table.schema
+    ]))  # fmt: skip
+
+
+def of_genes(call: str) -> str:
+    """A call without its alleles."""
+    return ",".join(dict.fromkeys(name.partition("*")[0] for name in call.split(",")))
 
 
 def amino_acids(sequences: pa.ChunkedArray) -> pa.Array:
@@ -211,13 +214,15 @@ def _surveyed(path: Path, source: _Source) -> Survey:
     score, listed = (next(name for name in names if name in source.columns) for names in (SCORES, LISTED))
     measures = tuple(name for name in MEASURES if name in source.columns)
     kept = list(dict.fromkeys((score, *measures)))
-    numbers = {name: k for k, name in enumerate(source.samples)}
+    samples = {name: k for k, name in enumerate(source.samples)}
+    # Groups are formed by numbers: pyarrow takes several times as long for texts.
+    genes: dict[str, dict[str, int]] = {"v": {}, "j": {}}
     missed, excluded = Counter[int](), Counter[str]()
     tallies: dict[str, list[pa.Table]] = {"usage": [], "lengths": [], "values": [], "reached": [], "clonotypes": []}
     top: pa.Table | None = None
     rows = 0
     for block in source.blocks:
-        block = block.append_column("sample", _sample_numbers(block, source.sample, numbers))
+        block = block.append_column("sample", _sample_numbers(block, source.sample, samples))
         valued = pc.is_valid(block[source.columns[0]])
         if _REASON in block.column_names:
             lacking = block.filter(pc.invert(valued))
@@ -226,7 +231,8 @@ def _surveyed(path: Path, source: _Source) -> Survey:
             block = block.filter(valued)
         rows += block.num_rows
         block = block.append_column("rows", pa.array(np.ones(block.num_rows, np.int64)))
-        block = block.append_column("v", of_genes(block["v_call"])).append_column("j", of_genes(block["j_call"]))
+        for gene, numbers in genes.items():
+            block = block.append_column(gene, _numbered(block[f"{gene}_call"], numbers, of_genes))
         tallies["usage"].append(merged([block], ["sample", "v", "j"]))
         sized = block.append_column("length", pc.utf8_length(block["cdr3"]))
         tallies["lengths"].append(merged([sized], ["sample", "length"]))
@@ -234,27 +240,30 @@ def _surveyed(path: Path, source: _Source) -> Survey:
             binned = block.select(["sample", "rows"]).append_column(
                 "bin", pa.array(log_bins(block[measure].to_numpy()))
             )
-            binned = binned.append_column("measure", pa.array([measure] * block.num_rows, pa.string()))
-            tallies["values"].append(merged([binned.filter(pc.field("bin") >= 0)], ["sample", "measure", "bin"]))
+            binned = merged([binned.filter(pc.field("bin") >= 0)], ["sample", "bin"])
+            tallies["values"].append(binned.append_column("measure", pa.array([measure] * len(binned), pa.string())))
         if _NEEDS in source.columns:
             tallies["reached"].append(merged([block], ["sample", _NEEDS]))
-        distinct = merged([block], [*_KEYS, "v", "j"], **dict.fromkeys(kept, "max"))
         if rows <= MOST_ROWS:
-            of_genes_alone = merged([distinct], _CLONOTYPE_KEYS, **{listed: "max"})
-            tallies["clonotypes"].append(_with_amino_acids(of_genes_alone, amino=source.amino))
-        top = _best(distinct if top is None else pa.concat_tables([top, distinct]), score, kept)
+            tallies["clonotypes"].append(merged([block], _CLONOTYPE_KEYS, **{listed: "max"}))
+        best = merged([_candidates(block, score)], _KEYS, **dict.fromkeys(kept, "max"))
+        top = _best(best if top is None else merged([top, best], _KEYS, **dict.fromkeys(kept, "max")), score)
     if top is None:
         raise InputError(f"{path}: has no rows; a report needs a table with rows")
-    usage = merged(tallies["usage"], ["sample", "v", "j"])
-    counted = np.bincount(usage["sample"], usage["rows"], minlength=len(numbers)).astype(np.int64)
+    usage = _with_genes(merged(tallies["usage"], ["sample", "v", "j"]), genes)
+    counted = np.bincount(usage["sample"], usage["rows"], minlength=len(samples)).astype(np.int64)
+    clonotypes = None
+    if rows <= MOST_ROWS:
+        parts = tallies["clonotypes"]
+        whole = merged(parts, _CLONOTYPE_KEYS, **{listed: "max"}) if len(parts) > 1 else parts[0]
+        clonotypes = _with_amino_acids(_with_genes(whole, genes, coded=True), amino=source.amino)
     return Survey(
-        path, source.command, list(numbers), counted + np.array([missed[k] for k in range(len(numbers))], np.int64),
+        path, source.command, list(samples), counted + np.array([missed[k] for k in range(len(samples))], np.int64),
         counted, [(reason, often, "", "") for reason, often in excluded.most_common()], measures, score, source.amino,
         source.facts, usage, lengths=merged(tallies["lengths"], ["sample", "length"]),
         values=merged(tallies["values"], ["sample", "measure", "bin"]),
         reached=merged(tallies["reached"], ["sample", _NEEDS]) if tallies["reached"] else None, top=top,
-        clonotypes=merged(tallies["clonotypes"], [*_CLONOTYPE_KEYS, "aa"], **{listed: "max"})
-        if rows <= MOST_ROWS else None,
+        clonotypes=clonotypes,
     )  # fmt: skip
 
 
@@ -262,22 +271,43 @@ def _sample_numbers(block: pa.Table, sample: str, numbers: dict[str, int]) -> pa
     """The number of each row's sample, where `numbers` has or gets it."""
     if REPERTOIRE not in block.column_names:
         return pa.array(np.full(block.num_rows, numbers.setdefault(sample, len(numbers))))
-    coded = _coded(block[REPERTOIRE])
-    known = [numbers.setdefault(name or sample, len(numbers)) for name in coded.dictionary.to_pylist()]
+    return _numbered(block[REPERTOIRE], numbers, lambda name: name or sample)
+
+
+def _numbered(texts: pa.ChunkedArray, numbers: dict[str, int], name_of: Callable[[str], str]) -> pa.Array:
+    """The number of what each text names, where `numbers` has or gets it."""
+    coded = texts.combine_chunks().dictionary_encode()
+    coded = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
+    known = [numbers.setdefault(name_of(text), len(numbers)) for text in coded.dictionary.to_pylist()]
     return pa.array(known, pa.int64()).take(coded.indices)
 
 
-def _coded(texts: pa.ChunkedArray) -> pa.DictionaryArray:
-    coded = texts.combine_chunks().dictionary_encode()
-    return coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
+def _with_genes(table: pa.Table, genes: dict[str, dict[str, int]], *, coded: bool = False) -> pa.Table:
+    """A table with the names of genes v and j in place of their numbers; `coded`: as dictionary arrays."""
+    for gene, numbers in genes.items():
+        names, numbered = pa.array(list(numbers), pa.string()), table[gene].combine_chunks()
+        named = pa.DictionaryArray.from_arrays(numbered.cast(pa.int32()), names) if coded else names.take(numbered)
+        table = table.set_column(table.column_names.index(gene), gene, named)
+    return table
 
 
-def _best(distinct: pa.Table, score: str, kept: list[str]) -> pa.Table:
-    """The `TOP` junctions of each sample with the largest score above 0, the largest first.
+def _candidates(block: pa.Table, score: str) -> pa.Table:
+    """The rows among which the `TOP` junctions of each sample are: few, so that texts are compared of few."""
+    sample, values = block["sample"].to_numpy(), block[score].to_numpy()
+    kept = values > 0
+    for number in np.unique(sample):
+        # As many different values as there are junctions to list: rows with less are of none of these.
+        of_sample = np.flatnonzero(kept & (sample == number))
+        largest = np.unique(values[of_sample])[-TOP:]
+        kept[of_sample] = values[of_sample] >= largest.min(initial=np.inf)
+    return block.filter(pa.array(kept))
+
+
+def _best(distinct: pa.Table, score: str) -> pa.Table:
+    """The `TOP` junctions of each sample with the largest score, the largest first.
 
     Blocks have all rows of what they add, and what falls out of the list never returns: the rows are exact.
     """
-    distinct = merged([distinct.filter(pc.field(score) > 0)], [*_KEYS, "v", "j"], **dict.fromkeys(kept, "max"))
     order = [("sample", "ascending"), (score, "descending"), *((key, "ascending") for key in _KEYS[1:])]
     distinct = distinct.sort_by(order)
     sample = distinct["sample"].to_numpy()
