@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pytest
 
 import hpcvdj
 from hpcvdj.analysis import analyze as analysing
+from hpcvdj.analysis import steps
 from hpcvdj.analysis.settings import STEPS
 from hpcvdj.analysis.steps import STEP
 from hpcvdj.errors import InputError, StoppedError
@@ -20,6 +22,18 @@ pytestmark = pytest.mark.timeout(900)
 
 MODEL = "human_trb_m15"
 COLUMNS = ["sequence_id", "v_call", "j_call", "junction"]
+
+
+DRAWS = 10_000
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_draws():
+    """Each step draws anew; a tenth of the draws is enough to see what a step writes, and when it is done again."""
+    with pytest.MonkeyPatch.context() as patched:
+        for name in ("ContaminationSettings", "SharingSettings", "AssociationSettings"):
+            patched.setattr(steps, name, partial(getattr(steps, name), draws=DRAWS))
+        yield
 
 
 def written(folder):
@@ -97,16 +111,16 @@ def test_a_step_writes_what_its_command_writes(step, cohort, analysed, tmp_path)
     uses = model if json.loads((analysed[0] / "analysis.json").read_text())["steps"][2]["model"] else MODEL
     used = MODEL if step == "contamination" else uses
     hpcvdj_command(
-        step, cohort / "tables", "-m", used, "--metadata", cohort / "people.tsv", *options, "--backend", "cpu", "-o",
-        tmp_path / "alone.tsv",
+        step, cohort / "tables", "-m", used, "--metadata", cohort / "people.tsv", *options, "--backend", "cpu",
+        "--draws", DRAWS, "-o", tmp_path / "alone.tsv",
     )  # fmt: skip
     assert (tmp_path / "alone.tsv").read_bytes() == (analysed[0] / name).read_bytes()
 
 
 @pytest.mark.parametrize(("step", "name"), [("pgen", "pgen/d2.tsv.gz"), ("enrich", "enriched/d2.tsv")])
 def test_a_table_of_an_individual_is_that_of_its_command(step, name, cohort, analysed, tmp_path):
-    steps = json.loads((analysed[0] / "analysis.json").read_text())["steps"]
-    selected = bool(steps[2]["model"])
+    recorded = json.loads((analysed[0] / "analysis.json").read_text())["steps"]
+    selected = bool(recorded[2]["model"])
     used = analysed[0] / "model_selected" if selected else MODEL
     options = ["--selection"] if selected and step == "pgen" else []
     target = tmp_path / name.rpartition("/")[2]
@@ -351,10 +365,10 @@ def test_rows_out_of_frame_give_a_model_that_later_steps_take(tmp_path, monkeypa
     output = tmp_path / "out"
     only = [option for step in ("infer", "infer-selection", "pgen") for option in ("--only", step)]
     hpcvdj_command("analyze", folder, "-m", MODEL, "--backend", "cpu", "-o", output, *only)
-    steps = {own["step"]: own for own in json.loads((output / "analysis.json").read_text())["steps"]}
-    assert steps["infer"]["model"] == "model"
+    outcomes = {own["step"]: own for own in json.loads((output / "analysis.json").read_text())["steps"]}
+    assert outcomes["infer"]["model"] == "model"
     # Too few productive rows for a factor.
-    assert steps["infer-selection"]["state"] == "left out"
+    assert outcomes["infer-selection"]["state"] == "left out"
     facts = json.loads((output / "pgen" / "d0.tsv.gz.json").read_text())
     assert facts["model_sha256"] == hpcvdj.load_model(output / "model").digest
     assert facts["model_sha256"] != hpcvdj.load_model(MODEL).digest
