@@ -1,13 +1,14 @@
-"""Annotation: clonotypes within one exchange of records of known specificity, and how many of them chance makes.
+"""Which clonotypes are like receptors of known specificity, and how many of them recombination makes by chance.
 
-A clonotype is V, J and amino acids.  Of n recombinations with the genes of a record, a sequence σ is there with the
-probability π = 1 - (1 - p(σ | V, J))^(κ n).  An epitope has the union of the balls of its records, and the number of
-its clonotypes by chance is the sum of π over that union: each sequence once, however many records it is near.  The
-p-value is the probability of as many or more; q-values (Benjamini and Hochberg) are over all epitopes of all samples.
+A clonotype is a V gene, a J gene and an amino-acid sequence σ.  It is a hit if it lies within one exchange of a record
+with its genes.  At least one of n recombinations with these genes makes σ with the probability
+π = 1 - (1 - p(σ | V, J))^(κ n).  An epitope has the union of the balls of its records.  Its expected number of hits
+is the sum of π over that union: each sequence counts once, however many records it is near.  Its p-value is the
+probability of as many hits or more.  The q-values (Benjamini and Hochberg) are over all epitopes of all samples.
 
-κ is what selection, usage and the model's errors leave: by decoys, which are records of antigens that the donors cannot
-have met, or else by the median of the epitopes.  Both also tell the dispersion φ of the numbers of hits, as repertoires
-have clusters of their own; above 1, numbers are taken for negative binomial.
+κ accounts for selection, gene usage and errors of the model.  Decoys estimate it: records of antigens that the donors
+cannot have met.  Without decoys, the median of the epitopes estimates it.  Both also estimate the dispersion φ of the
+numbers of hits, because repertoires have clusters of their own.  If φ is above 1, the numbers are negative binomial.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from hpcvdj.annotation import statistics
-from hpcvdj.annotation.centres import Class
+from hpcvdj.annotation.centres import Class, Epitope, joined
 from hpcvdj.annotation.depth import Depth
 from hpcvdj.annotation.settings import AnnotationSettings
 from hpcvdj.annotation.statistics import Difference, Kappa
@@ -38,20 +39,23 @@ from hpcvdj.kernels.neighbours.blocks import groups
 from hpcvdj.recombination.models import ANY, Model
 from hpcvdj.repertoires.genes import letter_words
 
-OFTEN = 0.05
-"""The p-value of which the share of decoy epitopes is compared with chance."""
+OF_ITSELF = ("given", "decoys", "epitopes")
+"""The sources of a κ for which a sample needs no other sample."""
+
+_TEXTS = {"epitope": "name", "antigen": "antigen", "organism": "organism", "mhc": "mhc"}
+"""The columns of tables that describe epitopes, and the fields of `Epitope` that fill them."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Clonotypes of an individual as they are matched: without the genes that may differ.
+    """The clonotypes of an individual, matched with a union; genes that need not match are ignored.
 
-    n        float64 [classes of the union]: recombinations of each
-    member   int64 [matched]: the members of the union that it has
-    reads    int64 [matched]: their reads; None if the input does not say
-    variants int64 [matched]: their nucleotide junctions
-    size     its clonotypes, and how many of them are of no class that records have
-    others   clonotypes of other classes
+    n         float64 [classes of the union]: recombinations with the genes of each
+    member    int64 [matched]: the member of the union that each clonotype is
+    reads     int64 [matched]: their reads; None if the input does not say
+    variants  int64 [matched]: their nucleotide junctions
+    size      clonotypes of the individual
+    others    those of them with genes that no record has
     """
 
     name: str
@@ -65,20 +69,20 @@ class Sample:
 
 @dataclass(frozen=True)
 class SampleAnnotation:
-    """What one sample has.
+    """The hits and epitopes of one sample.
 
-    hits        pyarrow, a row for each hit, those first that chance hardly makes: see docs/annotate.md
+    hits        pyarrow, a row for each hit, the least probable first: see docs/annotate.md
     epitopes    pyarrow, a row for each epitope, by p-value
-    found       hits
-    expected    how many chance makes
-    called      hits and epitopes with a q-value, or a false discovery rate, of at most `max_q`
-    decoys      epitopes of decoys, hits found and expected, epitopes with p <= 0.05, and called, and hits called; empty
-                without
-    passed      whether decoys, and hits of them, are called at their nominal share at most; None without decoys
-    uniform     float64 [epitopes tested]: randomised p-values, which are uniform if all is chance
-    qq          quantiles of these: see `hpcvdj.chance.p_values.quantiles`
+    found       number of hits
+    expected    number of hits that chance makes
+    called      epitopes with a q-value, and hits with a false discovery rate, of at most `max_q`
+    decoys      numbers of decoys: epitopes, hits found and expected, epitopes with p <= 0.05, and what is called;
+                empty without decoys
+    passed      whether at most the nominal share of what is called is of decoys; None without decoys
+    uniform     float64 [epitopes tested]: randomised p-values, which are uniform if chance makes all hits
+    qq          quantiles of `uniform`: see `hpcvdj.chance.p_values.quantiles`
     by          found and expected hits by length, V gene and decade of p
-    kappa_by    whether κ differs by these; of decoys, if there are any
+    kappa_by    whether κ differs by these, among decoys if there are any
     """
 
     name: str
@@ -102,50 +106,48 @@ class SampleAnnotation:
     left_out: Mapping[str, int] = field(default_factory=dict)
 
 
-def sample_of(name: str, own: Clonotypes, union: Union, depth: Depth) -> Sample:
-    """The clonotypes of an individual, matched with the union."""
-    distinct = np.bincount(own.kind, own.variants, len(own.classes)).astype(np.int64)
-    made = depth.recombinations(distinct, [(v.allele, j.allele) for v, j in own.classes])
-    of_class = classes_in(union, own.classes)
-    kind = of_class[own.kind]
-    known = np.flatnonzero(kind >= 0)
-    n = np.bincount(of_class[of_class >= 0], made[of_class >= 0], len(union.centres.classes)).astype(np.float64)
-    first, group = groups(letter_words(own.letters[known]), own.lengths[known], kind[known])
-    rows = known[first]
-    member = union.find(kind[rows], own.letters[rows], own.lengths[rows])
+def sample_of(name: str, clonotypes: Clonotypes, union: Union, depth: Depth) -> Sample:
+    """Match the clonotypes of an individual with the union."""
+    distinct = np.bincount(clonotypes.kind, clonotypes.variants, len(clonotypes.classes)).astype(np.int64)
+    recombinations = depth.recombinations(distinct, [(v.allele, j.allele) for v, j in clonotypes.classes])
+    of_class = classes_in(union, clonotypes.classes)
+    shared = of_class >= 0
+    n = np.bincount(of_class[shared], recombinations[shared], len(union.centres.classes)).astype(np.float64)
+    kind = of_class[clonotypes.kind]
+    alike = np.flatnonzero(kind >= 0)
+    first, group = groups(letter_words(clonotypes.letters[alike]), clonotypes.lengths[alike], kind[alike])
+    rows = alike[first]
+    member = union.find(kind[rows], clonotypes.letters[rows], clonotypes.lengths[rows])
     matched = np.flatnonzero(member >= 0)
     order = matched[np.argsort(member[matched])]
-    sums = [
-        None if values is None else np.bincount(group, values[known], len(first)).astype(np.int64)[order]
-        for values in (own.reads, own.variants)
-    ]
-    assert sums[1] is not None
-    return Sample(name, n, member[order], sums[0], sums[1], len(own), len(own) - len(known))
+
+    def summed(values: Counts) -> Counts:
+        return np.bincount(group, values[alike], len(first)).astype(np.int64)[order]
+
+    reads = None if clonotypes.reads is None else summed(clonotypes.reads)
+    size = len(clonotypes)
+    return Sample(name, n, member[order], reads, summed(clonotypes.variants), size, size - len(alike))
 
 
 def classes_in(union: Union, pairs: Sequence[Class]) -> Counts:
-    """The class of the union that V and J genes are of, int64 [pairs]; -1 of none."""
+    """The class of the union that has each pair of V and J genes, int64 [pairs]; -1 if none has it."""
     classes = union.centres.classes
-    any_v, any_j = (bool(classes) and classes[0][side].allele == ANY for side in (0, 1))
-    names = {(v.allele, j.allele): number for number, (v, j) in enumerate(classes)}
-    found = [names.get((ANY if any_v else v.allele, ANY if any_j else j.allele), -1) for v, j in pairs]
-    return np.array(found, dtype=np.int64)
-
-
-KNOWN = ("given", "decoys", "epitopes")
-"""Where a κ comes from that is a sample's own."""
+    any_v, any_j = (alleles.allele == ANY for alleles in classes[0])
+    numbers = {(v.allele, j.allele): number for number, (v, j) in enumerate(classes)}
+    names = [(ANY if any_v else v.allele, ANY if any_j else j.allele) for v, j in pairs]
+    return np.array([numbers.get(name, -1) for name in names], dtype=np.int64)
 
 
 @dataclass(frozen=True)
 class Tested:
-    """Numbers of a sample before q-values are known.
+    """The test of a sample before its q-values.
 
     usable    bool [members]: the model can make them, and makes their genes rightly
-    rows      int64: of the sample's matched clonotypes, those that are usable
+    rows      int64: the matched clonotypes of the sample that are usable
     chance    float64 [members]: π
-    k, expected, at_least, more   of each epitope
-    alone     float64 [epitopes]: expected with κ = 1
-    of_decoys, of_records  hits of decoys, and of all records, and those expected with κ = 1
+    k, expected, at_least, more   [epitopes]: hits, expected hits, P(K >= k) and P(K > k)
+    alone     float64 [epitopes]: expected hits with κ = 1
+    of_decoys, of_records  hits of decoys, and of all records: found, and expected with κ = 1
     """
 
     sample: Sample
@@ -164,37 +166,40 @@ class Tested:
     of_decoys: tuple[int, float]
     of_records: tuple[int, float]
 
+    @property
+    def testable(self) -> Bools:
+        """Which epitopes chance can hit, bool [epitopes]."""
+        return np.asarray(self.expected > 0)
+
 
 def annotate(
     samples: Sequence[Sample], union: Union, p: Probabilities, model: Model, settings: AnnotationSettings,
     fit: ModelFit = UNCHECKED,
 ) -> list[SampleAnnotation]:  # fmt: skip
-    """Test the epitopes of samples, whose q-values are over all of them.
+    """Test the epitopes of samples; q-values are over the epitopes of all samples.
 
-    fit  how the model fits the tables: genes that it makes wrongly are not tested, nor calls that contradict the bases
+    fit  how the model fits the tables: genes that it makes wrongly, and calls that contradict the bases, are not tested
     """
     broken = np.array(
         [not {*v.allele.split(","), *j.allele.split(",")}.isdisjoint(fit.broken) for v, j in union.centres.classes]
     )[union.kind]
-    tested = [_tested(sample, union, p, broken, model, settings, fit) for sample in samples]
-    common = _common_kappa(tested, union, settings)
+    tests = [_tested(sample, union, p, broken, model, settings, fit) for sample in samples]
+    common = _common_kappa(tests, union, settings)
     if common is not None:
-        enough = (*KNOWN, "records") if common.source == "records" else KNOWN
-        tested = [
-            each if each.kappa.source in enough
-            else _tested(each.sample, union, p, broken, model, settings, fit, common)
-            for each in tested
+        enough = (*OF_ITSELF, "records") if common.source == "records" else OF_ITSELF
+        tests = [
+            test if test.kappa.source in enough
+            else _tested(test.sample, union, p, broken, model, settings, fit, common)
+            for test in tests
         ]  # fmt: skip
-    has = [each.expected > 0 for each in tested]
-    p_values = np.concatenate([each.at_least[own] for each, own in zip(tested, has, strict=True)])
+    p_values = np.concatenate([test.at_least[test.testable] for test in tests])
     q_values = benjamini_hochberg(p_values, len(p_values))
-    # Of all samples at once: two of them have no random number in common.
-    more = np.concatenate([each.more[own] for each, own in zip(tested, has, strict=True)])
-    uniform = randomised(p_values, more, settings.seed)
-    ends = np.cumsum([own.sum() for own in has])[:-1]
+    # Drawn for all samples at once, so that no two samples share a random number.
+    uniform = randomised(p_values, np.concatenate([test.more[test.testable] for test in tests]), settings.seed)
+    ends = np.cumsum([test.testable.sum() for test in tests])[:-1]
     return [
-        _annotation(each, own, q, of_chance, union, p, settings)
-        for each, own, q, of_chance in zip(tested, has, np.split(q_values, ends), np.split(uniform, ends), strict=True)
+        _annotation(test, q, of_chance, union, p, settings)
+        for test, q, of_chance in zip(tests, np.split(q_values, ends), np.split(uniform, ends), strict=True)
     ]
 
 
@@ -202,7 +207,7 @@ def _tested(
     sample: Sample, union: Union, p: Probabilities, broken: Bools, model: Model, settings: AnnotationSettings,
     fit: ModelFit, common: Kappa | None = None,
 ) -> Tested:  # fmt: skip
-    """Numbers of a sample; with the κ that samples have in `common`, if it has too few hits for one of its own."""
+    """Test a sample, with the κ that samples have in `common` if it has too few hits for a κ of its own."""
     possible = p.given > 0
     usable = possible & ~broken
     rows = np.flatnonzero(usable[sample.member])
@@ -217,131 +222,131 @@ def _tested(
         not_tested[OF_RARE_ALLELE] = int((side >= RARE_ALLELE).sum())
         not_tested[CONTRADICTED_CALL] = int((side > 0).sum()) - not_tested[OF_RARE_ALLELE]
         rows = rows[side == 0]
-    made = statistics.times_made(sample.n[union.kind], p.given)
-    made[~usable] = 0.0
+    rates = statistics.times_made(sample.n[union.kind], p.given)
+    rates[~usable] = 0.0
     seen = np.zeros(len(union))
     seen[sample.member[rows]] = 1
-    decoy = np.array([epitope.decoy for epitope in union.centres.epitopes])
+    decoy, near = union.decoy, union.near_decoys
     k = union.by_epitope(seen).astype(np.int64)
-    of_one = statistics.chance_of(made, 1.0)
+    of_one = statistics.chance_of(rates, 1.0)
     alone = union.by_epitope(of_one)
     of_epitopes = statistics.kappa_of_epitopes(k[~decoy], alone[~decoy])
-    kappa = common or _kappa(union, seen, made, decoy, of_epitopes, settings)
-    near = np.unique(union.of_member[decoy[union.of_epitope]])
-    of_decoys, of_records = ((int(seen[own].sum()), float(of_one[own].sum())) for own in (near, np.arange(len(union))))
-    chance = statistics.chance_of(made, kappa.value)
+    kappa = common or _kappa(seen.astype(np.int64), rates, near, of_epitopes, settings)
+    chance = statistics.chance_of(rates, kappa.value)
     expected, squares = union.by_epitope(chance), union.by_epitope(chance**2)
     null = bool(decoy.any())
-    told = decoy if null else np.ones(len(decoy), dtype=bool)
-    phi = statistics.dispersion(k[told], expected[told], null=null)
+    phi = statistics.dispersion(k[decoy | (not null)], expected[decoy | (not null)], null=null)
     # `of_epitope` is sorted.
     ends = np.searchsorted(union.of_epitope, np.arange(len(decoy) + 1))
-    many = [
-        chance[union.of_member[ends[row] : ends[row + 1]]] if own and phi <= 1 else None
-        for row, own in enumerate(squares >= statistics.EXACT * np.maximum(expected, 1e-300))
+    indicators = [
+        chance[union.of_member[ends[row] : ends[row + 1]]] if far_from_poisson and phi <= 1 else None
+        for row, far_from_poisson in enumerate(squares >= statistics.EXACT * np.maximum(expected, 1e-300))
     ]
-    at_least, more = statistics.tail(k, expected, phi, many)
+    at_least, more = statistics.tail(k, expected, phi, indicators)
     return Tested(
         sample, usable, rows, chance, kappa, of_epitopes, phi, k, expected, at_least, more, not_tested, alone,
-        of_decoys, of_records,
+        of_decoys=(int(seen[near].sum()), float(of_one[near].sum())),
+        of_records=(int(seen.sum()), float(of_one.sum())),
     )  # fmt: skip
 
 
-def _common_kappa(tested: Sequence[Tested], union: Union, settings: AnnotationSettings) -> Kappa | None:
-    """κ for samples with too few hits for one of their own; None if it is given, or if all together have too few.
+def _common_kappa(tests: Sequence[Tested], union: Union, settings: AnnotationSettings) -> Kappa | None:
+    """κ for samples with too few hits for one of their own; None if users give κ, or if all hits together are too few.
 
-    The median of those samples that have one; else that of the decoys, the epitopes or the records of all samples.
+    It is the median of the samples that have a κ.  If none has one, it is that of the decoys, the epitopes or the
+    records of all samples together.
     """
-    if settings.kappa is not None or len(tested) < 2 or all(each.kappa.source in KNOWN for each in tested):
+    if settings.kappa is not None or len(tests) < 2 or all(test.kappa.source in OF_ITSELF for test in tests):
         return None
-    if known := [each.kappa.value for each in tested if each.kappa.source in KNOWN]:
-        return Kappa(float(np.median(known)), source="samples")
-    found, expected = (sum(each.of_decoys[k] for each in tested) for k in (0, 1))
-    if found >= statistics.FEWEST_HITS and expected:
-        return Kappa(found / expected, source="samples")
-    other = np.array([not epitope.decoy for epitope in union.centres.epitopes])
-    k = np.sum([each.k for each in tested], axis=0)
-    together = statistics.kappa_of_epitopes(k[other], np.sum([each.alone for each in tested], axis=0)[other])
+    if values := [test.kappa.value for test in tests if test.kappa.source in OF_ITSELF]:
+        return Kappa(float(np.median(values)), source="samples")
+    hits, expected = (sum(test.of_decoys[k] for test in tests) for k in (0, 1))
+    if hits >= statistics.FEWEST_HITS and expected:
+        return Kappa(hits / expected, source="samples")
+    k, alone = (np.sum([getattr(test, name) for test in tests], axis=0)[~union.decoy] for name in ("k", "alone"))
+    together = statistics.kappa_of_epitopes(k, alone)
     if together is not None:
         return replace(together, source="samples")
-    found, expected = (sum(each.of_records[k] for each in tested) for k in (0, 1))
-    return Kappa(found / expected, source="records") if found >= statistics.FEWEST_HITS and expected else None
+    hits, expected = (sum(test.of_records[k] for test in tests) for k in (0, 1))
+    return Kappa(hits / expected, source="records") if hits >= statistics.FEWEST_HITS and expected else None
 
 
 def _kappa(
-    union: Union, seen: Floats, made: Floats, decoy: Bools, of_epitopes: Kappa | None, settings: AnnotationSettings
+    seen: Counts, rates: Floats, near_decoys: Counts, of_epitopes: Kappa | None, settings: AnnotationSettings
 ) -> Kappa:
-    """κ as users give it; of decoys; of the median epitope; of all records; or 1 for want of hits."""
+    """κ from the first source that has one: users, decoys, the median epitope, all records; 1 if there are few hits."""
     if settings.kappa is not None:
         return Kappa(settings.kappa)
-    of_decoys = np.unique(union.of_member[decoy[union.of_epitope]])
-    found = seen.astype(np.int64)
-    if len(of_decoys) and (kappa := statistics.kappa_of_members(found[of_decoys], made[of_decoys], "decoys")):
-        return kappa
-    return of_epitopes or statistics.kappa_of_members(found, made, "records") or Kappa(1.0, source="none")
+    return (
+        statistics.kappa_of_members(seen[near_decoys], rates[near_decoys], "decoys")
+        or of_epitopes
+        or statistics.kappa_of_members(seen, rates, "records")
+        or Kappa(1.0, source="none")
+    )
 
 
 def _annotation(
-    tested: Tested, has: Bools, q_values: Floats, of_chance: Floats, union: Union, p: Probabilities,
-    settings: AnnotationSettings,
-) -> SampleAnnotation:  # fmt: skip
-    """What one sample has, by its q-values and randomised p-values, float64 [epitopes that chance can hit]."""
-    decoy = np.array([epitope.decoy for epitope in union.centres.epitopes])
-    q = np.full(len(has), np.nan)
-    q[has] = q_values
-    called = has & (q <= settings.max_q)
-    passed = statistics.decoys_pass(called, decoy, settings.max_q)
-    hits, rates = _hits(tested, union, p)
-    of_decoys = int((hits["decoy"].to_numpy() & (hits["fdr"].to_numpy() <= settings.max_q)).sum())
-    if passed and not statistics.decoy_hits_pass(int((rates <= settings.max_q).sum()), of_decoys, settings.max_q):
+    tested: Tested, q_values: Floats, of_chance: Floats, union: Union, p: Probabilities, settings: AnnotationSettings
+) -> SampleAnnotation:
+    """The annotation of a sample by its q-values and randomised p-values, float64 [testable epitopes]."""
+    q = np.full(len(tested.k), np.nan)
+    q[tested.testable] = q_values
+    called = q <= settings.max_q
+    passed = statistics.decoys_pass(called, union.decoy, settings.max_q)
+    hits = _hits(tested, union, p)
+    called_hits = hits["fdr"].to_numpy() <= settings.max_q
+    of_decoys = int((hits["decoy"].to_numpy() & called_hits).sum())
+    if passed and not statistics.decoy_hits_pass(int(called_hits.sum()), of_decoys, settings.max_q):
         passed = False
     # Without a κ nobody knows what chance makes.
     refused = passed is False or tested.kappa.source == "none"
-    if refused:
-        unknown = pa.nulls(len(hits), pa.float64())
-        hits = hits.set_column(hits.column_names.index("fdr"), "fdr", unknown)
-    told = decoy & has
     numbers: dict[str, float] = {}
-    if decoy.any():
-        often = tested.at_least[told] <= OFTEN
-        near = np.unique(union.of_member[decoy[union.of_epitope]])
+    if union.decoy.any():
+        decoys = union.decoy & tested.testable
         numbers = {
-            "epitopes": int(told.sum()), "found": int(np.isin(tested.sample.member[tested.rows], near).sum()),
-            "expected": float(tested.chance[near].sum()), "p_below_0.05": int(often.sum()),
-            "called": int((called & decoy).sum()), "hits_called": of_decoys,
+            "epitopes": int(decoys.sum()), "found": tested.of_decoys[0],
+            "expected": float(tested.chance[union.near_decoys].sum()),
+            "p_below_0.05": int((tested.at_least[decoys] <= 0.05).sum()),
+            "called": int((called & union.decoy).sum()), "hits_called": of_decoys,
         }  # fmt: skip
     return SampleAnnotation(
-        tested.sample.name, hits, _epitope_table(tested, q, has, union, p, refused=refused), len(tested.rows),
-        float(tested.chance.sum()), (0, 0) if refused else (int(called.sum()), int((rates <= settings.max_q).sum())),
-        tested.kappa, tested.of_epitopes, tested.phi, numbers, passed, of_chance, quantiles(of_chance),
-        *_by(tested, union, p, decoy), tested.not_tested, tested.sample.size, tested.sample.others,
+        tested.sample.name, without_values(hits, "fdr") if refused else hits,
+        _epitope_table(tested, q, union, p, refused=refused), len(tested.rows), float(tested.chance.sum()),
+        (0, 0) if refused else (int(called.sum()), int(called_hits.sum())), tested.kappa, tested.of_epitopes,
+        tested.phi, numbers, passed, of_chance, quantiles(of_chance), *_by(tested, union, p), tested.not_tested,
+        tested.sample.size, tested.sample.others,
     )  # fmt: skip
 
 
-def _epitope_table(tested: Tested, q: Floats, has: Bools, union: Union, p: Probabilities, *, refused: bool) -> pa.Table:
-    """A row for each epitope that can be tested, the smallest p-value first."""
-    rows = np.flatnonzero(has)
+def without_values(table: pa.Table, name: str) -> pa.Table:
+    """The table with nulls in the column `name`."""
+    return table.set_column(table.column_names.index(name), name, pa.nulls(len(table), table[name].type))
+
+
+def _epitope_table(tested: Tested, q: Floats, union: Union, p: Probabilities, *, refused: bool) -> pa.Table:
+    """A row for each testable epitope, the smallest p-value first."""
+    rows = np.flatnonzero(tested.testable)
     rows = rows[np.lexsort((-tested.expected[rows], tested.at_least[rows]))]
     epitopes = [union.centres.epitopes[row] for row in rows.tolist()]
     low, high = statistics.interval(tested.k[rows])
     expected = tested.expected[rows]
     return pa.table({
-        **{name: pa.array([getattr(own, name) for own in epitopes], pa.string())
-           for name in ("antigen", "organism", "mhc")},
-        "records": pa.array([len(own.centres) for own in epitopes], pa.int64()),
-        "decoy": pa.array([own.decoy for own in epitopes], pa.bool_()),
+        **{column: pa.array([getattr(epitope, name) for epitope in epitopes], pa.string())
+           for column, name in _TEXTS.items()},
+        "records": pa.array([len(epitope.centres) for epitope in epitopes], pa.int64()),
+        "decoy": pa.array([epitope.decoy for epitope in epitopes], pa.bool_()),
         "found": tested.k[rows], "expected": expected, "ratio": tested.k[rows] / expected,
         "ratio_low": low / expected, "ratio_high": high / expected, "p_value": tested.at_least[rows],
         "q_value": pa.array(q[rows], mask=np.full(len(rows), refused)),
         "precursor_frequency": union.by_epitope(np.where(tested.usable, p.post, 0.0))[rows],
-    }).add_column(0, "epitope", pa.array([own.name for own in epitopes], pa.string()))  # fmt: skip
+    })  # fmt: skip
 
 
-def _hits(tested: Tested, union: Union, p: Probabilities) -> tuple[pa.Table, Floats]:
-    """A row for each hit with its nearest record, those that chance hardly makes first; and false discovery rates."""
+def _hits(tested: Tested, union: Union, p: Probabilities) -> pa.Table:
+    """A row for each hit with its nearest record, the least probable hits first."""
     sample, centres = tested.sample, union.centres
     of_centre = union.by_centre(tested.chance)
-    # Ranks in the place of values: sequences with the same one are added up before they are compared with hits.
+    # Ranks stand for values: sequences with the same value are added up before they are compared with hits.
     values, rank = np.unique(of_centre, return_inverse=True)
     smallest = union.smallest(rank)
     member = sample.member[tested.rows]
@@ -350,59 +355,55 @@ def _hits(tested: Tested, union: Union, p: Probabilities) -> tuple[pa.Table, Flo
     rates = statistics.false_discovery_rates(first, values, chance)
     order = np.lexsort((tested.chance[member], first))
     rows, member, first = tested.rows[order], member[order], first[order]
-    nearest = [_nearest(union, own, of_centre) for own in member.tolist()]
-    centre, distance = np.array(nearest, dtype=np.int64).reshape(-1, 2).T
-    names: list[list[int]] = [[] for _ in centres.kind]
-    for number, epitope in enumerate(centres.epitopes):
-        for own in epitope.centres.tolist():
-            names[own].append(number)
+    nearest = [_nearest(union, number, of_centre) for number in member.tolist()]
+    epitopes_of: list[list[Epitope]] = [[] for _ in centres.kind]
+    for epitope in centres.epitopes:
+        for centre in epitope.centres.tolist():
+            epitopes_of[centre].append(epitope)
 
-    def joined(field: str) -> pa.Array:
-        texts = [[getattr(centres.epitopes[number], field) for number in names[own]] for own in centre.tolist()]
-        return pa.array([";".join(dict.fromkeys(filter(None, own))) for own in texts], pa.string())
-
-    def genes(side: int) -> pa.Array:
-        known = [pair[side].allele for pair in centres.classes]
-        texts = [None if known[own] == ANY else known[own] for own in union.kind[member].tolist()]
+    def described(name: str) -> pa.Array:
+        texts = [joined(getattr(epitope, name) for epitope in epitopes_of[centre]) for centre, _ in nearest]
         return pa.array(texts, pa.string())
 
-    # A record may be of several epitopes; it is a decoy if all of them are.
-    decoy = [all(centres.epitopes[number].decoy for number in names[own]) for own in centre.tolist()]
-    texts = [bytes(row).rstrip(b"\0").decode() for row in union.letters[member]]
-    reads = {} if sample.reads is None else {"duplicate_count": sample.reads[rows]}
-    table = pa.table({
-        "v_call": genes(0), "j_call": genes(1), "junction_aa": pa.array(texts, pa.string()), **reads,
+    def of_record(texts: list[str]) -> pa.Array:
+        return pa.array([texts[centre] for centre, _ in nearest], pa.string())
+
+    def genes(side: int) -> pa.Array:
+        names = [None if pair[side].allele == ANY else pair[side].allele for pair in centres.classes]
+        return pa.array(names, pa.string()).take(pa.array(union.kind[member]))
+
+    # A record may have several epitopes; it is a decoy if all of them are.
+    decoy = [all(epitope.decoy for epitope in epitopes_of[centre]) for centre, _ in nearest]
+    return pa.table({
+        "v_call": genes(0), "j_call": genes(1),
+        "junction_aa": pa.array([union.text(number) for number in member.tolist()], pa.string()),
+        **({} if sample.reads is None else {"duplicate_count": sample.reads[rows]}),
         "nt_variants": sample.variants[rows],
-        **{name: joined(source) for name, source in
-           (("epitope", "name"), ("antigen", "antigen"), ("organism", "organism"), ("mhc", "mhc"))},
+        **{column: described(name) for column, name in _TEXTS.items()},
         "decoy": pa.array(decoy, pa.bool_()),
-        "record": pa.array([centres.texts[own] for own in centre.tolist()], pa.string()),
-        "distance": distance,
-        "reference": pa.array([centres.references[own] for own in centre.tolist()], pa.string()),
-        "database_rows": pa.array([centres.rows[own] for own in centre.tolist()], pa.string()),
+        "record": of_record(centres.texts),
+        "distance": pa.array([distance for _, distance in nearest], pa.int64()),
+        "reference": of_record(centres.references),
+        "database_rows": of_record(centres.rows),
         "pgen_aa": p.pgen[member], "p_post": p.post[member], "expected": first,
         "fdr": rates[order],
+        **({"species": of_record(centres.species)} if any(centres.species) else {}),
     })  # fmt: skip
-    if any(centres.species):
-        table = table.append_column("species", pa.array([centres.species[own] for own in centre.tolist()], pa.string()))
-    return table, rates
 
 
 def _nearest(union: Union, member: int, of_centre: Floats) -> tuple[int, int]:
-    """The centre that is nearest to a member, of several that which chance hits least; and its distance."""
-    last = union.first[member + 1] if member + 1 < len(union) else len(union.centre)
-    centres = union.centre[union.first[member] : last].tolist()
-    text = bytes(union.letters[member]).rstrip(b"\0").decode()
+    """The centre nearest to a member, of equally near centres the one with the fewest chance hits; and its distance."""
+    text = union.text(member)
 
     def distance(centre: int) -> int:
-        return sum(own != other for own, other in zip(text, union.centres.texts[centre], strict=True))
+        return sum(a != b for a, b in zip(text, union.centres.texts[centre], strict=True))
 
-    nearest = min(centres, key=lambda centre: (distance(centre), of_centre[centre], centre))
+    nearest = min(union.centres_of(member), key=lambda centre: (distance(centre), of_centre[centre], centre))
     return nearest, distance(nearest)
 
 
 def _by(
-    tested: Tested, union: Union, p: Probabilities, decoy: Bools
+    tested: Tested, union: Union, p: Probabilities
 ) -> tuple[dict[str, dict[str, list[float]]], dict[str, Difference]]:
     """Hits found and expected by length, V gene, and decade of the probability; and whether κ differs by these."""
     member = tested.sample.member[tested.rows]
@@ -411,15 +412,15 @@ def _by(
     v = [pair[0].allele for pair in union.centres.classes]
     names = list(dict.fromkeys(v))
     of_v = np.array([names.index(name) for name in v])[union.kind]
-    null = np.ones(len(union)) if not decoy.any() else np.zeros(len(union))
-    null[union.of_member[decoy[union.of_epitope]]] = 1.0
+    null = np.full(len(union), 0.0 if union.decoy.any() else 1.0)
+    null[union.near_decoys] = 1.0
     by, differ = {}, {}
     for what, values, text in (("length", union.lengths, str), ("v_gene", of_v, names.__getitem__),
                                ("log10_p", decade + 30, lambda k: str(k - 30))):  # fmt: skip
-        found = np.bincount(values[member], minlength=int(values.max(initial=0)) + 1)
-        expected = np.bincount(values, tested.chance, len(found)).astype(np.float64)
-        by[what] = {text(k): [int(found[k]), float(expected[k])] for k in np.flatnonzero(expected > 0).tolist()}
-        of_null = np.bincount(values[member], null[member], len(found)).astype(np.int64)
-        means = np.bincount(values, tested.chance * null, len(found)).astype(np.float64)
+        hits = np.bincount(values[member], minlength=int(values.max(initial=0)) + 1)
+        expected = np.bincount(values, tested.chance, len(hits)).astype(np.float64)
+        by[what] = {text(k): [int(hits[k]), float(expected[k])] for k in np.flatnonzero(expected > 0).tolist()}
+        of_null = np.bincount(values[member], null[member], len(hits)).astype(np.int64)
+        means = np.bincount(values, tested.chance * null, len(hits)).astype(np.float64)
         differ[what] = statistics.difference(of_null, means, tested.phi)
     return by, differ

@@ -1,7 +1,7 @@
 """The union of a database and its probabilities, kept in a file for the next run.
 
-The file has the SHA-256 of a line of JSON, this line, and arrays as they are in memory, each with its CRC-32.  Its name
-is made of all that the numbers depend on.  A file that is damaged is made again.
+The file has the SHA-256 of a line of JSON, this line, and arrays as they are in memory.  The line has the CRC-32 of
+each array.  The name of the file is a hash of all that the numbers depend on.  A damaged file is computed again.
 """
 
 import hashlib
@@ -33,13 +33,13 @@ Prepared = tuple[Union, Probabilities]
 
 _FORMAT = 3
 _ALIGNED = 64
-"""Arrays begin at multiples of so many bytes."""
+"""Arrays begin at multiples of this number of bytes."""
 
 
 def centres_to_prepare(
     records: Records, of: DatabaseSettings, settings: AnnotationSettings, model: Model
 ) -> Centres | None:
-    """The records that take part; None if a file of the cache has what is made of them."""
+    """The records that take part; None if the cache has a file of their union."""
     path = _path(records, of, settings, model)
     if path is not None and path.exists():
         return None
@@ -50,43 +50,39 @@ def prepared(
     records: Records, of: DatabaseSettings, settings: AnnotationSettings, model: Model, run: Run,
     centres: Centres | None = None,
 ) -> tuple[Union | None, Probabilities | None]:  # fmt: skip
-    """The union of a database and its probabilities, on root: those of the cache, or made and kept there.
+    """The union of a database and its probabilities, on root: read from the cache, or computed and kept there.
 
-    centres  those of `records`, if they are known
+    centres  as of `centres_to_prepare`, if they are known
     """
 
-    def made() -> Prepared:
+    def prepare() -> Prepared:
         path = _path(records, of, settings, model)
         kept = _read(path) if path is not None else None
         if kept is not None:
             return kept
-        own = centres or centres_of(records, model, of, settings.match, settings.decoys)
-        union, pgen = union_of(own, settings.mismatches, model)
+        used = centres or centres_of(records, model, of, settings.match, settings.decoys)
+        union, pgen = union_of(used, settings.mismatches, model)
         p = probabilities(union, pgen, model, model.selection if settings.selects else None)
         if path is not None:
             _keep(path, union, p)
         return union, p
 
-    return run.root_steps(made, NOTHING_YET) or (None, None)
+    return run.root_steps(prepare, NOTHING_YET) or (None, None)
 
 
 def _path(records: Records, of: DatabaseSettings, settings: AnnotationSettings, model: Model) -> Path | None:
-    """The file of what is made of a database with such settings."""
+    """The file of a database with these settings; None without a cache."""
     if settings.cache is None:
         return None
     chosen = [settings.match, settings.mismatches, settings.decoys, settings.selects]
     of_model = [model.facts(), model.joint, productive_probability(model)]
-    said = repr([_FORMAT, hpcvdj.__version__, records.sha256, records.kind.name, asdict(of), chosen, of_model])
-    return Path(settings.cache) / f"annotate_{hashlib.sha256(said.encode()).hexdigest()[:32]}.cache"
-
-
-def _arrays(union: Union, p: Probabilities) -> dict[str, NDArray[Any]]:
-    every = {field.name: getattr(part, field.name) for part in (union, p) for field in fields(part)}
-    return {name: value for name, value in every.items() if isinstance(value, np.ndarray)}
+    identity = repr([_FORMAT, hpcvdj.__version__, records.sha256, records.kind.name, asdict(of), chosen, of_model])
+    return Path(settings.cache) / f"annotate_{hashlib.sha256(identity.encode()).hexdigest()[:32]}.cache"
 
 
 def _keep(path: Path, union: Union, p: Probabilities) -> None:
-    arrays = {name: np.ascontiguousarray(values) for name, values in _arrays(union, p).items()}
+    fields_of = {field.name: getattr(part, field.name) for part in (union, p) for field in fields(part)}
+    arrays = {name: np.ascontiguousarray(value) for name, value in fields_of.items() if isinstance(value, np.ndarray)}
     head = {
         "arrays": {name: [values.dtype.str, values.shape, zlib.crc32(values.data)] for name, values in arrays.items()},
         "centres": asdict(union.centres) | {"kind": union.centres.kind.tolist()},
@@ -101,7 +97,7 @@ def _keep(path: Path, union: Union, p: Probabilities) -> None:
 
 
 def _read(path: Path) -> Prepared | None:
-    """What a file has; None if there is none, or a damaged one."""
+    """The contents of a file; None if there is no file, or if it is damaged."""
     try:
         with open(path, "rb") as stream:
             digest, line = stream.readline(), stream.readline().removesuffix(b"\n")
@@ -123,16 +119,16 @@ def _parsed(head: dict[str, Any], data: mmap.mmap, begin: int) -> Prepared:
         if zlib.crc32(arrays[name].data) != check:
             raise ValueError(f"{name} is damaged")
         begin += arrays[name].nbytes
-    said = head["centres"]
-    said["classes"] = [(_alleles(v), _alleles(j)) for v, j in said["classes"]]
-    said["kind"] = np.array(said["kind"], dtype=np.int64)
-    said["epitopes"] = [
-        Epitope(**own | {"centres": np.array(own["centres"], dtype=np.int64)}) for own in said["epitopes"]
-    ]
+    centres = head["centres"]
+    centres["classes"] = [(_alleles(v), _alleles(j)) for v, j in centres["classes"]]
+    centres["kind"] = np.array(centres["kind"], dtype=np.int64)
+    for epitope in centres["epitopes"]:
+        epitope["centres"] = np.array(epitope["centres"], dtype=np.int64)
+    centres["epitopes"] = [Epitope(**epitope) for epitope in centres["epitopes"]]
     of_p = {field.name: arrays.pop(field.name) for field in fields(Probabilities) if field.name in arrays}
     limits = head["limits"][0], head["limits"][1]
-    return Union(Centres(**said), **arrays), Probabilities(**of_p, selected=head["selected"], limits=limits)
+    return Union(Centres(**centres), **arrays), Probabilities(**of_p, selected=head["selected"], limits=limits)
 
 
-def _alleles(said: dict[str, Any]) -> Alleles:
-    return Alleles(**said | {"places": tuple(said["places"])})
+def _alleles(values: dict[str, Any]) -> Alleles:
+    return Alleles(**values | {"places": tuple(values["places"])})

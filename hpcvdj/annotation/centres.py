@@ -1,9 +1,10 @@
-"""The records of a database that take part: distinct sequences of V and J genes, and the epitopes of each."""
+"""The records of a database that take part: their distinct sequences with V and J genes, and their epitopes."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,10 +31,10 @@ SHORTEST = 5
 
 @dataclass(frozen=True)
 class Epitope:
-    """Epitopes that have the same sequences, which makes them one test; texts join what the records say.
+    """Epitopes with the same sequences, which are one test; their texts are joined by semicolons.
 
     centres  int64: their sequences
-    decoy    the donors cannot have met them
+    decoy    whether the donors cannot have met them
     """
 
     name: str
@@ -46,16 +47,16 @@ class Epitope:
 
 @dataclass(frozen=True)
 class Centres:
-    """Distinct sequences of records.
+    """The distinct sequences of records.
 
-    classes   the V and J genes that there are
+    classes   the V and J genes of records
     kind      int64 [centres]: the class
     texts     their amino acids
     epitopes  those of all records
-    used      records that take part
-    left_out  rows of the database, and chains, that do not, by the reason
-    species, references, rows   of each centre: its species, what names its references, and its rows of the database,
-              the first is 1
+    used      number of records that take part
+    left_out  rows of the database, and chains, that do not take part, by the reason
+    species, references, rows   of each centre: its species, its references, and its rows of the database, counted
+              from 1
     """
 
     classes: list[Class]
@@ -79,54 +80,56 @@ class Centres:
 def centres_of(
     database: Records, model: Model, settings: DatabaseSettings, match: Match, decoys: Sequence[str]
 ) -> Centres:
-    """The sequences of the records that take part; InputError if none does, or if a decoy has no record.
+    """The sequences of the records that take part; InputError if no record does, or if a decoy has no record.
 
     decoys  organisms, antigens or epitopes
     """
     species = _species(database, model, settings)
     excluded = {_plain(name) for name in settings.exclude_reference}
     _require_references(database, settings)
-    place = _Placing(model, match)
+    genes = _RecordGenes(model, match)
     left_out: Counter[str] = Counter({"row that is not whole": database.unread})
-    used: dict[tuple[int, str], list[Record]] = {}
-    numbers = 0
+    used: dict[tuple[Class, str], list[Record]] = {}
+    classes: set[Class] = set()
+    number = 0
     for record in database.records:
-        reason, text = _reason(record, species, place, excluded), ""
-        kinds: list[int] = []
+        reason = _reason(record, species, genes.loci, excluded)
         if not reason:
-            kinds, reason = place.classes(record)
-            text = record.junction_aa or place.completed(record)
+            pairs, reason = genes.pairs(record)
+            classes.update(pairs)
+            text = record.junction_aa or genes.completed(record)
             reason = reason or _unfit(text)
         if reason:
             left_out[reason] += 1
             continue
-        numbers += 1
-        for kind in kinds:
-            used.setdefault((kind, text), []).append(record)
+        number += 1
+        for pair in pairs:
+            used.setdefault((pair, text), []).append(record)
+    reasons = {reason: rows for reason, rows in left_out.most_common() if rows}
     if not used:
-        said = ", ".join(f"{number:,} {reason}" for reason, number in left_out.most_common() if number)
-        raise InputError(f"{database.path or 'the database'}: no record takes part ({said or 'it is empty'})")
-    names = sorted(range(len(place.found)), key=lambda k: [own.allele for own in place.found[k]])
-    order = {kind: number for number, kind in enumerate(names)}
-    keys = sorted(used, key=lambda key: (order[key[0]], len(key[1]), key[1]))
-    epitopes = _epitopes([used[key] for key in keys], decoys)
+        listed = ", ".join(f"{rows:,} {reason}" for reason, rows in reasons.items())
+        raise InputError(f"{database.path or 'the database'}: no record takes part ({listed or 'it is empty'})")
+    in_order = sorted(classes, key=lambda pair: (pair[0].allele, pair[1].allele))
+    kind_of = {pair: kind for kind, pair in enumerate(in_order)}
+    keys = sorted(used, key=lambda key: (kind_of[key[0]], len(key[1]), key[1]))
+    records = [used[key] for key in keys]
     return Centres(
-        [place.found[kind] for kind in names],
-        np.array([order[kind] for kind, _ in keys], dtype=np.int64),
+        in_order,
+        np.array([kind_of[pair] for pair, _ in keys], dtype=np.int64),
         [text for _, text in keys],
-        epitopes,
-        numbers,
-        {reason: number for reason, number in left_out.most_common() if number},
-        [_joined(record.species for record in used[key]) for key in keys],
-        [_joined(record.reference for record in used[key]) for key in keys],
-        [_joined(str(record.row + 1) for record in used[key]) for key in keys],
-    )  # fmt: skip
+        _epitopes(records, decoys),
+        number,
+        reasons,
+        [joined(record.species for record in alike) for alike in records],
+        [joined(record.reference for record in alike) for alike in records],
+        [joined(str(record.row + 1) for record in alike) for alike in records],
+    )
 
 
 def _require_references(database: Records, settings: DatabaseSettings) -> None:
-    """Raise InputError if no record is of a reference that is to be left out: it may be mistyped."""
-    known = {_plain(part) for record in database.records for part in record.reference.split(",")}
-    missing = [name for name in settings.exclude_reference if _plain(name) not in known]
+    """Raise InputError if a reference that is to be left out has no record: it may be mistyped."""
+    references = {_plain(part) for record in database.records for part in record.reference.split(",")}
+    missing = [name for name in settings.exclude_reference if _plain(name) not in references]
     if missing:
         common = Counter(record.reference for record in database.records if record.reference).most_common(3)
         raise InputError(
@@ -135,35 +138,22 @@ def _require_references(database: Records, settings: DatabaseSettings) -> None:
         )
 
 
-class _Placing:
-    """The classes of records under a model, each met once."""
+class _RecordGenes:
+    """The V and J genes of records under a model."""
 
     def __init__(self, model: Model, match: Match) -> None:
         self.model, self.match = model, match
-        self.found: list[Class] = []
         self.loci = {locus_of(template.allele) for template in (*model.v, *model.j)} - {""}
-        self._number: dict[tuple[str, str], int] = {}
         self._genes = cache(self._genes_of)
 
-    def classes(self, record: Record) -> tuple[list[int], str]:
-        """The class of each V and J gene that a record may have, and why it has none."""
-        v, j = (
-            self._genes(segment, call) if needed else ([self.model.alleles(segment)], "")
-            for segment, call, needed in self._sides(record)
-        )  # fmt: skip
-        return [self._class(one, other) for one in v[0] for other in j[0]], v[1] or j[1]
-
-    def _sides(self, record: Record) -> tuple[tuple[SegmentType, str, bool], tuple[SegmentType, str, bool]]:
-        return ("V", record.v_call, self.match != "none"), ("J", record.j_call, self.match == "vj")
-
-    def _class(self, v: Alleles, j: Alleles) -> int:
-        number = self._number.setdefault((v.allele, j.allele), len(self.found))
-        if number == len(self.found):
-            self.found.append((v, j))
-        return number
+    def pairs(self, record: Record) -> tuple[list[Class], str]:
+        """Each pair of V and J genes that a record may have, and the reason if it has none."""
+        v, no_v = ([self.model.alleles("V")], "") if self.match == "none" else self._genes("V", record.v_call)
+        j, no_j = self._genes("J", record.j_call) if self.match == "vj" else ([self.model.alleles("J")], "")
+        return list(product(v, j)), no_v or no_j
 
     def _genes_of(self, segment: SegmentType, call: str) -> tuple[list[Alleles], str]:
-        """The genes of a call, those that are taken together as one."""
+        """The genes of a call; genes that the model takes together are one."""
         alleles = self.model.resolve(segment, call)
         if not isinstance(alleles, Alleles):
             return [], alleles.summary
@@ -176,7 +166,7 @@ class _Placing:
         return list(genes.values()), "" if genes else f"{segment} gene that the model cannot make"
 
     def completed(self, record: Record) -> str:
-        """A junction of which only the CDR3 is known: its last residue is that of J, mostly F."""
+        """The junction of a CDR3, which ends with the commonest last residue of its J alleles; empty without a CDR3."""
         if not record.cdr3_aa:
             return ""
         alleles = self.model.resolve("J", record.j_call)
@@ -186,11 +176,11 @@ class _Placing:
 
 
 def _species(database: Records, model: Model, settings: DatabaseSettings) -> str:
-    """The species whose records take part; empty for all of a database that does not tell."""
+    """The species whose records take part; empty for all records of a database without species."""
     if settings.species is not None:
         return settings.species.lower()
     there = Counter(record.species for record in database.records if record.species)
-    # A name may begin with a species that only the database knows.
+    # The name of a model may begin with a species that only the database knows.
     named = model.species or model.name.rpartition("/")[2].partition("_")[0]
     if named in there or (there and named == model.species):
         return named
@@ -202,12 +192,12 @@ def _species(database: Records, model: Model, settings: DatabaseSettings) -> str
     )
 
 
-def _reason(record: Record, species: str, place: _Placing, excluded: set[str]) -> str:
-    """Why a record takes no part, but for its genes and sequence; empty if nothing speaks against it."""
+def _reason(record: Record, species: str, loci: Collection[str], excluded: set[str]) -> str:
+    """Why a record takes no part, apart from its genes and sequence; empty if nothing speaks against it."""
     if species and record.species and record.species != species:
         return "of another species"
-    if record.locus and record.locus not in place.loci:
-        return f"of another locus than the model's ({', '.join(sorted(place.loci))})"
+    if record.locus and record.locus not in loci:
+        return f"of another locus than the model's ({', '.join(sorted(loci))})"
     if not record.epitope:
         return "no epitope"
     references = [name for part in record.reference.split(",") if (name := _plain(part))]
@@ -228,45 +218,46 @@ def _unfit(text: str) -> str:
 
 
 def _plain(reference: str) -> str:
-    """A reference as references are compared: `PMID: 1` is `pmid:1`, and `1`."""
+    """A reference in the form in which references are compared: both `PMID: 1` and `1` are `1`."""
     return "".join(reference.lower().split()).removeprefix("pmid:")
 
 
-def _joined(texts: Iterable[str]) -> str:
+def joined(texts: Iterable[str]) -> str:
+    """The distinct texts that are not empty, joined by semicolons."""
     return ";".join(dict.fromkeys(text for text in texts if text))
 
 
 def _epitopes(records: Sequence[Sequence[Record]], decoys: Sequence[str]) -> list[Epitope]:
-    """The epitopes of sequences, by name; those that have the same sequences together."""
-    of_name: dict[str, dict[int, None]] = {}
-    said: dict[str, list[Record]] = {}
-    for centre, own in enumerate(records):
-        for record in own:
-            of_name.setdefault(record.epitope, {})[centre] = None
-            said.setdefault(record.epitope, []).append(record)
-    alike: dict[tuple[int, ...], list[str]] = {}
-    for name, centres in of_name.items():
-        alike.setdefault(tuple(centres), []).append(name)
-    given = {name.lower(): name for name in decoys}
-    wanted = set(given)
+    """The epitopes of sequences, by name; epitopes with the same sequences are one.
+
+    records  those of each sequence
+    """
+    centres_of_name: dict[str, dict[int, None]] = {}
+    records_of_name: dict[str, list[Record]] = {}
+    for centre, alike in enumerate(records):
+        for record in alike:
+            centres_of_name.setdefault(record.epitope, {})[centre] = None
+            records_of_name.setdefault(record.epitope, []).append(record)
+    names_of: dict[tuple[int, ...], list[str]] = {}
+    for name, centres in sorted(centres_of_name.items()):
+        names_of.setdefault(tuple(centres), []).append(name)
+    wanted = {name.lower(): name for name in decoys}
     met: set[str] = set()
     epitopes = []
-    for own_centres, names in sorted(alike.items(), key=lambda item: sorted(item[1])):
-        of_all = [record for name in sorted(names) for record in said[name]]
-        each = [{record.epitope.lower(), record.antigen.lower(), record.organism.lower()} for record in of_all]
-        met |= wanted & set().union(*each)
+    for numbers, names in names_of.items():
+        of_all = [record for name in names for record in records_of_name[name]]
+        labels = [{record.epitope.lower(), record.antigen.lower(), record.organism.lower()} for record in of_all]
+        met |= wanted.keys() & set().union(*labels)
         antigen, organism, mhc = (
-            _joined(getattr(record, field) for record in of_all) for field in ("antigen", "organism", "mhc")
+            joined(getattr(record, field) for record in of_all) for field in ("antigen", "organism", "mhc")
         )
-        decoy = bool(wanted) and all(wanted & own for own in each)
-        epitopes.append(
-            Epitope(";".join(sorted(names)), antigen, organism, mhc, np.array(own_centres, dtype=np.int64), decoy)
-        )
-    if wanted - met:
-        organisms = Counter(record.organism for own in records for record in own if record.organism)
+        decoy = all(wanted.keys() & label for label in labels)
+        epitopes.append(Epitope(";".join(names), antigen, organism, mhc, np.array(numbers, dtype=np.int64), decoy))
+    if wanted.keys() - met:
+        organisms = Counter(record.organism for alike in records for record in alike if record.organism)
         common = few([name for name, _ in organisms.most_common(20)], 20)
         raise InputError(
-            f"{option('decoys', few(sorted(given[name] for name in wanted - met)))}: no record is of it; there are "
-            f"records of {common}"
+            f"{option('decoys', few(sorted(wanted[name] for name in wanted.keys() - met)))}: no record is of it; there "
+            f"are records of {common}"
         )
     return epitopes

@@ -1,25 +1,27 @@
-"""Pairs of chains like receptors of which both chains are known, and how many of them chance makes.
+"""Pairs of chains like receptors with two known chains, and how many of them recombination makes by chance.
 
-Chains of a cell are nearly independent (Grigaityte et al. 2017; Dupic et al. 2019).  So a cell whose chains have the
-genes of a record is within one exchange of both of its sequences with the probability p(A) p(B), where A and B are the
-balls.  An epitope has the union of A × B over its pairs of records: each pair of sequences once.  Distinct pairs of
-junctions are the trials, and their genes are as they are in the sample.
+The chains of a cell are nearly independent (Grigaityte et al. 2017; Dupic et al. 2019).  Let A and B be the balls of
+the two sequences of a record.  A cell whose chains have the genes of the record is within one exchange of both
+sequences with the probability p(A) p(B).  An epitope has the union of A × B over its pairs of records: each pair of
+sequences counts once.  The trials are the distinct pairs of junctions in the sample.
 """
 
 import logging
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from hpcvdj.annotation import statistics
-from hpcvdj.annotation.annotate import classes_in
+from hpcvdj.annotation.annotate import classes_in, without_values
 from hpcvdj.annotation.cache import Prepared
 from hpcvdj.annotation.settings import AnnotationSettings
 from hpcvdj.annotation.statistics import Kappa
+from hpcvdj.annotation.union import Places
 from hpcvdj.chance.p_values import Counts, Floats, benjamini_hochberg
 from hpcvdj.errors import option
 from hpcvdj.kernels.distinct import distinct
@@ -32,16 +34,16 @@ from hpcvdj.repertoires.junctions import Junctions
 log = logging.getLogger(__name__)
 
 Pair = tuple[int, int]
-"""A centre of each chain."""
+"""A centre of the first chain, and one of the second."""
 
 
 @dataclass(frozen=True)
 class Chains:
-    """One chain of each of some cells; -1 of a cell that has none.
+    """One chain of each cell; -1 for a cell without the chain.
 
-    junction  int64 [cells]: which distinct junction with its genes
-    kind      int64 [cells]: the class of the union
-    member    int64 [cells]: of the union
+    junction  int64 [cells]: the number of the distinct junction with its genes
+    kind      int64 [cells]: the class of the union; -1 if it has none
+    member    int64 [cells]: the member of the union; -1 if it has none
     """
 
     junction: Counts
@@ -51,14 +53,14 @@ class Chains:
 
 @dataclass(frozen=True)
 class PairedAnnotation:
-    """What cells with both chains have.
+    """The hits and epitopes of cells with both chains.
 
-    hits       pyarrow, a row for each distinct pair of junctions, those first that chance hardly makes
+    hits       pyarrow, a row for each distinct pair of junctions that is a hit, the least probable first
     epitopes   pyarrow, a row for each epitope that has pairs, by p-value
-    hit_of     int64 [cells]: the row of `hits`; -1 of none
-    both       bool [cells]: with both chains
-    trials     distinct pairs of junctions
-    kappa, dispersion, passed   as of `annotate`; nothing has a q-value or false discovery rate if decoys fail
+    hit_of     int64 [cells]: the row of `hits`; -1 if the cell is no hit
+    both       bool [cells]: whether the cell has both chains
+    trials     number of distinct pairs of junctions
+    kappa, dispersion, passed   as of `annotate`; if decoys fail, q-values and false discovery rates are null
     """
 
     hits: pa.Table
@@ -72,63 +74,63 @@ class PairedAnnotation:
 
 
 def chains_of(junctions: Junctions, cells: int, model: Model, prepared: Prepared) -> Chains:
-    """The chains of cells, the rows of a table, as they are matched with a union."""
+    """Match the chains of cells, which are the rows of a table, with a union."""
     union, _ = prepared
-    own, order = by_gene(junctions.repertoire, model)
-    letters, lengths = amino_acids(own, np.arange(len(own)))
-    _, junction = groups(own.words, own.lengths.astype(np.int64), kinds_of(own))
-    kind = classes_in(union, own.pairs)[kinds_of(own)]
-    found = np.full((3, cells), -1, dtype=np.int64)
-    found[:, junctions.row[order]] = junction, kind, union.find(kind, letters, lengths)
-    return Chains(*found)
+    repertoire, order = by_gene(junctions.repertoire, model)
+    pair = kinds_of(repertoire)
+    letters, lengths = amino_acids(repertoire, np.arange(len(repertoire)))
+    _, junction = groups(repertoire.words, repertoire.lengths.astype(np.int64), pair)
+    kind = classes_in(union, repertoire.pairs)[pair]
+    numbers = np.full((3, cells), -1, dtype=np.int64)
+    numbers[:, junctions.row[order]] = junction, kind, union.find(kind, letters, lengths)
+    return Chains(*numbers)
 
 
 class _Side:
-    """The balls of a chain, by centre: their members, and their probabilities."""
+    """The balls of a chain.
+
+    p     float64 [members]: probability among productive junctions of the class
+    kind  int64 [centres]: the class
+    mass  float64 [centres]: the probability of the ball
+    """
 
     def __init__(self, prepared: Prepared) -> None:
-        self.union, p = prepared
-        self.given, self.kind = p.given, self.union.centres.kind
-        member = np.repeat(np.arange(len(self.union)), np.diff(self.union.first, append=len(self.union.centre)))
-        self._member = member[np.argsort(self.union.centre, kind="stable")]
+        self.union, probabilities = prepared
+        self.p, self.kind = probabilities.given, self.union.centres.kind
+        self._member = self.union.linked[np.argsort(self.union.centre, kind="stable")]
         self._begins = np.concatenate([[0], np.cumsum(np.bincount(self.union.centre, minlength=len(self.kind)))])
-        self.mass = self.union.by_centre(self.given)
+        self.mass = self.union.by_centre(self.p)
 
-    def ball(self, centre: int) -> Counts:
-        """Members, ascending."""
+    def ball(self, centre: int) -> Places:
+        """The members of the ball of a centre, ascending."""
         return self._member[self._begins[centre] : self._begins[centre + 1]]
 
-    def centres(self, member: int) -> list[int]:
-        """Those whose ball has a member."""
-        ends = np.append(self.union.first[member : member + 2], len(self.union.centre))
-        return list(self.union.centre[ends[0] : ends[1]].tolist())
-
     def masses(self, centres: Sequence[int]) -> dict[int, float]:
-        """The probability of the union of balls, by class."""
+        """The probability of the union of the balls of centres, by class."""
         if len(centres) == 1:
             return {int(self.kind[centres[0]]): float(self.mass[centres[0]])}
         members = distinct(np.concatenate([self.ball(centre) for centre in centres]))
-        sums = np.bincount(self.union.kind[members], self.given[members])
+        sums = np.bincount(self.union.kind[members], self.p[members])
         return {kind: float(sums[kind]) for kind in np.flatnonzero(sums).tolist()}
 
     def parts(self, centres: Sequence[int]) -> list[tuple[list[int], float]]:
-        """The union of balls of centres, parted by the centres in whose balls members are; the probability of each."""
+        """The union of the balls of centres, divided by the centres that a member is near; and the probabilities."""
         balls = [self.ball(centre) for centre in centres]
-        members, at = np.unique(np.concatenate(balls), return_inverse=True)
-        # A number for each set of centres; two sets have the same one with a probability of about 1e-19.
-        marks = np.random.default_rng(0).integers(1, 1 << 63, len(centres), dtype=np.uint64)
+        members, index = np.unique(np.concatenate(balls), return_inverse=True)
+        # Sums of random numbers identify sets of centres; two sets have the same sum with a probability of about 1e-19.
+        keys = np.random.default_rng(0).integers(1, 1 << 63, len(centres), dtype=np.uint64)
         sets = np.zeros(len(members), dtype=np.uint64)
-        np.add.at(sets, at, np.repeat(marks, [len(ball) for ball in balls]))
+        np.add.at(sets, index, np.repeat(keys, [len(ball) for ball in balls]))
         _, first, part = np.unique(sets, return_index=True, return_inverse=True)
-        mass = np.bincount(part, self.given[members])
+        masses = np.bincount(part, self.p[members]).tolist()
         wanted = set(centres)
-        return [(sorted(wanted.intersection(self.centres(int(members[k])))), float(mass[number]))
-                for number, k in enumerate(first.tolist())]  # fmt: skip
+        return [(sorted(wanted.intersection(self.union.centres_of(member))), mass)
+                for member, mass in zip(members[first].tolist(), masses, strict=True)]  # fmt: skip
 
 
 @dataclass(frozen=True)
 class _Epitope:
-    """Epitopes that have the same pairs, and whether all their records are decoys."""
+    """Epitopes with the same pairs, and whether all their records are decoys."""
 
     name: str
     pairs: list[Pair]
@@ -138,9 +140,9 @@ class _Epitope:
 def _epitopes(
     records: Records, sides: Sequence[_Side], decoys: Sequence[str]
 ) -> tuple[list[_Epitope], dict[Pair, str]]:
-    """The epitopes with pairs, and the rows of the database of each pair.
+    """The epitopes with pairs, and the rows of the database that have each pair.
 
-    A receptor is a row with both chains, or the rows that have one `receptor_id`.
+    A receptor is a row with both chains, or all rows with the same `receptor_id`.
     """
     wanted = {name.lower() for name in decoys}
     of_row: dict[int, tuple[str | int, str]] = {}
@@ -150,17 +152,16 @@ def _epitopes(
         names = {record.epitope.lower(), record.antigen.lower(), record.organism.lower()}
         is_decoy[record.epitope] &= not wanted.isdisjoint(names)
     receptors: list[dict[tuple[str | int, str], dict[int, str]]] = [defaultdict(dict), defaultdict(dict)]
-    for side, own in zip(sides, receptors, strict=True):
+    for side, centres_of in zip(sides, receptors, strict=True):
         for centre, rows in enumerate(side.union.centres.rows):
             for row in rows.split(";"):
-                own[of_row[int(row) - 1]][centre] = row
+                centres_of[of_row[int(row) - 1]][centre] = row
     of_name: dict[str, set[Pair]] = defaultdict(set)
     rows_of: dict[Pair, dict[str, None]] = defaultdict(dict)
     for key in receptors[0].keys() & receptors[1].keys():
-        for one, row in receptors[0][key].items():
-            for other, other_row in receptors[1][key].items():
-                of_name[key[1]].add((one, other))
-                rows_of[one, other] |= dict.fromkeys((row, other_row))
+        for (a, row_a), (b, row_b) in product(*(centres_of[key].items() for centres_of in receptors)):
+            of_name[key[1]].add((a, b))
+            rows_of[a, b] |= dict.fromkeys((row_a, row_b))
     alike: dict[frozenset[Pair], list[str]] = defaultdict(list)
     for name in sorted(of_name):
         alike[frozenset(of_name[name])].append(name)
@@ -170,10 +171,10 @@ def _epitopes(
 
 
 def _expected(pairs: Sequence[Pair], sides: Sequence[_Side], n: Counts) -> float:
-    """The sum of n p(a) p(b) over the union of A × B, each pair of sequences once."""
+    """The sum of n p(a) p(b) over the union of A × B, in which each pair of sequences counts once."""
     partners: dict[int, set[int]] = defaultdict(set)
-    for one, other in pairs:
-        partners[one].add(other)
+    for a, b in pairs:
+        partners[a].add(b)
     of_partners: dict[tuple[int, ...], dict[int, float]] = {}
     total = 0.0
     for centres, mass in sides[0].parts(sorted(partners)):
@@ -181,15 +182,15 @@ def _expected(pairs: Sequence[Pair], sides: Sequence[_Side], n: Counts) -> float
         if others not in of_partners:
             of_partners[others] = sides[1].masses(others)
         kind = sides[0].kind[centres[0]]
-        total += mass * sum(int(n[kind, other]) * own for other, own in of_partners[others].items())
+        total += mass * sum(int(n[kind, kind_b]) * mass_b for kind_b, mass_b in of_partners[others].items())
     return total
 
 
 def annotate_pairs(
     chains: tuple[Chains, Chains], prepared: tuple[Prepared, Prepared], records: Records, settings: AnnotationSettings
 ) -> PairedAnnotation:
-    """Test the epitopes that have pairs of records; κ is given, of decoys, or 1."""
-    sides = [_Side(own) for own in prepared]
+    """Test the epitopes that have pairs of records; κ is that of the settings, of decoys, or 1."""
+    sides = [_Side(chain) for chain in prepared]
     epitopes, rows_of = _epitopes(records, sides, settings.decoys)
     both = (chains[0].junction >= 0) & (chains[1].junction >= 0)
     cells = np.flatnonzero(both)
@@ -203,14 +204,13 @@ def annotate_pairs(
     for number, epitope in enumerate(epitopes):
         for pair in epitope.pairs:
             of_pair[pair].append(number)
-    alone = {pair: float(n[sides[0].kind[pair[0]], sides[1].kind[pair[1]]] * sides[0].mass[pair[0]]
-                         * sides[1].mass[pair[1]]) for pair in of_pair}  # fmt: skip
+    alone = {(a, b): float(n[sides[0].kind[a], sides[1].kind[b]] * sides[0].mass[a] * sides[1].mass[b])
+             for a, b in of_pair}  # fmt: skip
     near: dict[int, list[Pair]] = {}
     for row in np.flatnonzero((members[0] >= 0) & (members[1] >= 0)).tolist():
-        found = [(one, other) for one in sides[0].centres(int(members[0][row]))
-                 for other in sides[1].centres(int(members[1][row])) if (one, other) in of_pair]  # fmt: skip
-        if found:
-            near[row] = sorted(found, key=lambda pair: (alone[pair], pair))
+        centres = (side.union.centres_of(int(member[row])) for side, member in zip(sides, members, strict=True))
+        if pairs := [pair for pair in product(*centres) if pair in of_pair]:
+            near[row] = sorted(pairs, key=lambda pair: (alone[pair], pair))
     k = np.zeros(len(epitopes), dtype=np.int64)
     for pairs in near.values():
         k[sorted({number for pair in pairs for number in of_pair[pair]})] += 1
@@ -220,32 +220,28 @@ def annotate_pairs(
     expected = kappa.value * mean
     phi = statistics.dispersion(k[decoy], expected[decoy], null=True)
     table = _epitope_table(epitopes, k, expected, phi)
-    called, told = table["q_value"].to_numpy() <= settings.max_q, table["decoy"].to_numpy()
-    passed = statistics.decoys_pass(called, told, settings.max_q)
-    hits, at = _hits(near, sides, epitopes, of_pair, rows_of, {pair: kappa.value * alone[pair] for pair in alone})
+    called, decoys = table["q_value"].to_numpy() <= settings.max_q, table["decoy"].to_numpy()
+    passed = statistics.decoys_pass(called, decoys, settings.max_q)
+    hits, row_of = _hits(near, sides, epitopes, of_pair, rows_of, {pair: kappa.value * alone[pair] for pair in alone})
     if passed is False:
         log.warning(
             "pairs: %d epitopes of decoys would be called, so nothing is; use a model of this protocol, or give %s",
-            (called & told).sum(), option("kappa"),
+            (called & decoys).sum(), option("kappa"),
         )  # fmt: skip
-        table, hits = (_without(own, name) for own, name in ((table, "q_value"), (hits, "fdr")))
+        table, hits = without_values(table, "q_value"), without_values(hits, "fdr")
     hit_of = np.full(len(both), -1, dtype=np.int64)
-    hit_of[cells] = [at.get(row, -1) for row in trial.tolist()]
+    hit_of[cells] = [row_of.get(row, -1) for row in trial.tolist()]
     return PairedAnnotation(hits, table, hit_of, both, len(first), kappa, phi, passed)
 
 
-def _without(table: pa.Table, name: str) -> pa.Table:
-    """A table whose column `name` has no values."""
-    return table.set_column(table.column_names.index(name), name, pa.nulls(len(table), table[name].type))
-
-
-def _kappa(found: int, expected: float, settings: AnnotationSettings) -> Kappa:
+def _kappa(hits: int, expected: float, settings: AnnotationSettings) -> Kappa:
+    """κ from users or decoys, of which there are so many hits; 1 if these are too few."""
     if settings.kappa is not None:
         return Kappa(settings.kappa)
-    if found < statistics.FEWEST_HITS or not expected:
+    if hits < statistics.FEWEST_HITS or not expected:
         return Kappa(1.0, source="none")
-    low, high = (float(end[0]) / expected for end in statistics.interval(np.array([found])))
-    return Kappa(found / expected, low, high, "decoys")
+    low, high = (float(end[0]) / expected for end in statistics.interval(np.array([hits])))
+    return Kappa(hits / expected, low, high, "decoys")
 
 
 def _epitope_table(epitopes: Sequence[_Epitope], k: Counts, expected: Floats, phi: float) -> pa.Table:
@@ -269,16 +265,16 @@ def _hits(
     near: Mapping[int, list[Pair]], sides: Sequence[_Side], epitopes: Sequence[_Epitope],
     of_pair: Mapping[Pair, list[int]], rows_of: Mapping[Pair, str], expected: Mapping[Pair, float],
 ) -> tuple[pa.Table, dict[int, int]]:  # fmt: skip
-    """A row for each hit with that record which chance hits least, and the row of each."""
+    """A row for each hit, with the record that chance hits least, and the row of each trial that is a hit."""
     rows = sorted(near, key=lambda row: (expected[near[row][0]], near[row][0], row))
     best = [near[row][0] for row in rows]
     means = np.array([expected[pair] for pair in best])
-    # Sums over records count a pair of sequences that two have twice, so that rates are rather too large.
+    # The sum over records counts a pair of sequences once for each record near it, so rates are rather too large.
     every = np.array(list(expected.values()))
     texts = [side.union.centres.texts for side in sides]
     table = pa.table({
-        "epitope": pa.array([";".join(epitopes[own].name for own in of_pair[pair]) for pair in best], pa.string()),
-        "record": pa.array([f"{texts[0][one]}+{texts[1][other]}" for one, other in best], pa.string()),
+        "epitope": pa.array([";".join(epitopes[k].name for k in of_pair[pair]) for pair in best], pa.string()),
+        "record": pa.array([f"{texts[0][a]}+{texts[1][b]}" for a, b in best], pa.string()),
         "database_rows": pa.array([rows_of[pair] for pair in best], pa.string()),
         "expected": means, "fdr": statistics.false_discovery_rates(means, every, every) if len(best) else means,
     })  # fmt: skip

@@ -1,4 +1,4 @@
-"""`hpcvdj annotate` as a question: the samples and the database, what it writes, and what it says."""
+"""The question of `hpcvdj annotate`: samples and a database, the answer, its files and its summary."""
 
 import json
 import logging
@@ -41,11 +41,11 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Annotation:
-    """The answer.
+    """The hits and epitopes of samples.
 
-    samples   of each table, or repertoire
-    database  its records that take part, and the sequences near them
-    members   how many these are
+    samples   one for each table or repertoire
+    database  the sequences of its records that take part
+    members   how many sequences are near them
     selected  whether the model's selection factor takes part
     """
 
@@ -72,20 +72,20 @@ class Annotation:
 
 
 def named_tables(samples: Sequence[SampleAnnotation], name: str) -> pa.Table:
-    """`hits` or `epitopes` of samples, with their names in the column `sample`."""
-    tables = [getattr(sample, name) for sample in samples]
-    names = [pa.array([sample.name] * len(table), pa.string())
-             for sample, table in zip(samples, tables, strict=True)]  # fmt: skip
-    named = [table.add_column(0, "sample", own) for table, own in zip(tables, names, strict=True)]
-    return pa.concat_tables(named, promote_options="default")
+    """`hits` or `epitopes` of all samples, with the names of the samples in the column `sample`."""
+    tables = []
+    for sample in samples:
+        table = getattr(sample, name)
+        tables.append(table.add_column(0, "sample", pa.array([sample.name] * len(table), pa.string())))
+    return pa.concat_tables(tables, promote_options="default")
 
 
 @dataclass(frozen=True)
 class AnnotationQuestion(Question[Annotation]):
-    """Which clonotypes are like receptors of known specificity, and how many of these chance makes.
+    """Which clonotypes are like receptors of known specificity, and how many of these recombination makes by chance.
 
     records  the database
-    of       which of them take part
+    of       which records take part
     choice   which junctions of the samples take part
     ready    the union of the records and its probabilities, if they are known
     """
@@ -96,7 +96,7 @@ class AnnotationQuestion(Question[Annotation]):
     choice: ClonotypeChoice
     ready: Prepared | None = None
     _centres: list[Centres | None] = field(default_factory=list, init=False, repr=False)
-    """The records that take part, on root, once they are looked at."""
+    """The records that take part, on root, after `require_of`."""
 
     command = "annotate"
 
@@ -105,7 +105,7 @@ class AnnotationQuestion(Question[Annotation]):
         return "any" if self.settings.match == "none" else "call"
 
     def identity(self) -> Mapping[str, Any]:
-        settings = {name: value for name, value in asdict(self.settings).items() if name not in ("cache",)}
+        settings = {name: value for name, value in asdict(self.settings).items() if name != "cache"}
         return {"database": self.records.sha256, **asdict(self.of), **settings, **asdict(self.choice)}
 
     def require_of(self, model: Model) -> None:
@@ -120,19 +120,19 @@ class AnnotationQuestion(Question[Annotation]):
         chance = Chance(model, DRAWN, self.settings.seed, self.settings.backend, self.settings.strict_binding)
         depth = depth_of(model, nucleotides=nucleotides, selection=self.settings.selects, chance=chance, run=run)
 
-        def made() -> Annotation:
+        def annotated() -> Annotation:
             assert union is not None
             assert p is not None
             assert depth is not None
             assert rows.junctions is not None
             samples, left_out, refused = [], [], list[InputError]()
-            for name, junctions in _each(rows):
-                own = distinct_junctions(junctions, model, errors=self.choice.likely_errors)
+            for name, junctions in _samples_in(rows):
+                distinct = distinct_junctions(junctions, model, errors=self.choice.likely_errors)
                 try:
                     with naming(name):
-                        clonotypes = own.clonotypes(self.choice.min_reads)
+                        clonotypes = distinct.clonotypes(self.choice.min_reads)
                 except InputError as error:
-                    # It does not keep the other samples from being annotated.
+                    # The other samples are annotated nevertheless.
                     refused.append(error)
                     continue
                 samples.append(sample_of(name, clonotypes, union, depth))
@@ -145,10 +145,10 @@ class AnnotationQuestion(Question[Annotation]):
             done = [replace(sample, left_out=reasons) for sample, reasons in zip(tested, left_out, strict=True)]
             return Annotation(done, union.centres, len(union), p.selected)
 
-        return run.root_steps(made, NOTHING_YET)
+        return run.root_steps(annotated, NOTHING_YET)
 
     def facts(self, answer: Annotation, rows: Rows) -> Facts:
-        """docs/annotate.md describes them; those of each sample are `sample_facts`."""
+        """The facts of all samples, as docs/annotate.md describes them; `sample_facts` has those of one sample."""
         assert rows.junctions is not None
         return {
             "database": {**self.records.recorded, "records_used": answer.database.used,
@@ -163,14 +163,14 @@ class AnnotationQuestion(Question[Annotation]):
         }  # fmt: skip
 
     def warnings(self, answer: Annotation) -> list[str]:
-        said: dict[str, list[str]] = {}
+        samples_of: dict[str, list[str]] = {}
         for sample in answer.samples:
             for text in self._warnings_of(sample):
-                said.setdefault(text, []).append(sample.name)
-        return [f"{few(names)}: {text}" for text, names in said.items()]
+                samples_of.setdefault(text, []).append(sample.name)
+        return [f"{few(names)}: {text}" for text, names in samples_of.items()]
 
     def _warnings_of(self, sample: SampleAnnotation) -> Iterator[str]:
-        """What to know of a sample, in words that are the same for others of its kind."""
+        """The warnings of a sample, in words that are equal for all samples with the same problem."""
         source = sample.kappa.source
         if sample.passed is False:
             yield (
@@ -180,10 +180,10 @@ class AnnotationQuestion(Question[Annotation]):
             )
         elif sample.decoys and source not in ("decoys", "given", "none"):
             yield f"decoys have too few hits to tell kappa, which is that of {source}"
-        for name, own in sample.kappa_by.items():
-            if own.p_value < DIFFERS:
+        for name, test in sample.kappa_by.items():
+            if test.p_value < DIFFERS:
                 yield (
-                    f"kappa differs by {name} (p = {own.p_value:.1g}), so hits of some are more common than expected: "
+                    f"kappa differs by {name} (p = {test.p_value:.1g}), so hits of some are more common than expected: "
                     "found_and_expected_by in the facts has their numbers"
                 )
         if source == "none":
@@ -223,8 +223,8 @@ def _sample_lines(sample: SampleAnnotation) -> Lines:
     return [*lines, ("", f"called: {epitopes:,} epitope(s), {hits:,} hit(s)")]
 
 
-def _each(rows: Rows) -> list[tuple[str, Junctions]]:
-    """The junctions of each repertoire, by its name."""
+def _samples_in(rows: Rows) -> list[tuple[str, Junctions]]:
+    """The name and the junctions of each repertoire."""
     junctions = rows.junctions
     assert junctions is not None
     if ends_open(junctions.repertoire):
@@ -234,14 +234,14 @@ def _each(rows: Rows) -> list[tuple[str, Junctions]]:
         return [(rows.inputs.tables[0].repertoire_id, junctions)]
     parts = []
     for number, name in enumerate(names):
-        own = np.flatnonzero(junctions.repertoire_of == number)
-        reads = None if junctions.reads is None else junctions.reads[own]
-        parts.append((name, replace(junctions, repertoire=junctions.repertoire.subset(own), reads=reads)))
+        chosen = np.flatnonzero(junctions.repertoire_of == number)
+        reads = None if junctions.reads is None else junctions.reads[chosen]
+        parts.append((name, replace(junctions, repertoire=junctions.repertoire.subset(chosen), reads=reads)))
     return parts
 
 
 def sample_facts(sample: SampleAnnotation) -> Facts:
-    """What facts have of a sample."""
+    """The facts of one sample."""
     return {
         "sample": sample.name, "clonotypes": sample.clonotypes, "clonotypes_of_other_genes": sample.others,
         "rows_left_out": dict(sample.left_out), "not_tested": dict(sample.not_tested), "found": sample.found,
@@ -250,13 +250,13 @@ def sample_facts(sample: SampleAnnotation) -> Facts:
         "kappa_of_epitopes": asdict(sample.kappa_of_epitopes) if sample.kappa_of_epitopes else None,
         "dispersion": sample.dispersion, "decoys": dict(sample.decoys), "decoys_passed": sample.passed,
         "qq": dict(sample.qq), "found_and_expected_by": dict(sample.by),
-        "kappa_by": {name: asdict(own) for name, own in sample.kappa_by.items()},
+        "kappa_by": {name: asdict(difference) for name, difference in sample.kappa_by.items()},
     }  # fmt: skip
 
 
 @dataclass(frozen=True)
 class AnnotationOutput(Output[Annotation]):
-    """A folder: for each sample its epitopes, with the facts beside them, and its hits."""
+    """A folder with the epitopes, the facts and the hits of each sample."""
 
     target: Path
     overwrite: bool = False
@@ -273,15 +273,16 @@ class AnnotationOutput(Output[Annotation]):
 
     @staticmethod
     def _require_unfinished(run: Run, identity: Identity) -> None:
-        """CompleteError for a folder of this run; InputError for another one, unless it may be replaced."""
+        """Raise CompleteError if the folder is of this run, and InputError if it is of another and must be kept."""
         target = run.target
         assert target is not None
         facts = next((read_facts(path) for path in sorted(target.glob(f"*{EPITOPES}"))), None) or {}
-        as_read = identity | {"tables": sorted(identity["tables"])}
-        recorded = dict(facts.get("identity") or {})
-        recorded["tables"] = sorted(map(tuple, recorded.get("tables", [])))
-        as_read["tables"] = sorted(map(tuple, identity["tables"]))
-        changes = differences(_plain(recorded), _plain(as_read))
+        # Compared as they are after a round trip through JSON.
+        recorded, current = (
+            json.loads(json.dumps({**values, "tables": sorted(map(tuple, values.get("tables", [])))}))
+            for values in (facts.get("identity") or {}, identity)
+        )
+        changes = differences(recorded, current)
         if not changes:
             require_unchanged_folder(target)
             raise CompleteError(f"{target}: is complete already; there is nothing to resume")
@@ -297,11 +298,6 @@ class AnnotationOutput(Output[Annotation]):
                 name = sample.name.replace("/", "_")
                 hits, epitopes = (folder / f"{name}{ending}" for ending in (HITS, EPITOPES))
                 tables = {epitopes: sample.epitopes, hits: sample.hits}
-                own = {key: value for key, value in facts["clones"].items() if key == sample.name}
-                described = {**facts, **sample_facts(sample), "clones": own}
+                clones = {key: value for key, value in facts["clones"].items() if key == sample.name}
+                described = {**facts, **sample_facts(sample), "clones": clones}
                 Targets(epitopes, (hits,)).write(described, tables, overwrite=False)
-
-
-def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
-    """As they are after a round trip through JSON."""
-    return dict(json.loads(json.dumps(values)))

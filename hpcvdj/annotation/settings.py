@@ -1,4 +1,4 @@
-"""What users choose of annotation: which records of a database take part, what matches, and how hits are tested."""
+"""The settings of annotation: which records of a database take part, what matches, and how hits are tested."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,7 +90,7 @@ class AnnotationSettings(Settings):
 
     @property
     def selects(self) -> bool:
-        """Whether the model's selection factor, if it has one, takes part: it needs V and J."""
+        """Whether the model's selection factor may take part: it needs V and J genes."""
         return self.selection and self.match == "vj"
 
     def __post_init__(self) -> None:

@@ -1,6 +1,7 @@
 """The union of the balls of records: every sequence within one exchange of a record, once, with its probability."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,8 @@ from numpy.typing import NDArray
 
 from hpcvdj.annotation.centres import Centres, Class
 from hpcvdj.chance.check import limits_of
-from hpcvdj.chance.p_values import Counts, Floats
+from hpcvdj.chance.p_values import Bools, Counts, Floats
+from hpcvdj.kernels.distinct import distinct
 from hpcvdj.kernels.neighbours.balls import balls, find, sums
 from hpcvdj.kernels.neighbours.blocks import blocks, equal_runs
 from hpcvdj.kernels.pgen.exchanges_cpu import exchanged
@@ -30,13 +32,13 @@ _AT_ONCE = 1 << 20
 
 @dataclass(frozen=True)
 class Union:
-    """Sequences within so many exchanges of a record, sorted by class, length and letters.
+    """The sequences within a number of exchanges of a record, sorted by class, length and letters.
 
     centres  of the balls
     kind     int32 [members]: the class
     letters  uint8 [members, width]: the amino acids as ASCII
     lengths  int32 [members]: how many
-    centre   int32 [links]: a centre, ascending by member; each has the members of its ball
+    centre   int32 [links]: a centre whose ball has the member; links are sorted by member
     first    int32 [members]: the first link of each member
     of_epitope, of_member   int32 [pairs]: each epitope with each of its members, once, ascending
     """
@@ -53,12 +55,34 @@ class Union:
     def __len__(self) -> int:
         return len(self.kind)
 
+    @cached_property
+    def decoy(self) -> Bools:
+        """Which epitopes are decoys, bool [epitopes]."""
+        return np.array([epitope.decoy for epitope in self.centres.epitopes])
+
+    @cached_property
+    def near_decoys(self) -> Counts:
+        """The members of epitopes that are decoys, ascending."""
+        return distinct(self.of_member[self.decoy[self.of_epitope]].astype(np.int64))
+
+    def text(self, member: int) -> str:
+        """The amino acids of a member."""
+        return bytes(self.letters[member]).rstrip(b"\0").decode()
+
+    def centres_of(self, member: int) -> list[int]:
+        """The centres whose balls have a member."""
+        begin, end = np.append(self.first[member : member + 2], len(self.centre))[:2]
+        return list(self.centre[begin:end].tolist())
+
     def find(self, kind: Counts, letters: Letters, lengths: Counts) -> Counts:
-        """The member that each of some sequences is, int64 [sequences]; -1 for others.  Letters in whole words."""
+        """The member that equals each sequence, int64 [sequences]; -1 if none does.
+
+        letters  uint8 [sequences, width], the width a multiple of 8
+        """
         width = self.letters.shape[1]
-        # What is longer than all members differs in length.
-        own = np.pad(letters[:, :width], ((0, 0), (0, max(0, width - letters.shape[1]))))
-        return find((self.kind, self.lengths, self.letters), (kind, lengths, own))
+        # A sequence longer than all members differs from them in length, so its letters may be cut.
+        letters = np.pad(letters[:, :width], ((0, 0), (0, max(0, width - letters.shape[1]))))
+        return find((self.kind, self.lengths, self.letters), (kind, lengths, letters))
 
     def by_epitope(self, values: Floats) -> Floats:
         """Values of members, float64 [members], summed over those of each epitope."""
@@ -66,15 +90,22 @@ class Union:
 
     def by_centre(self, values: Floats) -> Floats:
         """Values of members, float64 [members], summed over each ball."""
-        member = np.repeat(np.arange(len(self), dtype=np.int32), np.diff(self.first, append=len(self.centre)))
-        return sums(self.centre, member, values, len(self.centres.kind))
+        return sums(self.centre, self.linked, values, len(self.centres.kind))
+
+    @property
+    def linked(self) -> Places:
+        """The member of each link, int32 [links]."""
+        return np.repeat(np.arange(len(self), dtype=np.int32), np.diff(self.first, append=len(self.centre)))
 
     def smallest(self, of_centre: Counts) -> Counts:
         """The smallest number of the centres whose balls have a member, int64 [members]."""
         return np.asarray(np.minimum.reduceat(of_centre[self.centre], self.first))
 
     def repertoire(self, rows: Counts | slice = slice(None)) -> Repertoire:
-        """Members, all or some, ascending, as junctions in amino acids."""
+        """Members as junctions in amino acids.
+
+        rows  members, ascending
+        """
         return _repertoire(self.centres.classes, self.kind[rows], self.letters[rows], self.lengths[rows])
 
 
@@ -89,8 +120,8 @@ def _repertoire(classes: list[Class], kind: Any, letters: Letters, lengths: Any)
 def union_of(centres: Centres, mismatches: int, model: Model) -> tuple[Union, Floats]:
     """The union of the balls of all centres, which are sorted by class, length and letters.
 
-    Also the generation probability of the amino acids of each member with the genes of its class, float64 [members],
-    as the first of the balls that have it gives it.
+    Also returns the generation probability of the amino acids of each member with the genes of its class, float64
+    [members].  A member of several balls has the probability from the first of them.
     """
     letters, lengths = centres.letters
     residues = np.frombuffer(RESIDUES.encode(), dtype=np.uint8)
@@ -113,27 +144,26 @@ def _pairs(centres: Centres, sizes: Counts, member: Counts) -> tuple[Counts, Cou
     """Each epitope with each member of the balls of its centres, once.
 
     sizes   int64 [centres]: of the balls
-    member  int64: of the first ball, of the second, ...
+    member  int64: the members of the first ball, then of the second, and so on
     """
-    own = np.concatenate([epitope.centres for epitope in centres.epitopes])
-    epitope = np.repeat(np.arange(len(centres.epitopes)), [len(each.centres) for each in centres.epitopes])
-    begins, chosen = (np.cumsum(sizes) - sizes)[own], sizes[own]
+    of_epitopes = [epitope.centres for epitope in centres.epitopes]
+    epitope = np.repeat(np.arange(len(of_epitopes)), [len(numbers) for numbers in of_epitopes])
+    centre = np.concatenate(of_epitopes)
+    begins, chosen = (np.cumsum(sizes) - sizes)[centre], sizes[centre]
     within = np.arange(chosen.sum()) - np.repeat(np.cumsum(chosen) - chosen, chosen)
     members = member[np.repeat(begins, chosen) + within]
-    # np.unique hashes, which takes a hundred times as long as sorting.
-    pairs = np.sort(np.repeat(epitope, chosen) << 32 | members)
-    pairs = pairs[np.diff(pairs, prepend=-1) != 0]
+    pairs = distinct(np.repeat(epitope, chosen) << 32 | members)
     return pairs >> 32, pairs & 0xFFFFFFFF
 
 
 @dataclass(frozen=True)
 class Probabilities:
-    """Of the members of a union, float64 [members].
+    """The probabilities of the members of a union, float64 [members].
 
-    pgen     generation probability of the amino acids with the class's genes
+    pgen     generation probability of the amino acids with the genes of the class
     given    probability among productive junctions of the class, with the selection factor
-    post     among all productive junctions, likewise
-    selected whether the selection factor is in them
+    post     probability among all productive junctions, with the selection factor
+    selected whether the model's selection factor takes part
     limits   of all that the model makes: see `hpcvdj.chance.check.limits_of`
     """
 
@@ -145,7 +175,10 @@ class Probabilities:
 
 
 def probabilities(union: Union, pgen: Floats, model: Model, factor: Selection | None) -> Probabilities:
-    """The probabilities of the members of a union, by those of `union_of`."""
+    """The probabilities of the members of a union.
+
+    pgen  float64 [members], as of `union_of`
+    """
     chance = productive_choice(model)
     of_class = np.array([chance[np.ix_(v.places, j.places)].sum() for v, j in union.centres.classes])[union.kind]
     log_q, log_mean = _log_factors(factor, union)
@@ -156,16 +189,17 @@ def probabilities(union: Union, pgen: Floats, model: Model, factor: Selection | 
 
 
 def _log_factors(factor: Selection | None, union: Union) -> tuple[Floats, Floats]:
-    """ln Q of members, and ln of its mean over what the model makes with their genes; 0 where that is not known."""
+    """ln Q of members, and ln of its mean over what the model makes with their genes; 0 without a factor.
+
+    The mean of genes that the factor does not know is Q itself.
+    """
     if factor is None:
         return np.zeros(len(union)), np.zeros(len(union))
-    v, j = ([pair[k].allele for pair in union.centres.classes] for k in (0, 1))
+    v, j = ([pair[side].allele for pair in union.centres.classes] for side in (0, 1))
     kind, lengths = union.kind.astype(np.int64), union.lengths.astype(np.int64)
     logs = [
         factor.log_factor(v, j, kind[rows], union.letters[rows], lengths[rows])
-        for begin in range(0, len(union), _AT_ONCE)
-        for rows in [slice(begin, begin + _AT_ONCE)]
+        for rows in (slice(begin, begin + _AT_ONCE) for begin in range(0, len(union), _AT_ONCE))
     ]
-    mean = factor.log_mean(v, j)
-    log_q = np.concatenate(logs)
-    return log_q, np.where(np.isnan(mean)[union.kind], log_q, np.nan_to_num(mean)[union.kind])
+    log_q, mean = np.concatenate(logs), factor.log_mean(v, j)[union.kind]
+    return log_q, np.where(np.isnan(mean), log_q, mean)

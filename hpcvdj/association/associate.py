@@ -1,6 +1,6 @@
-"""Which sequences go with a phenotype, given how deep donors are: `hpcvdj associate`.
+"""Which sequences are associated with a phenotype, given the depth of donors: `hpcvdj associate`.
 
-See `hpcvdj.association.law` for the test, `multiplicity` for what is tested and for q-values, and docs/associate.md.
+`hpcvdj.association.law` has the test, `multiplicity` the choice of tests and the q-values.  See also docs/associate.md.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from hpcvdj.chance.depth import Draws, recombinations_of
 from hpcvdj.chance.draws import Chance, log_factors
 from hpcvdj.chance.p_values import Floats
 from hpcvdj.chance.shown import Shown
-from hpcvdj.cohorts.cohort import Cohort, Grouping, Sequences, sequences_of
+from hpcvdj.cohorts.cohort import Cohort, sequences_of
 from hpcvdj.cohorts.improbable import Improbable, improbable_of
 from hpcvdj.cohorts.ranking import Auc, auc
 from hpcvdj.cohorts.sharing import require_different_people
@@ -35,19 +35,19 @@ PGEN_AA = PGEN_COLUMNS[1:2]
 
 @dataclass(frozen=True)
 class Association(Shown):
-    """What goes with the phenotypes.
+    """The sequences that are associated with phenotypes.
 
     table       pyarrow, a row for each test with a small p-value: see docs/associate.md for the columns
-    donors      pyarrow, a row for each donor of the cases and controls, with its score
-    cohort      whose the sequences are
-    sizes       float64 [donors]: recombinations of each, from its distinct junctions
-    sequences   how many several donors have
+    donors      pyarrow, a row for each donor, with its score
+    cohort      the donors and their junctions
+    sizes       float64 [donors]: recombinations of each, estimated from its distinct junctions
+    sequences   number of sequences that several donors have
     likely_copies  how many of these are likely copies; None without nucleotides
-    carriers    who carries those that can be hits, or have a small p-value
+    carriers    who carries the sequences that can be hits, or have a small p-value
     tested      the tests of each phenotype
-    auc         how well the scores tell cases from controls; None without hits, or if not all donors have a score
-    unscored    donors without whom no sequence is a hit, so that they have no score
-    improbable  junctions, and pairs of individuals; None without nucleotides
+    auc         how well the scores separate cases and controls; None without hits, or if a donor has no score
+    unscored    donors without a score: no sequence is a hit without them
+    improbable  improbable junctions, and pairs of individuals that share them; None without nucleotides
     max_q       the false discovery rate of hits
     fit         how the model fits the tables
     """
@@ -68,31 +68,31 @@ class Association(Shown):
 
     def __repr__(self) -> str:
         """How many donors and hits there are."""
-        number = sum(own.sequences for own in self.tested)
+        number = sum(test.sequences for test in self.tested)
         return f"<Association of {len(self.cohort.individuals):,} donors: {self.hits:,} of {number:,} sequences>"
 
     @property
     def hits(self) -> int:
-        """Of all phenotypes, without likely copies."""
-        return sum(int(own.is_hit(self.max_q, self.carriers.copy).sum()) for own in self.tested)
+        """The number of hits of all phenotypes, without likely copies."""
+        return sum(int(test.is_hit(self.max_q, self.carriers.copy).sum()) for test in self.tested)
 
 
 def associate(
     cohort: Cohort, phenotypes: Sequence[Phenotype], model: Model, settings: AssociationSettings, run: Run,
     fit: ModelFit = UNCHECKED,
 ) -> Association | None:  # fmt: skip
-    """Test the sequences of a cohort, on root; None on the other ranks, which have parts of it.
+    """Test the sequences of a cohort, on root; None on the other ranks, which have parts of the cohort.
 
     fit  how the model fits the tables
 
-    InputError, on every rank, if two individuals are of one person.
+    InputError, on every rank, if two individuals are the same person.
     """
     chance = Chance(model, settings.draws, settings.seed, settings.backend, settings.strict_binding)
-    read = PGEN_COLUMNS[:1] if cohort.nucleotides else PGEN_AA
+    columns = PGEN_COLUMNS[:1] if cohort.nucleotides else PGEN_AA
     drawn = chance.drawn(run)
     if drawn is not None:
         drawn = as_read(drawn, cohort.example)
-    p_drawn = chance.among_productive(drawn, read, run)
+    p_drawn = chance.among_productive(drawn, columns, run)
     of_drawn = run.share_arrays({"p": p_drawn[:, 0]} if p_drawn is not None else None)["p"]
 
     def recombinations() -> Floats:
@@ -107,17 +107,18 @@ def associate(
         balls = Balls.of(cohort, model, settings.min_individuals)
         sequences = balls.sequences.only(balls.asked)
     else:
-        sequences = _of_several(sequences_of(cohort, settings.unit, model), settings.min_individuals)
+        every = sequences_of(cohort, settings.unit, model)
+        sequences = every.only(np.flatnonzero(every.has.numbers >= settings.min_individuals))
     p = chance.of_ranks([sequences.repertoire], PGEN_AA if balls is None else COLUMNS, run)[0]
-    own = improbable = None
+    p_junctions = improbable = None
     if cohort.nucleotides:
-        own = chance.of_ranks([cohort.repertoire], read, run)[0][:, 0]
+        p_junctions = chance.of_ranks([cohort.repertoire], columns, run)[0][:, 0]
         kept = without_genes(cohort.repertoire, fit.broken)
-        improbable = improbable_of(cohort, own, sizes, of_drawn, None, kept)
+        improbable = improbable_of(cohort, p_junctions, sizes, of_drawn, None, kept)
         require_different_people(cohort, improbable.pairs)
     factor = model.selection if settings.unit in WITH_GENES else None
     log_factor = log_factors(factor, sequences.repertoire, sequences.letters, sequences.lengths)
-    carriers = carriers_of(cohort, sequences, p[:, 0], log_factor, own, improbable)
+    carriers = carriers_of(cohort, sequences, p[:, 0], log_factor, p_junctions, improbable)
     if balls is not None:
         carriers = balls.carriers(carriers, p[:, 1])
     used = sizes if settings.depth == "recombinations" else np.ones(len(sizes))
@@ -129,8 +130,8 @@ def associate(
     def tested() -> Association:
         assert gathered is not None
         tests = tests_of(gathered, phenotypes, used, settings, reached)
-        labelled = next((own for own in tests if own.phenotype.family == "case"), None)
-        scores = _scores(labelled, gathered, used, settings)
+        labelled = next((test for test in tests if test.phenotype.family == "case"), None)
+        scores = None if labelled is None else _scores(labelled, gathered, used, settings)
         unscored = 0 if scores is None else int(scores.none.sum())
         return Association(
             table=association_table(cohort, gathered, tests, settings, model),
@@ -151,19 +152,13 @@ def associate(
     return run.on_root(tested)
 
 
-def _of_several(everything: Grouping, least: int) -> Sequences:
-    return everything.only(np.flatnonzero(everything.has.numbers >= least))
-
-
-def _scores(own: Tested | None, carriers: Carriers, sizes: Floats, settings: AssociationSettings) -> Scores | None:
+def _scores(tested: Tested, carriers: Carriers, sizes: Floats, settings: AssociationSettings) -> Scores | None:
     """The scores of cases and controls; None without hits."""
-    hits = None if own is None else own.is_hit(settings.max_q, carriers.copy)
-    if own is None or hits is None or not hits.any():
+    hits = tested.is_hit(settings.max_q, carriers.copy)
+    if not hits.any():
         return None
-    candidate = own.kept & (own.p <= CANDIDATES * float(own.p[hits].max()))
+    candidate = tested.kept & (tested.p <= CANDIDATES * float(tested.p[hits].max()))
     if carriers.copy is not None:
-        candidate &= ~carriers.copy[own.rows]
-    return scores_of(
-        carriers.has, own.rows[candidate], int(own.kept.sum()), settings.max_q, own.phenotype,
-        sizes[own.phenotype.donors],
-    )  # fmt: skip
+        candidate &= ~carriers.copy[tested.rows]
+    phenotype, tests = tested.phenotype, int(tested.kept.sum())
+    return scores_of(carriers.has, tested.rows[candidate], tests, settings.max_q, phenotype, sizes[phenotype.donors])

@@ -1,8 +1,8 @@
-"""Balls: a sequence with all of its V and J genes that differ from it in at most one place, as one unit of association.
+"""Balls as units of association: a sequence with all sequences of its genes within one exchange.
 
-A donor carries a ball if it has any sequence of it.  Its recombinations make one of them with the probability
-1 - exp(-x n), where x is the sum of their probabilities, so the law of the carriers given how many is that of single
-sequences (see `hpcvdj.association.law`).
+A donor carries a ball if it has any sequence of the ball.  The n recombinations of a donor make at least one of them
+with the probability 1 - exp(-x n), where x is the sum of their probabilities.  So the law of the carriers, given their
+number, is that of single sequences (see `hpcvdj.association.law`).
 """
 
 from dataclasses import dataclass, replace
@@ -25,12 +25,12 @@ COLUMNS = PGEN_COLUMNS[1:]
 
 @dataclass(frozen=True)
 class Balls:
-    """The balls around sequences of a cohort, of which a rank has all of the same genes and length.
+    """The balls around sequences of a cohort; a rank has all sequences with the same genes and length.
 
-    sequences  all of the cohort, with V and J genes
-    within     csr_array [sequences, sequences]: 1 for each sequence of the ball of each
-    centres    int64 [centres]: those whose ball enough donors carry, ascending
-    asked      int64 [asked]: those whose probability is needed: centres, and sequences of several donors, ascending
+    sequences  all sequences of the cohort, with V and J genes
+    within     csr_array [sequences, sequences]: 1 for each sequence in the ball of each
+    centres    int64 [centres]: sequences whose balls enough donors carry, ascending
+    asked      int64 [asked]: sequences whose probability is needed, ascending: centres, and sequences of several donors
     """
 
     sequences: Sequences
@@ -40,9 +40,9 @@ class Balls:
 
     @staticmethod
     def of(cohort: Cohort, model: Model, min_individuals: int) -> "Balls":
-        """Those of a cohort that so many donors carry."""
-        everything = sequences_of(cohort, "vj-aa", model)
-        sequences = everything.only(np.arange(len(everything.first)))
+        """The balls of a cohort that at least `min_individuals` donors carry."""
+        every = sequences_of(cohort, "vj-aa", model)
+        sequences = every.only(np.arange(len(every.first)))
         within = within_one_exchange(sequences.letters, sequences.lengths, kinds_of(sequences.repertoire))
         numbers = (within @ _matrix(sequences.has)).astype(bool).sum(axis=1)
         centre = numbers >= min_individuals
@@ -52,52 +52,51 @@ class Balls:
     def carriers(self, alone: Carriers, p: Floats) -> Carriers:
         """Who carries the balls.
 
-        alone  the carriers of the sequences that are asked for, each alone: without likely copies
+        alone  the carriers of each of the `asked` sequences by itself, without likely copies
         p      float64 [asked]: probabilities of their balls
         """
         has, asked = self.sequences.has, self.asked
-        left = np.ones(len(has.numbers), dtype=bool)
-        left[asked] = False
-        other = left[has.sequence]
+        sequences = len(has.numbers)
+        other = ~np.isin(has.sequence, asked)
         carried = Holding.of(
             np.concatenate([has.sequence[other], asked[alone.has.sequence]]),
             np.concatenate([has.individual[other], alone.has.individual]),
-            len(left), has.individuals, None, np.maximum,
+            sequences, has.individuals, None, np.maximum,
         )  # fmt: skip
-        own = self.within[self.centres]
-        by_ball = (own @ _matrix(carried)).tocoo()
+        balls = self.within[self.centres]
+        by_ball = (balls @ _matrix(carried)).tocoo()
         together = Holding.of(
             by_ball.row.astype(np.int64), by_ball.col.astype(np.int64), len(self.centres), has.individuals, None,
             np.maximum,
         )  # fmt: skip
         copy = None
         if alone.copy is not None:
-            copied = np.zeros(len(left), dtype=np.int64)
+            copied = np.zeros(sequences, dtype=np.int64)
             copied[asked] = alone.copy
-            copy = own @ copied > 0
+            copy = balls @ copied > 0
         centres = self.sequences.only(self.centres)
-        centres = replace(centres, has=together, variants=own @ self.sequences.variants)
+        centres = replace(centres, has=together, variants=balls @ self.sequences.variants)
         row = np.searchsorted(asked, self.centres)
-        members = own @ (carried.numbers > 0).astype(np.int64)
+        members = balls @ (carried.numbers > 0).astype(np.int64)
         return Carriers(centres, p[row], alone.log_factor[row], together, copy, members)
 
 
 def within_one_exchange(letters: NDArray[np.uint8], lengths: Counts, classes: Counts) -> Any:
-    """The sequences of its class and length that are equal to each outside one place, itself included.
+    """Pairs of sequences of one class and length that differ in at most one position, equal ones included.
 
-    letters  uint8 [sequences, width], the width a multiple of 8; different in each class
-    lengths  int64 [sequences]: how many of the letters count; the others are 0
+    letters  uint8 [sequences, width], the width a multiple of 8; the sequences of a class are distinct
+    lengths  int64 [sequences]: how many letters count; the others are 0
     classes  int64 [sequences]
 
-    Returns csr_array [sequences, sequences], 1 for each.
+    Returns csr_array [sequences, sequences], with 1 for each pair.
     """
     from scipy.sparse import csr_array
 
     number = len(lengths)
     row, column, columns = [np.arange(number)], [np.arange(number)], number
-    for place in range(int(lengths.max(initial=0))):
+    for position in range(int(lengths.max(initial=0))):
         others = letters.copy()
-        others[:, place] = 0
+        others[:, position] = 0
         first, group = groups(letter_words(others), lengths, classes)
         several = np.flatnonzero(np.bincount(group, minlength=len(first))[group] > 1)
         row.append(several)
@@ -111,7 +110,7 @@ def within_one_exchange(letters: NDArray[np.uint8], lengths: Counts, classes: Co
 
 
 def _matrix(has: Holding) -> Any:
-    """Who has which sequence, csr_array [sequences, individuals]."""
+    """Who has which sequence: csr_array [sequences, individuals] of ones."""
     from scipy.sparse import csr_array
 
     shape = len(has.numbers), has.individuals

@@ -1,4 +1,4 @@
-"""Who carries which sequence: donors that have it, but for likely copies of another donor's junction."""
+"""Who carries which sequence: the donors that have it, except with a likely copy of another donor's junction."""
 
 from dataclasses import dataclass, replace
 
@@ -16,12 +16,12 @@ from hpcvdj.runs.run import Run
 class Carriers:
     """The sequences that are tested, and who carries them.
 
-    sequences  several donors have each
+    sequences  sequences that several donors have
     p          float64 [sequences]: probability among productive recombinations
     log_factor float64 [sequences]: ln Q
     has        the carriers
     copy       bool [sequences]: whether it is a likely copy; None without nucleotides
-    members    int64 [sequences]: the sequences of its ball that carriers have; None if it is no ball
+    members    int64 [sequences]: how many sequences of its ball carriers have; None if units are not balls
     """
 
     sequences: Sequences
@@ -33,20 +33,23 @@ class Carriers:
 
     @property
     def log_p(self) -> Floats:
-        """ln of the probability after selection; that of the least one for those that the model cannot make."""
+        """ln of the probability after selection; impossible sequences have the smallest probability above 0."""
         smallest = self.p[self.p > 0].min(initial=1.0)
         return np.asarray(np.log(np.maximum(self.p, smallest)) + self.log_factor)
 
     @property
     def family(self) -> Counts:
-        """Sequences of different families have no member in common, int64 [sequences]."""
+        """The family of each sequence, int64 [sequences]; balls of different families have no sequence in common."""
         if self.members is None:
             return np.arange(len(self.p))
         block = np.stack([kinds_of(self.sequences.repertoire), self.sequences.lengths])
         return np.unique(block, axis=1, return_inverse=True)[1].reshape(-1)
 
     def on_root(self, rows: Counts, run: Run) -> "Carriers | None":
-        """Some sequences of all ranks, on root; None on the other ranks."""
+        """The chosen sequences of all ranks, on root; None on the other ranks.
+
+        rows  sequences of this rank
+        """
         names = [name for name in ("p", "log_factor", "copy", "members") if getattr(self, name) is not None]
         carried = replace(self.sequences, has=self.has).only(rows)
         gathered = carried.on_root(run, **{name: getattr(self, name)[rows] for name in names})
@@ -61,10 +64,10 @@ def carriers_of(
     cohort: Cohort, sequences: Sequences, p: Floats, log_factor: Floats, p_junctions: Floats | None,
     improbable: Improbable | None,
 ) -> Carriers:  # fmt: skip
-    """Who carries the sequences: not those whose only junction of it is a likely copy of a larger clone.
+    """Who carries the sequences; a donor whose only junction is a likely copy of a larger clone does not carry it.
 
     p_junctions  float64 [junctions of the cohort]: their probabilities; None without nucleotides
-    improbable   junctions that individuals share, and pairs that contaminated each other; likewise
+    improbable   junctions that individuals share, and pairs that contaminated each other; None without nucleotides
     """
     if p_junctions is None or improbable is None:
         return Carriers(sequences, p, log_factor, sequences.has, None)
@@ -83,7 +86,7 @@ def carriers_of(
 
 
 def _is_source(has: Holding) -> Bools:
-    """The largest clone of each junction, bool [entries]: of equal ones the first; none without reads."""
+    """The largest clone of each junction, of equal ones the first, bool [entries]; all False without reads."""
     if has.reads is None:
         return np.zeros(len(has.individual), dtype=bool)
     order = np.lexsort((has.individual, -has.reads, has.sequence))
@@ -92,14 +95,13 @@ def _is_source(has: Holding) -> Bools:
     return source
 
 
-def counts_of(has: Holding, rows: Counts, place: Counts, group: Counts, groups: int) -> Counts:
+def counts_of(has: Holding, rows: Counts, group: Counts, groups: int) -> Counts:
     """How many carriers of each sequence are in each group, int64 [rows, groups].
 
     rows   the sequences
-    place  int64 [individuals]: the place of each in `group`; -1 for one that takes no part
+    group  int64 [individuals]: the group of each; -1 for one that takes no part
     """
     part = has.only(rows)
-    own = place[part.individual]
-    known = own >= 0
-    cells = part.sequence[known] * groups + group[own[known]]
+    of_entry = group[part.individual]
+    cells = part.sequence[of_entry >= 0] * groups + of_entry[of_entry >= 0]
     return np.bincount(cells, minlength=len(rows) * groups).reshape(len(rows), groups)

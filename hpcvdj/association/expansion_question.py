@@ -1,8 +1,6 @@
-"""`hpcvdj associate --time` as a question: what it writes, and what it says."""
+"""The question of `hpcvdj associate --time`: its answer, facts and summary."""
 
 from dataclasses import dataclass
-
-import numpy as np
 
 from hpcvdj.association.expansion import Expansion, expand, times_of
 from hpcvdj.association.multiplicity import inflation
@@ -20,7 +18,7 @@ from hpcvdj.runs.run import Run
 
 @dataclass(frozen=True)
 class ExpansionQuestion(CohortQuestion[Expansion]):
-    """Which clonotypes expanded from a time to the next in one person."""
+    """Which clonotypes of a person expanded from one time to the next."""
 
     naming: Donors
     settings: AssociationSettings
@@ -46,15 +44,15 @@ class ExpansionQuestion(CohortQuestion[Expansion]):
     def answer(self, rows: Rows, model: Model, run: Run) -> Expansion | None:
         cohort = self.cohort_on_root(rows, model, run)
 
-        def asked() -> Expansion:
+        def expanded() -> Expansion:
             assert cohort is not None
             assert rows.junctions is not None
             return expand(cohort, times_of(self.naming, rows.junctions.repertoire_ids or []), self.settings)
 
-        return run.on_root(asked)
+        return run.on_root(expanded)
 
     def facts(self, answer: Expansion, rows: Rows) -> Facts:
-        """docs/associate.md describes them."""
+        """The facts, as docs/associate.md describes them."""
         return {
             "asked": {"subject": self.naming.subject, "time": self.naming.time},
             "individuals": [individual.facts() for individual in answer.cohort.individuals],
@@ -62,13 +60,13 @@ class ExpansionQuestion(CohortQuestion[Expansion]):
                       "pairs_of_replicates": answer.replicates},
             "pairs": [
                 {
-                    "subject": own.subject, "times": own.times, "depths": own.depths,
-                    "depth_ratio": own.counted.ratio, "clonotypes": len(own.clonotypes),
+                    "subject": pair.subject, "times": pair.times, "depths": pair.depths,
+                    "depth_ratio": pair.counted.ratio, "clonotypes": len(pair.clonotypes),
                     "tested": int(answer.kept[answer.pair == k].sum()),
                     "hits": int((answer.q[answer.pair == k] <= answer.max_q).sum()),
-                    "reads": own.counted.rounded(),
+                    "reads": pair.counted.rounded(),
                 }
-                for k, own in enumerate(answer.pairs)
+                for k, pair in enumerate(answer.pairs)
             ],
             "clonotypes": len(answer.p), "tested": int(answer.kept.sum()), "hits": answer.hits,
             "inflation": inflation(answer.uniform), "qq": quantiles(answer.uniform),
@@ -81,20 +79,20 @@ class ExpansionQuestion(CohortQuestion[Expansion]):
                 "so fewer clonotypes are found"]  # fmt: skip
 
     def summary(self, answer: Expansion) -> Lines:
-        depths = [depth for own in answer.pairs for depth in own.depths]
+        depths = [depth for pair in answer.pairs for depth in pair.depths]
         source = f"from replicates (pairs: {answer.replicates:,})" if answer.replicates else (
             "from all clonotypes between times, as there are no replicates: conservative"
         )  # fmt: skip
         noise = f"variance {1 + answer.noise.linear:.3g} m + {answer.noise.quadratic:.3g} m^2 of m reads, {source}"
         factor = inflation(answer.uniform)
         inflated = "" if factor is None else f"; inflation {factor:.2f}"
-        ratios = np.array([own.counted.ratio for own in answer.pairs])
-        subjects = {own.subject for own in answer.pairs}
+        ratios = [pair.counted.ratio for pair in answer.pairs]
+        subjects = {pair.subject for pair in answer.pairs}
         return [
             ("subjects", f"{len(subjects):,}; pairs of consecutive times: {len(answer.pairs):,}"),
             ("rows", rows_text(answer.cohort)),
-            ("depths", f"{min(depths):,} to {max(depths):,} reads of a time; after over before {ratios.min():.3g} to "
-             f"{ratios.max():.3g}"),
+            ("depths", f"{min(depths):,} to {max(depths):,} reads of a time; after over before {min(ratios):.3g} to "
+             f"{max(ratios):.3g}"),
             ("noise", noise),
             ("clonotypes", f"{len(answer.p):,}, of which {int(answer.kept.sum()):,} can be hits{inflated}"),
             ("hits", f"{answer.hits:,} with q_value <= {answer.max_q:g}"),

@@ -1,18 +1,21 @@
-"""The law of the carriers of a sequence: which donors they are, given how many, if nothing goes with the sequence.
+"""The law of the carriers of a sequence: which donors they are, given their number, if nothing is associated with it.
 
-Donor i of n_i recombinations has a sequence of probability p with π_i = 1 - exp(-x n_i), x = θ p, whatever its label.
-Given m carriers, a set of donors is that of the carriers with a probability in proportion to the product of its odds
-w_i = exp(x n_i) - 1 (the conditional Bernoulli law: Chen and Liu, Statistica Sinica 7:875, 1997), where x is such that
-Σ π_i = m.  So m alone fixes the law, and one table of N + 1 rows serves all sequences.  The number of cases among the
-carriers has the mass PB_cases(a) PB_controls(m - a), of Poisson-binomial distributions whose terms are all positive and
-at most 1: nothing overflows or cancels.  With equal n_i it is the hypergeometric distribution, Fisher's exact test.
+Donor i with n_i recombinations has a sequence of probability p with π_i = 1 - exp(-x n_i), x = θ p, whatever its
+label.  Given m carriers, the probability of a set of m donors is proportional to the product of their odds
+w_i = exp(x n_i) - 1, with x such that Σ π_i = m (the conditional Bernoulli law: Chen and Liu, Statistica Sinica 7:875,
+1997).  So m alone fixes the law, and a table of N + 1 rows serves all sequences.  The probability of a cases among the
+carriers is proportional to PB_cases(a) PB_controls(m - a), where PB is a Poisson-binomial distribution.  All terms are
+positive and at most 1, so nothing overflows or cancels.  With equal n_i the law is the hypergeometric distribution of
+Fisher's exact test.
 
-Strata have a law each, given the carriers of each; that of the sum is their convolution.
+Each stratum has a law, given its number of carriers.  The law of the sum is the convolution of these.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -21,27 +24,26 @@ from hpcvdj.kernels.carriers import numbers_of_carriers
 from hpcvdj.kernels.levels import sums_of_levels
 
 LEVELS = 20
-"""Classes of donors, of equal size by the rank of a number, whose sum over carriers is the statistic of a trend."""
+"""Classes of donors by the rank of a number, of equal size; the statistic of a trend is the sum over the carriers."""
 
 TAIL = 0.025
-"""On each side of an interval of odds ratios."""
+"""The probability on each side of a 95 % interval."""
 
 _MOST_STEPS = 1000
-_HALVINGS = 80
-_LARGEST_LOG_RATIO = 700.0
 
 
 def rates(sizes: Floats, carriers: Counts) -> Floats:
-    """x with Σ 1 - exp(-x n_i) = m, float64 [carriers]; 0 for none, infinite for all donors of any recombination.
+    """The x with Σ 1 - exp(-x n_i) = m, float64 [carriers]; 0 if m is 0, and infinite if all donors are carriers.
 
-    sizes  float64 [donors]: n_i
+    sizes     float64 [donors]: n_i; donors with 0 cannot be carriers
+    carriers  int64 [carriers]: m
     """
     sizes = np.sort(sizes[sizes > 0])
     wanted = carriers.astype(np.float64)
     x = wanted / max(float(sizes.sum()), 1e-300)
     between = (carriers > 0) & (carriers < len(sizes))
     x[carriers >= len(sizes)] = np.where(carriers[carriers >= len(sizes)] > 0, np.inf, 0.0)
-    # The sum is concave in x, so Newton's steps from below never go too far.
+    # The sum is concave in x, so Newton's method from below never overshoots.
     for _ in range(_MOST_STEPS):
         rows = np.flatnonzero(between)
         if not len(rows):
@@ -54,7 +56,7 @@ def rates(sizes: Floats, carriers: Counts) -> Floats:
 
 
 def _numbers(x: Floats, sizes: Floats) -> Floats:
-    """P(k donors have it), float64 [x, donors + 1]."""
+    """The probability that k donors have a sequence, float64 [x, donors + 1]."""
     chance = np.zeros((len(x), len(sizes) + 1))
     numbers_of_carriers(np.where(np.isfinite(x), x, 0.0), np.sort(sizes), chance)
     chance[~np.isfinite(x)] = np.arange(len(sizes) + 1) == (sizes > 0).sum()
@@ -62,14 +64,15 @@ def _numbers(x: Floats, sizes: Floats) -> Floats:
 
 
 Law = tuple[int, Floats]
-"""The smallest value of an integer statistic, and the probabilities of it, the next one, …"""
+"""The smallest value of an integer statistic, and the probabilities of this value, the next one, …"""
 
 
 def laws_of_cases(sizes: Floats, case: Bools, carriers: Counts) -> list[Law]:
-    """The number of cases among so many carriers, for each number of carriers.
+    """The laws of the number of cases among the carriers, for each number of carriers.
 
-    sizes  float64 [donors]
-    case   bool [donors]
+    sizes     float64 [donors]: recombinations
+    case      bool [donors]
+    carriers  int64 [laws]
     """
     x = rates(sizes, carriers)
     of_cases, of_controls = _numbers(x, sizes[case]), _numbers(x, sizes[~case])
@@ -83,9 +86,11 @@ def laws_of_cases(sizes: Floats, case: Bools, carriers: Counts) -> list[Law]:
 
 
 def laws_of_levels(sizes: Floats, level: Counts, carriers: Counts) -> list[Law]:
-    """The sum of the levels of so many carriers, for each number of carriers.
+    """The laws of the sum of the levels of the carriers, for each number of carriers.
 
-    level  int64 [donors], from 0
+    sizes     float64 [donors]: recombinations
+    level     int64 [donors], from 0
+    carriers  int64 [laws]
     """
     has_any = sizes > 0
     lengths = carriers * int(level[has_any].max(initial=0)) + 1
@@ -96,7 +101,7 @@ def laws_of_levels(sizes: Floats, level: Counts, carriers: Counts) -> list[Law]:
 
 
 def levels_of(values: Floats) -> Counts:
-    """The level of each donor, of `LEVELS` classes by the rank of its number; equal numbers have equal levels."""
+    """The level of each donor: its class of `LEVELS` by the rank of its number.  Equal numbers have equal levels."""
     from scipy.stats import rankdata
 
     return np.asarray(LEVELS * (rankdata(values) - 0.5) / max(len(values), 1)).astype(np.int64)
@@ -104,12 +109,12 @@ def levels_of(values: Floats) -> Counts:
 
 @dataclass(frozen=True)
 class Laws:
-    """The laws of a statistic of many sequences, of which those with as many carriers in each stratum have one.
+    """The laws of a statistic of many sequences; sequences with equal carriers in each stratum share a law.
 
     of       int64 [sequences]: the law of each
     lowest   int64 [laws]: the smallest value
-    begins   int64 [laws + 1]: a law's probabilities are mass[begins[k]:begins[k + 1]]
-    mass     float64: of `lowest`, the next value, …
+    begins   int64 [laws + 1]: the probabilities of law k are mass[begins[k]:begins[k + 1]]
+    mass     float64: the probabilities of `lowest`, the next value, …
     """
 
     of: Counts
@@ -119,45 +124,50 @@ class Laws:
 
     @staticmethod
     def given(carriers: Counts, of_stratum: Callable[[int, Counts], list[Law]]) -> "Laws":
-        """Those of sequences with so many carriers, int64 [sequences, strata].
+        """The laws of sequences, given their numbers of carriers.
 
-        of_stratum  the laws of a stratum for numbers of carriers
+        carriers    int64 [sequences, strata]
+        of_stratum  the laws of a stratum, for each of several numbers of carriers
         """
         distinct, of = np.unique(carriers, axis=0, return_inverse=True)
         laws: list[Law] = [(0, np.ones(1))] * len(distinct)
         for stratum in range(carriers.shape[1]):
             numbers, row = np.unique(distinct[:, stratum], return_inverse=True)
-            own = of_stratum(stratum, numbers)
-            laws = [(law[0] + own[k][0], np.convolve(law[1], own[k][1])) for law, k in zip(laws, row, strict=True)]
+            further = of_stratum(stratum, numbers)
+            laws = [(lowest + further[k][0], np.convolve(mass, further[k][1]))
+                    for (lowest, mass), k in zip(laws, row, strict=True)]  # fmt: skip
         begins = np.concatenate([[0], np.cumsum([len(mass) for _, mass in laws])]).astype(np.int64)
         mass = np.concatenate([mass for _, mass in laws]) if laws else np.empty(0)
         return Laws(of.reshape(-1), np.array([first for first, _ in laws], dtype=np.int64), begins, mass)
 
-    def _each(self, change: Callable[[Floats], Floats]) -> Floats:
-        parts = [change(self.mass[a:b]) for a, b in zip(self.begins[:-1], self.begins[1:], strict=True)]
-        return np.minimum(np.concatenate(parts), 1.0) if parts else self.mass
+    def _summed(self, direction: int) -> Floats:
+        """The sums of the probabilities of each law, from its smallest value on (1) or from its largest on (-1)."""
+        sums = [np.cumsum(self.mass[a:b][::direction])[::direction] for a, b in pairwise(self.begins)]
+        return np.minimum(np.concatenate(sums), 1.0) if sums else self.mass
 
     @cached_property
     def _at_least(self) -> Floats:
-        return self._each(lambda mass: np.cumsum(mass[::-1])[::-1])
+        return self._summed(-1)
 
     @cached_property
     def _at_most(self) -> Floats:
-        return self._each(np.cumsum)
+        return self._summed(1)
 
     def tails(self, value: Counts, *, upper: bool = True) -> tuple[Floats, Floats]:
-        """P(S >= value) and P(S > value), of each sequence; or P(S <= value) and P(S < value)."""
-        at = self.begins[self.of] + value - self.lowest[self.of]
-        reached = (self._at_least if upper else self._at_most)[at]
-        beyond = at + 1 if upper else at - 1
-        inside = (beyond < self.begins[self.of + 1]) & (beyond >= self.begins[self.of])
+        """P(S >= value) and P(S > value) of each sequence; if not `upper`, P(S <= value) and P(S < value).
+
+        value  int64 [sequences]
+        """
         tail = self._at_least if upper else self._at_most
-        return reached, np.where(inside, tail[np.where(inside, beyond, 0)], 0.0)
+        index = self.begins[self.of] + value - self.lowest[self.of]
+        beyond = index + 1 if upper else index - 1
+        inside = (beyond < self.begins[self.of + 1]) & (beyond >= self.begins[self.of])
+        return tail[index], np.where(inside, tail[np.where(inside, beyond, 0)], 0.0)
 
     @cached_property
     def _moments(self) -> tuple[Floats, Floats]:
         mean, variance = np.empty(len(self.lowest)), np.empty(len(self.lowest))
-        for k, (a, b) in enumerate(zip(self.begins[:-1], self.begins[1:], strict=True)):
+        for k, (a, b) in enumerate(pairwise(self.begins)):
             values = self.lowest[k] + np.arange(b - a)
             mean[k] = (values * self.mass[a:b]).sum()
             variance[k] = ((values - mean[k]) ** 2 * self.mass[a:b]).sum()
@@ -165,63 +175,65 @@ class Laws:
 
     @property
     def mean(self) -> Floats:
-        """Of each sequence."""
+        """The mean of the statistic, float64 [sequences]."""
         return self._moments[0][self.of]
 
     @property
     def deviation(self) -> Floats:
-        """The standard deviation, of each sequence."""
+        """The standard deviation of the statistic, float64 [sequences]."""
         return np.asarray(np.sqrt(self._moments[1])[self.of])
 
     @property
     def least(self) -> Floats:
-        """The smallest probability of a tail that a sequence can have: that of the largest value."""
+        """The probability of the largest value, float64 [sequences]: no upper tail is smaller."""
         return np.asarray(self.mass[self.begins[1:] - 1])[self.of]
 
     @property
     def least_of_both(self) -> Floats:
-        """Twice the smaller probability of both ends."""
+        """Twice the smaller probability of the two extreme values, at most 1, float64 [sequences]."""
         return np.asarray(np.minimum(2 * np.minimum(self.least, self.mass[self.begins[:-1]][self.of]), 1.0))
 
     def odds_ratio(self, sequence: int, value: int) -> tuple[float, float, float]:
         """The odds ratio ψ of cases by conditional maximum likelihood, and its exact 95 % interval.
 
-        The number of cases has then a mass in proportion to ψ^a times that of the law (Cornfield, 1956).  0 and
-        infinity where a carrier is missing on one side.
+        With the odds ratio ψ, the probability of a cases is proportional to ψ^a times that of the law (Cornfield,
+        1956).  ψ is 0 or infinite if `value` is the smallest or largest possible, and NaN if it is both.
         """
         k = int(self.of[sequence])
-        mass, at = self.mass[self.begins[k] : self.begins[k + 1]], value - int(self.lowest[k])
+        mass, index = self.mass[self.begins[k] : self.begins[k + 1]], value - int(self.lowest[k])
         last = len(mass) - 1
+        if last == 0:
+            return float("nan"), 0.0, float("inf")
         with np.errstate(divide="ignore"):
             log_mass, cases = np.log(mass), np.arange(len(mass))
 
-        def tilted(log_ratio: float) -> Floats:
+        def tilted(log_ratio: Floats) -> Floats:
             logs = log_mass + log_ratio * cases
             weights = np.exp(logs - logs.max())
             return np.asarray(weights / weights.sum())
 
-        mean = -np.inf if at == 0 else np.inf
-        if 0 < at < last:
-            mean = _solved(lambda t: float((tilted(t) * cases).sum()) - at)
-        low = _solved(lambda t: float(tilted(t)[at:].sum()) - TAIL) if at > 0 else -np.inf
-        high = _solved(lambda t: TAIL - float(tilted(t)[: at + 1].sum())) if at < last else np.inf
-        if last == 0:
-            return float("nan"), 0.0, float("inf")
-        ratio, least, most = (float(np.exp(log)) for log in (mean, low, high))
-        return ratio, least, most
+        root = partial(solved, widest=np.array(700.0), halvings=80)
+        mean = np.array(-np.inf if index == 0 else np.inf)
+        if 0 < index < last:
+            mean = root(lambda t: (tilted(t) * cases).sum() - index)
+        low = root(lambda t: tilted(t)[index:].sum() - TAIL) if index > 0 else -np.inf
+        high = root(lambda t: TAIL - tilted(t)[: index + 1].sum()) if index < last else np.inf
+        return float(np.exp(mean)), float(np.exp(low)), float(np.exp(high))
 
 
-def _solved(increasing: Callable[[float], float]) -> float:
-    """The root of a function that increases, by halving."""
-    low, high = -_LARGEST_LOG_RATIO, _LARGEST_LOG_RATIO
-    for _ in range(_HALVINGS):
+def solved(increasing: Callable[[Floats], Any], widest: Floats, halvings: int) -> Floats:
+    """The roots of increasing functions, by halving the intervals from -widest to widest."""
+    low, high = -widest, widest
+    for _ in range(halvings):
         middle = (low + high) / 2
-        low, high = (middle, high) if increasing(middle) < 0 else (low, middle)
-    return (low + high) / 2
+        below = increasing(middle) < 0
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return np.asarray((low + high) / 2)
 
 
 def fisher(cases: Counts, carriers: Counts, donors: int, most_cases: int) -> tuple[Floats, Floats]:
-    """Fisher's P(A >= cases) and P(A > cases), which takes all donors to be equally deep."""
+    """P(A >= cases) and P(A > cases) by Fisher's exact test, which ignores the depth of donors."""
     from scipy.stats import hypergeom
 
-    return tuple(np.asarray(hypergeom.sf(cases - k, donors, most_cases, carriers)) for k in (1, 0))  # type: ignore[return-value]
+    at_least, more = (np.asarray(hypergeom.sf(cases - k, donors, most_cases, carriers)) for k in (1, 0))
+    return at_least, more

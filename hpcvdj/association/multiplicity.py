@@ -1,4 +1,4 @@
-"""Many tests at once: which are worth testing, q-values, weights of hypotheses, and the inflation of p-values."""
+"""Multiple testing: which hypotheses to test, q-values, weights of hypotheses, and the inflation of p-values."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -6,22 +6,22 @@ from numpy.typing import NDArray
 from hpcvdj.chance.p_values import FEWEST_TESTS, MEDIAN_OF_SQUARE, Counts, Floats, benjamini_hochberg
 
 FOLDS, CLASSES = 5, 4
-"""Parts of the tests, of which each has weights that the others learned; classes by carriers, and by probability."""
+"""Folds of the tests, each with weights learned from the other folds; classes by carriers, and by probability."""
 
 SMALL_P = 1e-3
-"""The p-value below which an excess of tests makes a class heavy."""
+"""P-values below this count as small: a class with an excess of them gets a large weight."""
 
 FLOOR = 1e-4
-"""The excess that a class has at least, so that no weight is 0."""
+"""The smallest excess of a class, so that no weight is 0."""
 
 
 def reachable(least: Floats, times: Counts, level: float) -> float:
-    """The smallest p-value that hypotheses must be able to have to be tested (Tarone, Biometrics 46:515, 1990).
+    """The p-value that a hypothesis must be able to reach to be tested (Tarone, Biometrics 46:515, 1990).
 
-    least  float64, ascending: the smallest p-values that they can have, which do not depend on who the cases are
+    least  float64, ascending: the smallest p-values of hypotheses, which do not depend on who the cases are
     times  int64: how many hypotheses have each
 
-    It is level / K; K is the smallest number for which at most K hypotheses are left.
+    It is level / K, where K is the smallest number such that at most K hypotheses can reach level / K.
     """
     left = np.concatenate([[0], np.cumsum(times)])
     lowest, highest = 1, max(int(left[-1]), 1)
@@ -35,23 +35,23 @@ def reachable(least: Floats, times: Counts, level: float) -> float:
 
 
 def reaching(least: Floats, level: float) -> NDArray[np.bool_]:
-    """Which hypotheses are tested, bool [hypotheses], if there are no others; `least` in any order."""
+    """Which of all hypotheses are tested, bool [hypotheses]; `least` is in any order."""
     return np.asarray(least <= reachable(*np.unique(least, return_counts=True), level))
 
 
 def q_values(p: Floats, weight: Floats | None = None) -> Floats:
-    """By Benjamini and Hochberg; weighted: of p / weight (Genovese and others, Biometrika 93:509, 2006)."""
+    """The q-values of Benjamini and Hochberg, of p / weight if weighted (Genovese et al., Biometrika 93:509, 2006)."""
     return benjamini_hochberg(p if weight is None else np.minimum(p / weight, 1.0), len(p))
 
 
 def weights(p: Floats, carriers: Counts, log_probability: Floats, seed: int, family: Counts | None = None) -> Floats:
-    """Weights of mean 1, from the share of small p-values in classes of carriers and probability, learned by folds.
+    """Weights of mean 1, from the share of small p-values in classes of carriers and probability.
 
-    Given the number of carriers, neither tells which of them are cases, so both are independent of p-values of true
-    null hypotheses; weights of a fold come from the others (as IHW does: Ignatiadis and others, Nature Methods 13:577,
-    2016).
+    Under the null hypothesis, neither the number of carriers nor the probability says which carriers are cases, so both
+    are independent of the p-value.  The weights of a fold come from the other folds, as in IHW (Ignatiadis et al.,
+    Nature Methods 13:577, 2016).
 
-    family  int64 [hypotheses]: those of one family, whose p-values depend on each other, are in one fold
+    family  int64 [hypotheses]: hypotheses of one family, whose p-values depend on each other, are in one fold
     """
     kind = _classes(carriers.astype(np.float64)) * CLASSES + _classes(log_probability)
     kinds = CLASSES**2
@@ -59,11 +59,12 @@ def weights(p: Floats, carriers: Counts, log_probability: Floats, seed: int, fam
     fold = np.random.default_rng([seed, 3]).integers(FOLDS, size=int(family.max(initial=-1)) + 1)[family]
     weight = np.ones(len(p))
     for k in range(FOLDS):
-        own, others = fold == k, fold != k
+        inside, others = fold == k, fold != k
         number = np.bincount(kind[others], minlength=kinds)
         small = np.bincount(kind[others & (p < SMALL_P)], minlength=kinds)
         excess = np.maximum(small - SMALL_P * number, 0) / np.maximum(number, 1) + FLOOR
-        weight[own] = excess[kind[own]] / max(float(excess[kind[own]].mean()), FLOOR) if own.any() else 1.0
+        if inside.any():
+            weight[inside] = excess[kind[inside]] / max(float(excess[kind[inside]].mean()), FLOOR)
     return weight
 
 
@@ -76,7 +77,10 @@ def _classes(values: Floats) -> Counts:
 
 
 def inflation(uniform: Floats) -> float | None:
-    """λ: the median χ² of p-values, which are uniform under the null, over that of chance; None of few tests."""
+    """λ: the median χ² of p-values over its median under the null hypothesis; None if there are few tests.
+
+    uniform  float64: p-values that are uniform under the null hypothesis
+    """
     from scipy.special import ndtri
 
     if len(uniform) < FEWEST_TESTS:

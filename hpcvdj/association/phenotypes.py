@@ -1,5 +1,6 @@
-"""What sequences may go with: cases of a disease, an HLA allele, a number; as the metadata say of each donor."""
+"""Phenotypes from the metadata of donors: cases of a disease, HLA alleles, and numbers."""
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from hpcvdj.repertoires.metadata import column_of, columns_in, listed_in, others
 Family = Literal["case", "hla", "trend"]
 
 FEWEST_OF_ALLELE = 10
-"""Donors that have an HLA allele, from which on it is tested; and donors that lack it."""
+"""The smallest number of donors that have an HLA allele that is tested, and of donors that lack it."""
 
 BATCHES = ("batch", "run", "run_id", "sequencing_run_id", "plate", "pool")
 """Columns of metadata, in small letters, that say which samples were sequenced together."""
@@ -24,13 +25,13 @@ BATCHES = ("batch", "run", "run_id", "sequencing_run_id", "plate", "pool")
 
 @dataclass(frozen=True)
 class Phenotype:
-    """What some donors have.
+    """A phenotype of donors.
 
-    family   its tests have q-values of their own
-    donors   int64: those of whom it is known, as places among the individuals
-    value    int64 [donors]: 1 for a case, else 0; of a number its level
-    stratum  int64 [donors]: the place of each in `strata`
-    strata   what the donors of each have in common
+    family   q-values are computed for each family
+    donors   int64: the donors with a value, as indices of individuals
+    value    int64 [donors]: 1 for a case, else 0; the level of a trend
+    stratum  int64 [donors]: the index in `strata`
+    strata   what the donors of each stratum have in common
     """
 
     name: str
@@ -42,140 +43,141 @@ class Phenotype:
 
     @property
     def case(self) -> Bools:
-        """Which donors are cases."""
+        """Which donors are cases, bool [donors]."""
         return np.asarray(self.value == 1)
 
 
-def phenotypes_of(given: Donors, subject: Mapping[str, str]) -> list[Phenotype]:
-    """All that are asked for.
+def phenotypes_of(naming: Donors, subject: Mapping[str, str]) -> list[Phenotype]:
+    """All phenotypes that are asked for.
 
     subject  the donor of each sample, in the order of the samples
 
-    InputError for columns that the metadata lack, values that say nothing, and cases of a single batch.
+    InputError if the metadata lack a column, if values do not differ, or if all cases are of one batch.
     """
     names = list(dict.fromkeys(subject.values()))
-    stratum, strata = _strata(given, subject, names)
+    stratum, strata = _strata(naming, subject, names)
     asked: list[Phenotype] = []
-    if given.case is not None:
-        ((column, value),) = given.case.items()
-        known = _known(given, column, subject, "case")
-        if value not in known.values():
+
+    def ask(name: str, family: Family, value_of: Mapping[str, int]) -> None:
+        donors = np.array([k for k, donor in enumerate(names) if donor in value_of], dtype=np.int64)
+        value = np.array([value_of[names[k]] for k in donors.tolist()], dtype=np.int64)
+        asked.append(Phenotype(name, family, donors, value, stratum[donors], strata))
+
+    if naming.case is not None:
+        ((column, value),) = naming.case.items()
+        value_of = _values(naming, column, subject, "case")
+        if value not in value_of.values():
             raise InputError(
-                f"{option('case', given.case)}: no donor has {value} in {column}; there are "
-                f"{few(sorted({*known.values()}))}"
+                f"{option('case', naming.case)}: no donor has {value} in {column}; there are "
+                f"{few(sorted({*value_of.values()}))}"
             )
-        asked.append(_labelled(f"{column}={value}", "case", names, {who: own == value for who, own in known.items()},
-                               stratum, strata))  # fmt: skip
-        _require_batches(given, asked[0], subject, names)
-    if given.hla is not None:
-        asked += _alleles(given.hla, _known(given, given.hla, subject, "hla"), names, stratum, strata)
-    if given.trend is not None:
-        asked.append(_trend(given.trend, _known(given, given.trend, subject, "trend"), names, stratum, strata))
+        ask(f"{column}={value}", "case", {who: text == value for who, text in value_of.items()})
+        _require_batches(naming, asked[0], subject, names)
+    if naming.hla is not None:
+        for allele, has in _alleles(naming.hla, _values(naming, naming.hla, subject, "hla")).items():
+            ask(allele, "hla", has)
+    if naming.trend is not None:
+        ask(naming.trend, "trend", _levels(naming.trend, _values(naming, naming.trend, subject, "trend"), names))
     for phenotype in asked:
         if all(len({*phenotype.value[phenotype.stratum == k].tolist()}) < 2 for k in range(len(phenotype.strata))):
-            alike = "no stratum has donors of different values" if given.strata else "all donors have one value"
+            alike = "no stratum has donors of different values" if naming.strata else "all donors have one value"
             remedy = (
-                f"leave out columns of {option('strata')}" if given.strata else "give donors with other values, too"
+                f"leave out columns of {option('strata')}" if naming.strata else "give donors with other values, too"
             )
             raise InputError(f"{phenotype.name}: nothing can be compared, as {alike}; {remedy}")
     return asked
 
 
-def unnamed_in(given: Donors, subject: Mapping[str, str], asked: Sequence[Phenotype]) -> str:
-    """Which donors have no value, and which rows of the metadata name none: together, they may be a name misspelt."""
+def unnamed_in(naming: Donors, subject: Mapping[str, str], asked: Sequence[Phenotype]) -> str:
+    """Which donors have no value, and which rows of the metadata name no donor: both together hint at misspelling."""
     names = list(dict.fromkeys(subject.values()))
-    known = {names[k] for own in asked for k in own.donors.tolist()}
-    without, others = [name for name in names if name not in known], others_in(given.metadata, list(subject))
-    said = []
+    named = {k for phenotype in asked for k in phenotype.donors.tolist()}
+    without, others = [name for k, name in enumerate(names) if k not in named], others_in(naming.metadata, [*subject])
+    texts = []
     if without:
-        said = [f"the metadata have no value for {len(without):,} of the donors, which are left out: {few(without)}"]
+        texts = [f"the metadata have no value for {len(without):,} of the donors, which are left out: {few(without)}"]
     if others:
-        said.append(f"{len(others):,} rows of the metadata name no table: {few(others)}")
-    return "; ".join(said)
+        texts.append(f"{len(others):,} rows of the metadata name no table: {few(others)}")
+    return "; ".join(texts)
 
 
-def _known(given: Donors, column: str, subject: Mapping[str, str], what: str) -> dict[str, str]:
+def _values(naming: Donors, column: str, subject: Mapping[str, str], what: str) -> dict[str, str]:
     """The value of each donor that has one."""
-    known: dict[str, str] = {}
-    for sample, value in listed_in(given.metadata, column, list(subject), what).items():
-        if known.setdefault(subject[sample], value) != value:
+    value_of: dict[str, str] = {}
+    for sample, value in listed_in(naming.metadata, column, list(subject), what).items():
+        if value_of.setdefault(subject[sample], value) != value:
             raise InputError(
-                f"{subject[sample]}: its samples have {known[subject[sample]]} and {value} in {column}; correct the "
+                f"{subject[sample]}: its samples have {value_of[subject[sample]]} and {value} in {column}; correct the "
                 "metadata"
             )
-    if not known:
+    if not value_of:
         raise InputError(
             f"{option('metadata')}: none of {few([*subject])} has a value in {column}; one column must have the names "
             f"of the tables, or of their repertoires; of a table with several donors, {option('individual')} is the "
             "column of their names"
         )
-    return known
+    return value_of
 
 
-def _strata(given: Donors, subject: Mapping[str, str], names: Sequence[str]) -> tuple[Counts, list[str]]:
-    """The stratum of each donor, and what each is called: donors that agree in all columns have the same."""
+def _strata(naming: Donors, subject: Mapping[str, str], names: Sequence[str]) -> tuple[Counts, list[str]]:
+    """The stratum of each donor, and the names of the strata; donors that agree in all columns share a stratum."""
     keys = {name: list[str]() for name in names}
-    for column in given.strata or ():
-        column_of(given.metadata, column, list(subject), "strata")
-        for name, value in _known(given, column, subject, "strata").items():
+    for column in naming.strata or ():
+        column_of(naming.metadata, column, list(subject), "strata")
+        for name, value in _values(naming, column, subject, "strata").items():
             keys[name].append(value)
     order = {key: k for k, key in enumerate(sorted({tuple(key) for key in keys.values()}))}
     return np.array([order[tuple(keys[name])] for name in names], dtype=np.int64), [", ".join(key) for key in order]
 
 
-def _labelled(
-    name: str, family: Family, names: Sequence[str], is_case: Mapping[str, bool], stratum: Counts, strata: Sequence[str]
-) -> Phenotype:
-    donors = np.array([k for k, own in enumerate(names) if own in is_case], dtype=np.int64)
-    value = np.array([is_case[names[k]] for k in donors.tolist()], dtype=np.int64)
-    return Phenotype(name, family, donors, value, stratum[donors], strata)
-
-
-def _alleles(
-    column: str, known: Mapping[str, str], names: Sequence[str], stratum: Counts, strata: Sequence[str]
-) -> list[Phenotype]:
-    """Each allele that enough donors have, and enough lack."""
-    of_donor = {who: {allele.removeprefix("HLA-") for allele in re.split(r"[,;|\s]+", text) if allele}
-                for who, text in known.items()}  # fmt: skip
-    asked = []
-    for allele in sorted(set().union(*of_donor.values())):
-        number = sum(allele in own for own in of_donor.values())
-        if min(number, len(of_donor) - number) >= FEWEST_OF_ALLELE:
-            has = {who: allele in own for who, own in of_donor.items()}
-            asked.append(_labelled(allele, "hla", names, has, stratum, strata))
-    if not asked:
+def _alleles(column: str, value_of: Mapping[str, str]) -> dict[str, dict[str, bool]]:
+    """Whether each donor has each allele that enough donors have, and enough donors lack."""
+    alleles_of = {who: {allele.removeprefix("HLA-") for allele in re.split(r"[,;|\s]+", text) if allele}
+                  for who, text in value_of.items()}  # fmt: skip
+    tested = {}
+    for allele in sorted(set().union(*alleles_of.values())):
+        has = {who: allele in alleles for who, alleles in alleles_of.items()}
+        number = sum(has.values())
+        if min(number, len(has) - number) >= FEWEST_OF_ALLELE:
+            tested[allele] = has
+    if not tested:
         raise InputError(
             f"{option('hla', column)}: no allele is in {FEWEST_OF_ALLELE} donors or more, and lacking in as many; "
             f"with fewer, test one with {option('case', {'COLUMN': 'VALUE'})}"
         )
-    return asked
+    return tested
 
 
-def _trend(
-    column: str, known: Mapping[str, str], names: Sequence[str], stratum: Counts, strata: Sequence[str]
-) -> Phenotype:
-    donors = np.array([k for k, own in enumerate(names) if own in known], dtype=np.int64)
-    numbers = np.empty(len(donors))
-    for place, k in enumerate(donors.tolist()):
-        try:
-            numbers[place] = float(known[names[k]])
-        except ValueError:
-            numbers[place] = np.nan
-        if not np.isfinite(numbers[place]):
+def _levels(column: str, value_of: Mapping[str, str], names: Sequence[str]) -> dict[str, int]:
+    """The level of each donor that has a number."""
+    numbers: dict[str, float] = {}
+    for name in (name for name in names if name in value_of):
+        number = number_in(value_of[name])
+        if number is None:
             raise InputError(
-                f"{option('trend', column)}: {names[k]} has {known[names[k]]!r}; give a number, or leave it empty"
+                f"{option('trend', column)}: {name} has {value_of[name]!r}; give a number, or leave it empty"
             )
-    return Phenotype(column, "trend", donors, levels_of(numbers), stratum[donors], strata)
+        numbers[name] = number
+    return dict(zip(numbers, levels_of(np.array(list(numbers.values()))).tolist(), strict=True))
 
 
-def _require_batches(given: Donors, asked: Phenotype, subject: Mapping[str, str], names: Sequence[str]) -> None:
-    """Raise InputError if all cases were sequenced together, and not all controls with them."""
-    for column in columns_in(given.metadata):
-        if column.lower() not in BATCHES or column in (given.strata or ()):
+def number_in(text: str) -> float | None:
+    """The finite number that a text is; None if it is none."""
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _require_batches(naming: Donors, asked: Phenotype, subject: Mapping[str, str], names: Sequence[str]) -> None:
+    """Raise InputError if all cases are of one batch, and not all controls are of it."""
+    for column in columns_in(naming.metadata):
+        if column.lower() not in BATCHES or column in (naming.strata or ()):
             continue
-        batch = _known(given, column, subject, "strata")
+        batch_of = _values(naming, column, subject, "strata")
         of_cases, of_controls = (
-            {batch.get(names[k]) for k in asked.donors[asked.case == side].tolist()} for side in (True, False)
+            {batch_of.get(names[k]) for k in asked.donors[asked.case == side].tolist()} for side in (True, False)
         )
         if len(of_cases) == 1 and asked.case.sum() > 1 and of_controls and of_controls != of_cases:
             apart = not of_cases & of_controls

@@ -1,4 +1,4 @@
-"""`hpcvdj associate` as a question: what it writes, and what it says."""
+"""The question of `hpcvdj associate`: its answer, tables, facts and summary."""
 
 import logging
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from hpcvdj.association.associate import Association, associate
 from hpcvdj.association.multiplicity import inflation
-from hpcvdj.association.phenotypes import Phenotype, phenotypes_of, unnamed_in
+from hpcvdj.association.phenotypes import phenotypes_of, unnamed_in
 from hpcvdj.association.settings import AssociationSettings, Donors
 from hpcvdj.association.tested import Tested
 from hpcvdj.chance.dealing import Alike
@@ -26,7 +26,7 @@ from hpcvdj.runs.run import Run
 log = logging.getLogger(__name__)
 
 DONORS = "donors"
-"""The table of donors, with their scores."""
+"""The name of the table of donors, which has their scores."""
 
 MOST_SHOWN = 10
 """Phenotypes that have a line of their own in the summary."""
@@ -34,7 +34,7 @@ MOST_SHOWN = 10
 
 @dataclass(frozen=True)
 class AssociationQuestion(CohortQuestion[Association]):
-    """Which sequences go with a phenotype."""
+    """Which sequences are associated with a phenotype."""
 
     naming: Donors
     settings: AssociationSettings
@@ -56,17 +56,14 @@ class AssociationQuestion(CohortQuestion[Association]):
         phenotypes_of(self.naming, self.naming.people(inputs.repertoires).subject)
 
     def answer(self, rows: Rows, model: Model, run: Run) -> Association | None:
-        def asked() -> list[Phenotype]:
-            return phenotypes_of(self.naming, subject)
-
         subject = self.naming.people(rows.inputs.repertoires).subject
-        asked_of = run.from_root(asked)
-        if run.is_root and (said := unnamed_in(self.naming, subject, asked_of)):
-            log.warning("%s", said)
-        return associate(self.cohort(rows, model, run), asked_of, model, self.settings, run, rows.fit)
+        phenotypes = run.from_root(lambda: phenotypes_of(self.naming, subject))
+        if run.is_root and (unnamed := unnamed_in(self.naming, subject, phenotypes)):
+            log.warning("%s", unnamed)
+        return associate(self.cohort(rows, model, run), phenotypes, model, self.settings, run, rows.fit)
 
     def facts(self, answer: Association, rows: Rows) -> Facts:
-        """docs/associate.md describes them."""
+        """The facts, as docs/associate.md describes them."""
         naming, area = self.naming, answer.auc
         return {
             "asked": {name: getattr(naming, name) for name in ("case", "hla", "trend", "strata", "subject")},
@@ -76,29 +73,30 @@ class AssociationQuestion(CohortQuestion[Association]):
             ],
             "sequences": answer.sequences,
             "likely_copies": answer.likely_copies,
-            "tested": sum(int(own.kept.sum()) for own in answer.tested),
+            "tested": sum(int(test.kept.sum()) for test in answer.tested),
             "hits": answer.hits,
-            "phenotypes": [self._phenotype(answer, own) for own in answer.tested],
+            "phenotypes": [self._phenotype(answer, test) for test in answer.tested],
             "auc": None if area is None else [area.area, *area.interval],
             "standing_out": answer.improbable.pairs.standing_out if answer.improbable is not None else None,
         }
 
-    def _phenotype(self, answer: Association, own: Tested) -> dict[str, Any]:
-        copy, most = answer.carriers.copy, self.settings.max_q
-        phenotype, tested = own.phenotype, own.kept
-        trend = phenotype.family == "trend"
-        found: dict[str, Any] = {
+    def _phenotype(self, answer: Association, test: Tested) -> dict[str, Any]:
+        """The facts of the tests of a phenotype."""
+        copy, max_q = answer.carriers.copy, self.settings.max_q
+        phenotype, kept = test.phenotype, test.kept
+        hits = int(test.is_hit(max_q, copy).sum())
+        facts: dict[str, Any] = {
             "phenotype": phenotype.name, "family": phenotype.family, "donors": len(phenotype.donors),
-            "cases": None if trend else int(phenotype.case.sum()), "strata": len(phenotype.strata),
-            "sequences": own.sequences, "tested": int(tested.sum()), "hits": int(own.is_hit(most, copy).sum()),
-            "hits_weighted": int(own.is_hit(most, copy, weighted=True).sum()),
-            "hits_that_are_copies": int((own.q <= most).sum() - own.is_hit(most, copy).sum()),
-            "inflation": inflation(own.uniform[tested]), "qq": quantiles(own.uniform[tested]),
+            "cases": None if phenotype.family == "trend" else int(phenotype.case.sum()),
+            "strata": len(phenotype.strata), "sequences": test.sequences, "tested": int(kept.sum()), "hits": hits,
+            "hits_weighted": int(test.is_hit(max_q, copy, weighted=True).sum()),
+            "hits_that_are_copies": int((test.q <= max_q).sum()) - hits,
+            "inflation": inflation(test.uniform[kept]), "qq": quantiles(test.uniform[kept]),
         }  # fmt: skip
-        if own.fisher is not None:
-            found["inflation_of_fisher"] = inflation(own.fisher[1][tested])
-            found["qq_of_fisher"] = quantiles(own.fisher[1][tested])
-        return found
+        if test.fisher is not None:
+            facts["inflation_of_fisher"] = inflation(test.fisher[1][kept])
+            facts["qq_of_fisher"] = quantiles(test.fisher[1][kept])
+        return facts
 
     def table(self, answer: Association, name: str) -> pa.Table:
         return answer.donors if name == DONORS else answer.table
@@ -120,9 +118,9 @@ class AssociationQuestion(CohortQuestion[Association]):
         ]
         if answer.likely_copies:
             lines.append(("", f"{answer.likely_copies:,} likely copies, whose copies are no carriers"))
-        most_hits = sorted(answer.tested, key=lambda own: -int((own.q <= answer.max_q).sum()))
-        for own in most_hits[:MOST_SHOWN]:
-            lines += self._lines(answer, own)
+        most_hits = sorted(answer.tested, key=lambda test: -int((test.q <= answer.max_q).sum()))
+        for test in most_hits[:MOST_SHOWN]:
+            lines += self._lines(answer, test)
         if len(most_hits) > MOST_SHOWN:
             lines.append(("", f"and {len(most_hits) - MOST_SHOWN:,} more"))
         if answer.auc is not None:
@@ -134,18 +132,18 @@ class AssociationQuestion(CohortQuestion[Association]):
                           "single donors"))  # fmt: skip
         return [*lines, ("hits", f"{answer.hits:,} with q_value <= {answer.max_q:g}")]
 
-    def _lines(self, answer: Association, own: Tested) -> Lines:
-        """What is said of a phenotype."""
-        told = self._phenotype(answer, own)
-        cases = "" if told["cases"] is None else f"{told['cases']:,} cases among "
-        strata = f", {told['strata']:,} strata" if told["strata"] > 1 else ""
-        without = len(answer.cohort.individuals) - told["donors"]
+    def _lines(self, answer: Association, test: Tested) -> Lines:
+        """The lines of the summary for a phenotype."""
+        facts = self._phenotype(answer, test)
+        cases = "" if facts["cases"] is None else f"{facts['cases']:,} cases among "
+        strata = f", {facts['strata']:,} strata" if facts["strata"] > 1 else ""
+        without = len(answer.cohort.individuals) - facts["donors"]
         strata += f" ({without:,} without a value left out)" if without else ""
-        lines = [(told["phenotype"], f"{cases}{told['donors']:,} donors{strata}; {told['tested']:,} of "
-                  f"{told['sequences']:,} sequences can be hits: {told['hits']:,} hits, {told['hits_weighted']:,} with "
-                  "weights")]  # fmt: skip
-        if told["inflation"] is not None:
-            beside = told.get("inflation_of_fisher")
+        lines = [(facts["phenotype"], f"{cases}{facts['donors']:,} donors{strata}; {facts['tested']:,} of "
+                  f"{facts['sequences']:,} sequences can be hits: {facts['hits']:,} hits, {facts['hits_weighted']:,} "
+                  "with weights")]  # fmt: skip
+        if facts["inflation"] is not None:
+            beside = facts.get("inflation_of_fisher")
             fisher = "" if beside is None else f", of Fisher's test {beside:.2f}"
-            lines.append(("", f"inflation {told['inflation']:.2f}{fisher}"))
+            lines.append(("", f"inflation {facts['inflation']:.2f}{fisher}"))
         return lines

@@ -1,4 +1,4 @@
-"""What users choose of association: which donors are cases, what counts as one sequence, and how it is tested."""
+"""The settings of association: which donors are cases, what counts as one sequence, and how it is tested."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ def _names_in(text: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Donors(Individuals):
-    """Who the donors are, and what the metadata say of them."""
+    """The donors, and their phenotypes in the metadata."""
 
     metadata: Annotated[
         Any,
@@ -104,7 +104,7 @@ class Donors(Individuals):
             )
 
     def people(self, names: Sequence[str]) -> "People":
-        """The donor of each sample; with times, each sample is one."""
+        """The donor of each sample; with times, each sample counts as a donor."""
         from hpcvdj.cohorts.cohort import People
         from hpcvdj.repertoires.metadata import column_of
 
