@@ -61,7 +61,7 @@ def productive(model: Any, number: int, name: str) -> dict[str, Any]:
     reads = drawn_reads(name, number)
     read = read_table(drawn, model, productive_reading())
     found = distinct_junctions(replace(read, reads=reads[read.row]), model, errors=True)
-    own, pairs = found.own, kinds_of(found.own)[found.rows]
+    own, pairs = found.repertoire, kinds_of(found.repertoire)[found.rows]
     every = Counted(own.words[found.rows], own.lengths[found.rows], found.reads, np.zeros_like(pairs))
     errors, seconds = searched(every, pairs, np.arange(len(every)))
     of_pair = replace(every, individuals=pairs)

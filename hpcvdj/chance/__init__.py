@@ -1,4 +1,4 @@
-"""What a model makes by chance: sequences drawn from it, their probabilities, and what they say of a table."""
+"""What a model makes by chance: drawn sequences, their probabilities, and how tables compare with them."""
 
 DRAWS = 300_000
-"""Productive sequences that are drawn to find out what chance makes."""
+"""The number of productive sequences that are drawn to find out what chance makes."""

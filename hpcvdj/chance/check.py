@@ -1,4 +1,4 @@
-"""Whether a model fits the table that it is given: what every command checks before it computes anything.
+"""The check that every command makes before it computes anything: does the model fit the table?
 
 A sample of the table's rows is compared with junctions that the model makes (`hpcvdj.chance.fit`), with the models that
 have a name, and with the calls of other genes (`hpcvdj.chance.calls`).
@@ -31,17 +31,17 @@ from hpcvdj.chance.settings import Checks
 from hpcvdj.errors import InputError, few, option, told
 from hpcvdj.generation.generate import generate
 from hpcvdj.generation.settings import GenerationSettings
-from hpcvdj.kernels.generation.letters import productive_rows
 from hpcvdj.kernels.neighbours.blocks import groups
+from hpcvdj.probabilities.productive import is_productive
 from hpcvdj.probabilities.settings import PgenConfig
-from hpcvdj.recombination.calls import Genes, locus_of
+from hpcvdj.recombination.calls import locus_of
 from hpcvdj.recombination.exclusions import ExclusionKind
 from hpcvdj.recombination.germline import SegmentType
 from hpcvdj.recombination.igor import model_folders, read_model
 from hpcvdj.recombination.models import ANY, Alleles, Model
-from hpcvdj.recombination.productive import FIRST, LAST, productive_probability
-from hpcvdj.recombination.repertoire import CDR3_ENDS, PGEN_COLUMNS, PgenProblem, Repertoire
-from hpcvdj.repertoires.genes import amino_acids, by_gene, has_nucleotides, kinds_of, sequences
+from hpcvdj.recombination.productive import productive_probability
+from hpcvdj.recombination.repertoire import PGEN_COLUMNS, PgenProblem, Repertoire
+from hpcvdj.repertoires.genes import by_gene, has_nucleotides, kinds_of, sequences
 from hpcvdj.repertoires.inputs import Inputs, read_table
 from hpcvdj.repertoires.junctions import Junctions
 from hpcvdj.repertoires.reading import Reading
@@ -51,66 +51,66 @@ from hpcvdj.values.compute import count_in_memory
 log = logging.getLogger(__name__)
 
 SAMPLE = 100_000
-"""Rows of the tables that are compared, at most."""
+"""The largest number of rows of the tables that are compared."""
 
 DRAWN = 200_000
-"""Recombinations that are drawn for the comparison."""
+"""The number of recombinations that are drawn for the comparison."""
 
 FEWEST_TO_COMPARE = 200
-"""Productive rows from which on they are compared with draws."""
+"""The number of productive rows from which on they are compared with draws."""
 
 FEWEST_TO_SAY, FEWEST_TO_REFUSE, MOST_IMPOSSIBLE = 20, 100, 0.5
-"""Rows from which on something is said of them, and from which on a table is refused of which the model cannot make
-such a share."""
+"""The numbers of rows from which on a table is checked, and from which on it is refused if the model cannot make such a
+share of its rows."""
 
 MANY_IMPOSSIBLE = 0.1
 """The share of impossible rows that is worth a line."""
 
 CALLS = 20_000
-"""Productive rows whose calls are compared with other genes, at most."""
+"""The largest number of productive rows whose calls are compared with other genes."""
 
 MOST_LINES = 10
-"""Findings of which people are told at once."""
+"""The largest number of findings that are logged."""
 
 EXAMPLES = 5
-"""Rows that are named."""
+"""The number of rows that are named as examples."""
 
 OTHERS = 5_000
-"""Productive rows that are compared under other models, at most."""
+"""The largest number of productive rows that are compared under other models."""
 
 BETTER = 0.25
-"""Nats per row from which on another model is named."""
+"""The gain in nats per row from which on another model is named."""
 
 IMPOSSIBLE = "the model cannot make it"
 BROKEN_GENE = "the model makes its V or J gene wrongly"
 CONTRADICTED_CALL = "a call contradicts the bases"
 OF_RARE_ALLELE = "an allele makes it that the model hardly ever chooses"
-"""Why something is not tested."""
+"""The reasons for which something is not tested."""
 
 _FLOOR = np.log(1e-40)
-"""What a row counts that a model cannot make."""
+"""The log-likelihood that stands for a row that a model cannot make."""
 
 
 @dataclass(frozen=True)
 class ModelFit:
     """How a model fits a sample of a table's rows.
 
-    rows          different rows of the sample that have genes of the model
-    impossible    share of them that the model cannot make
+    rows          distinct rows of the sample that have genes of the model
+    impossible    share of these that the model cannot make
     lacking       further rows, with genes or alleles that the model lacks
-    lacking_alleles  those of them with an allele that it lacks, of a gene that it has
+    lacking_alleles  rows with an allele that the model lacks, of a gene that it has
     tables        tables, or repertoires, of which the model cannot make half of the rows
     genes         genes that fail
     lengths       lengths that fail
     calls         productive rows whose calls were compared with other genes
-    contradicted  how many of them have a V call, a J call, or both, that contradict the bases
-    alleles       rare alleles of the model: the name, rows that no other allele of their gene makes easily, and rows
-                  of the gene, of those compared
-    examples      some of these
-    better        a model with a name under which the rows are more likely, and by how many nats per row
-    compared      whether there were rows enough to judge genes and lengths
-    keep_misfits  tests keep genes that the model makes wrongly
-    force         nothing is refused for what the model cannot make
+    contradicted  how many of these have a V call, a J call, or both, that contradict the bases
+    alleles       rare alleles of the model: the name, the rows that no other allele of the gene makes easily, and the
+                  compared rows of the gene
+    examples      rows whose calls contradict the bases
+    better        a named model under which the rows are more likely, and the gain in nats per row
+    compared      whether there were enough rows to judge genes and lengths
+    keep_misfits  whether tests keep genes that the model makes wrongly
+    force         whether tables are accepted that the model cannot make
     """
 
     rows: int = 0
@@ -131,24 +131,24 @@ class ModelFit:
 
     @property
     def broken(self) -> frozenset[str]:
-        """Genes of which tests leave the junctions out."""
+        """The genes whose junctions tests leave out."""
         if self.keep_misfits:
             return frozenset()
         return frozenset(gene.gene for gene in self.genes if gene.finding in ("broken", "truncated"))
 
     @property
     def miscalled(self) -> int:
-        """Rows with calls that contradict the bases, if they are more than right calls make by chance; else 0."""
+        """The number of rows with calls that contradict the bases; 0 if right calls explain it by chance."""
         number = sum(rows for _, rows in self.contradicted)
         return number if more_than_chance(number, self.calls) else 0
 
     @property
     def rare_alleles(self) -> list[tuple[str, int, int]]:
-        """Those of `alleles` that are more common in the table than a rare allele can be."""
+        """The members of `alleles` that are more common in the table than a rare allele can be."""
         return [allele for allele in self.alleles if at_least(allele[1], allele[2]) > RARE]
 
     def facts(self) -> dict[str, Any]:
-        """As JSON values, by the key `fit`."""
+        """Return the fit as JSON values, by the key `fit`."""
         derived = {
             "broken": sorted(self.broken), "contradicted": dict(self.contradicted), "miscalled": self.miscalled,
             "alleles": self.rare_alleles,
@@ -156,49 +156,49 @@ class ModelFit:
         return {"fit": asdict(self) | derived}
 
     def lines(self) -> list[str]:
-        """What is wrong, a line for each finding, the most serious first."""
+        """Return a line for each finding, the most serious first."""
         order = ("broken", "truncated", "improbable", "unmade", "habit", "usage")
-        found = []
+        lines = []
         if self.better is not None:
             name, nats = self.better
-            found.append(f"{name} fits better: most rows are about {times_text(nats / np.log(10))} times as probable")
+            lines.append(f"{name} fits better: most rows are about {times_text(nats / np.log(10))} times as probable")
         every = self.rows + self.lacking
         unfit = (self.impossible * self.rows + self.lacking) / max(every, 1)
         if unfit >= MANY_IMPOSSIBLE:
-            found.append(
+            lines.append(
                 f"{100 * unfit:.0f} % of {every:,} rows are impossible under the model, or have genes or alleles that "
                 "it lacks: are they of another species or locus?"
             )
         if self.lacking_alleles >= MANY_IMPOSSIBLE * every > 0:
-            found.append(
+            lines.append(
                 f"{self.lacking_alleles:,} of {every:,} rows have alleles that the model lacks, of genes that it has: "
                 f"{option('missing_alleles', 'gene')} takes all alleles of the gene"
             )
         if self.impossible >= MOST_IMPOSSIBLE:
-            return found
+            return lines
         # What explains other findings goes first.
         genes = sorted(self.genes, key=lambda gene: (order.index(str(gene.finding)), -gene.rows))
         of_genes = [(gene.finding, f"{gene}{told(REMEDIES.get(str(gene.finding), ''))}") for gene in genes]
-        found += [line for finding, line in of_genes if finding in ("broken", "truncated")]
+        lines += [line for finding, line in of_genes if finding in ("broken", "truncated")]
         if self.miscalled:
-            found.append(
+            lines.append(
                 f"{self.miscalled:,} of {self.calls:,} rows have a call that contradicts the bases, such as "
                 f"{self.examples[0]}"
             )
-        found += [
+        lines += [
             f"{name}: only this allele makes {100 * rows / of:.2g} % of the {of:,} rows of its gene, and the model "
             f"hardly ever chooses it: the probabilities of these rows are too low{REMEDIES['broken']}"
             for name, rows, of in self.rare_alleles
         ]
-        found += [line for finding, line in of_genes if finding not in ("broken", "truncated")]
-        return [*found, *map(str, self.lengths)]
+        lines += [line for finding, line in of_genes if finding not in ("broken", "truncated")]
+        return [*lines, *map(str, self.lengths)]
 
 
 UNCHECKED = ModelFit()
-"""Of a table that was not compared."""
+"""The fit of a table that was not compared."""
 
 MOST_KEPT = 4
-"""Models of which draws are kept."""
+"""The number of models whose draws are kept."""
 
 _KEPT: dict[tuple[Any, ...], tuple[Repertoire, dict[tuple[str, ...], dict[Frame, Side]]]] = {}
 
@@ -207,13 +207,15 @@ REMEDIES = {
     "truncated": "; tests that need its probabilities leave it out",
     "habit": " ({ties=auto}, of commands that have it, takes them together)",
 }
-"""What to do about a finding."""
+"""What to do about each kind of finding."""
 
 
 def check_model(checks: Checks, sample: Junctions, model: Model, name: str = "") -> ModelFit:
-    """Compare a sample of rows with a model, and log what is wrong; InputError if it cannot make half of them.
+    """Compare a sample of rows with a model, and log what is wrong.
 
-    name  the probability of `PGEN_COLUMNS` that is compared; by default that of what is read
+    name  the member of `PGEN_COLUMNS` that is compared; by default that of the letters that are read
+
+    Raises InputError if the model cannot make half of the rows.
     """
     fit = replace(check_fit(sample, model, name), keep_misfits=checks.keep_misfits, force=checks.force)
     if not checks.force:
@@ -232,19 +234,18 @@ def check_model(checks: Checks, sample: Junctions, model: Model, name: str = "")
 
 
 def check_tables(checks: Checks, inputs: Sequence[Inputs], model: Model, name: str = "") -> ModelFit:
-    """Check rows of tables that are read in the same way; as of `check_model`."""
+    """Check rows of tables that are read in the same way, as `check_model` does."""
     together = replace(inputs[0], tables=tuple(table for part in inputs for table in part.tables))
     return check_model(checks, together.sample(model, SAMPLE), model, name)
 
 
 def check_fit(sample: Junctions, model: Model, name: str = "") -> ModelFit:
-    """Compare rows of a table with a model, on this rank's cores: at most `SAMPLE` of them, drawn at random.
+    """Compare at most `SAMPLE` rows of a table, drawn at random, with a model, on this rank's cores.
 
-    sample  read with the codons of Cys 104 and Phe/Trp 118, rows out of frame and all
-    name    as of `check_model`
+    sample  junctions with the codons of Cys 104 and Phe/Trp 118, also out of frame
+    name    as for `check_model`
     """
-    of_read = PGEN_COLUMNS[0] if has_nucleotides(sample.repertoire) else PGEN_COLUMNS[1]
-    names = (name or of_read,)
+    names = (name or PGEN_COLUMNS[0 if has_nucleotides(sample.repertoire) else 1],)
     if len(sample) < FEWEST_TO_SAY:
         return UNCHECKED
     named = sample.repertoire.pairs[0][0].allele != ANY
@@ -256,44 +257,41 @@ def check_fit(sample: Junctions, model: Model, name: str = "") -> ModelFit:
         for kinds in (_LACKING, _LACKING[1:2])
     )
     p = _probabilities(repertoire, model, names)
-    fit = ModelFit(len(repertoire), float((p <= 0).mean()) if len(repertoire) else 0.0, lacking, alleles)
-    fit = replace(fit, tables=tuple(_other_tables(p <= 0, table_of, sample.repertoire_ids or [])))
+    tables = tuple(_other_tables(p <= 0, table_of, sample.repertoire_ids or []))
+    fit = ModelFit(len(repertoire), float((p <= 0).mean()) if len(repertoire) else 0.0, lacking, alleles, tables)
     productive = _in_frames(repertoire, p)["productive"]
     shuffled = np.random.default_rng(0).permutation(len(productive))
     if fit.impossible >= MANY_IMPOSSIBLE or len(productive) >= FEWEST_TO_COMPARE:
         fit = replace(fit, better=_better(productive, np.sort(shuffled[:OTHERS]), model, names))
     if len(productive) < FEWEST_TO_COMPARE or fit.impossible >= MOST_IMPOSSIBLE:
         return fit
-    made = _made(model, "call" if named else "any", names)
-    genes, lengths = compare(_in_frames(repertoire, p), made, model) if named else ([], [])
-    calls = _calls(productive, np.sort(shuffled[:CALLS]), model, names) if named else {}
-    return replace(
-        fit,
-        compared=True,
-        genes=tuple(gene for gene in genes if gene.finding is not None),
-        lengths=tuple(lengths),
-        **calls,
-    )
+    fit = replace(fit, compared=True)
+    if not named:
+        return fit
+    genes, lengths = compare(_in_frames(repertoire, p), _draws_in_frames(model, names), model)
+    calls = _calls(productive, np.sort(shuffled[:CALLS]), model, names)
+    wrong = tuple(gene for gene in genes if gene.finding is not None)
+    return replace(fit, genes=wrong, lengths=tuple(lengths), **calls)
 
 
 def _other_tables(impossible: NDArray[np.bool_], table_of: NDArray[np.int32], names: Sequence[str]) -> Iterator[str]:
-    """The tables, or repertoires, of which the model cannot make half of the rows."""
-    for place, name in enumerate(names):
-        of_table = impossible[table_of == place]
+    """Yield the tables, or repertoires, of which the model cannot make half of the rows."""
+    for index, name in enumerate(names):
+        of_table = impossible[table_of == index]
         if len(of_table) >= FEWEST_TO_REFUSE and of_table.mean() >= MOST_IMPOSSIBLE:
             yield name
 
 
 def _require_possible(fit: ModelFit, model: Model) -> None:
-    """Raise InputError if the model cannot make half of the rows, of all tables or of one."""
+    """Raise InputError if the model cannot make half of the rows of all tables, or of one table."""
     too_many = fit.rows >= FEWEST_TO_REFUSE and fit.impossible >= MOST_IMPOSSIBLE
     if not too_many and not fit.tables:
         return
     share = f"{100 * fit.impossible:.0f} % of {fit.rows:,} rows" if too_many else "half or more of their rows"
-    place = f"{few(fit.tables)}: " if fit.tables else ""
+    tables = f"{few(fit.tables)}: " if fit.tables else ""
     other = f", or better {option('model', fit.better[0])}" if fit.better is not None else ""
     raise InputError(
-        f"{place}{model.name} cannot make {share}: are they of another species or locus, with calls that are not "
+        f"{tables}{model.name} cannot make {share}: are they of another species or locus, with calls that are not "
         f"theirs, or cut elsewhere than at Cys 104 and Phe/Trp 118? Give their model{other}; {option('force', True)} "
         "goes on"
     )
@@ -309,30 +307,22 @@ def _probabilities(repertoire: Repertoire, model: Model, names: tuple[str, ...])
 
 
 def _distinct(repertoire: Repertoire) -> Counts:
-    """The first of equal junctions, of at most `SAMPLE` that are drawn; ascending."""
+    """Return the rows of distinct junctions, ascending; at most `SAMPLE` of them, drawn at random."""
     first = np.sort(groups(repertoire.words, repertoire.lengths.astype(np.int64), kinds_of(repertoire))[0])
     return first if len(first) <= SAMPLE else np.sort(np.random.default_rng(0).permutation(first)[:SAMPLE])
 
 
 def _in_frames(repertoire: Repertoire, p: Floats) -> dict[Frame, Side]:
-    productive = np.empty(len(repertoire), dtype=bool)
-    if has_nucleotides(repertoire):
-        productive_rows(repertoire.words, repertoire.lengths.astype(np.uint16), productive)
-    else:
-        # No stop can be read, so the ends alone decide.
-        letters, lengths = amino_acids(repertoire, np.arange(len(repertoire)))
-        ends = letters[:, 0], letters[np.arange(len(repertoire)), np.maximum(lengths, 1) - 1]
-        productive = np.isin(ends[0], list(FIRST.encode())) & np.isin(ends[1], list((LAST + CDR3_ENDS[1]).encode()))
-    rows: dict[Frame, Any] = {"productive": productive, "out-of-frame": repertoire.lengths % 3 > 0}
+    rows: dict[Frame, Any] = {"productive": is_productive(repertoire), "out-of-frame": repertoire.lengths % 3 > 0}
     return {frame: Side(repertoire.subset(np.flatnonzero(kept)), p[kept]) for frame, kept in rows.items()}
 
 
-def _made(model: Model, genes: Genes, names: tuple[str, ...]) -> dict[Frame, Side]:
-    """What the model makes; kept for the last few models, as a notebook checks table after table."""
-    # A model that was changed in memory has the digest of its files, and hardly the same P(productive).
-    key = (DRAWN, str(model.facts()), model.joint, productive_probability(model), genes)
+def _draws_in_frames(model: Model, names: tuple[str, ...]) -> dict[Frame, Side]:
+    """Return draws by genes; those of the last few models are kept, as a notebook checks table after table."""
+    # A model that was changed in memory keeps the digest of its files, but hardly its P(productive).
+    key = (DRAWN, str(model.facts()), model.joint, productive_probability(model))
     if key not in _KEPT:
-        _KEPT[key] = _drawn(model, genes), {}
+        _KEPT[key] = _drawn(model), {}
         if len(_KEPT) > MOST_KEPT:
             _KEPT.pop(next(iter(_KEPT)))
     drawn, sides = _KEPT[key]
@@ -341,19 +331,18 @@ def _made(model: Model, genes: Genes, names: tuple[str, ...]) -> dict[Frame, Sid
     return sides[names]
 
 
-def _drawn(model: Model, genes: Genes) -> Repertoire:
-    """Recombinations of the model, by genes, or with any."""
+def _drawn(model: Model) -> Repertoire:
+    """Draw recombinations of the model, by genes."""
     run = Run().alone()
     plan = GenerationSettings(DRAWN, seed=int(np.random.SeedSequence([0, 2]).generate_state(1)[0]))
     table = pa.Table.from_batches(list(generate(model, plan, run.bind("cpu"), run)))
-    reading = PgenConfig(genes=genes).reads(Reading())
-    drawn = read_table(table.select(["v_call", "j_call", "junction"]), model, reading).repertoire
-    return by_gene(drawn, model)[0] if genes == "call" else drawn
+    reading = PgenConfig().reads(Reading())
+    return by_gene(read_table(table.select(["v_call", "j_call", "junction"]), model, reading).repertoire, model)[0]
 
 
 def limits_of(model: Model, names: tuple[str, ...]) -> tuple[float, float]:
-    """Of productive junctions that a model makes by genes: the largest probability, and that which few are below."""
-    of_drawn = _made(model, "call", names)["productive"].p
+    """Return the largest probability of productive draws by genes, and their quantile `TAIL`."""
+    of_drawn = _draws_in_frames(model, names)["productive"].p
     return float(of_drawn.max(initial=0.0)), float(np.quantile(of_drawn, TAIL))
 
 
@@ -361,23 +350,24 @@ def contradicting(
     repertoire: Repertoire, model: Model, names: tuple[str, ...] = PGEN_COLUMNS[:1], p: Floats | None = None,
     limits: tuple[float, float] | None = None,
 ) -> NDArray[np.int8]:  # fmt: skip
-    """Which call of each junction contradicts its bases, int8 [junctions], as the place in `SIDES`; on this rank.
+    """Find the call of each junction that contradicts its bases, int8 [junctions], as the index in `SIDES`.
 
-    repertoire  junctions by genes
-    p, limits   their probabilities, float64 [junctions], and those of `limits_of`, if they are known
+    repertoire  the junctions of this rank, by genes
+    p           float64 [junctions]: their probabilities; computed by default
+    limits      the result of `limits_of`; computed by default
     """
     p = _probabilities(repertoire, model, names) if p is None else p
     largest, smallest = limits or limits_of(model, names)
     rows = suspicious(repertoire, p, largest, model)
     part = repertoire.subset(rows)
     others = [(other, _probabilities(other.repertoire, model, names)) for other in with_other_genes(part, model)]
-    found = np.zeros(len(repertoire), dtype=np.int8)
-    found[rows] = contradicted(part, p[rows], others, model, smallest)
-    return found
+    sides = np.zeros(len(repertoire), dtype=np.int8)
+    sides[rows] = contradicted(part, p[rows], others, model, smallest)
+    return sides
 
 
 def _calls(productive: Side, rows: Counts, model: Model, names: tuple[str, ...]) -> dict[str, Any]:
-    """The fields of a `ModelFit` that are about calls."""
+    """Return the fields of a `ModelFit` that are about calls."""
     part = productive.repertoire.subset(rows)
     wrong = contradicting(part, model, names, productive.p[rows])
     numbers = np.bincount(wrong, minlength=len(SIDES))
@@ -392,9 +382,9 @@ def _calls(productive: Side, rows: Counts, model: Model, names: tuple[str, ...])
 
 
 def _alleles(repertoire: Repertoire, wrong: NDArray[np.int8], model: Model) -> Iterator[tuple[str, int, int]]:
-    """The field `alleles` of a `ModelFit`.
+    """Yield the members of the field `alleles` of a `ModelFit`.
 
-    wrong  int8 [junctions]: as of `contradicting`
+    wrong  int8 [junctions]: the result of `contradicting`
     """
     p = np.ones(len(repertoire))
     for side, segment in enumerate(SEGMENTS, start=RARE_ALLELE):
@@ -405,9 +395,9 @@ def _alleles(repertoire: Repertoire, wrong: NDArray[np.int8], model: Model) -> I
 
 
 def _better(side: Side, rows: Counts, model: Model, names: tuple[str, ...]) -> tuple[str, float] | None:
-    """The model with a name under which productive rows are most likely, if that is much more; and how much.
+    """Find the named model under which productive rows are much more likely, and the gain in nats per row.
 
-    The mean of log-likelihood ratios, without the smallest and the largest tenth.
+    The gain is the mean of log-likelihood ratios without the smallest and the largest tenth.
     """
     if not len(rows):
         return None
@@ -420,9 +410,8 @@ def _better(side: Side, rows: Counts, model: Model, names: tuple[str, ...]) -> t
         if other.digest == model.digest or other.caution is not None or locus_of(other.v[0].allele) != locus:
             continue
         pairs = [(_of_other(other, "V", v), _of_other(other, "J", j)) for v, j in part.pairs]
-        given = Repertoire(part.words, part.lengths, pairs, part.offsets, part.letters)
-        gains = _log_likelihoods(_probabilities(given, other, names), other) - of_model
-        # A few rows that one model hardly makes, such as those of an allele that it lacks, must not decide.
+        gains = _log_likelihoods(_probabilities(replace(part, pairs=pairs), other, names), other) - of_model
+        # A few rows must not decide, such as those of an allele that one model lacks.
         gain = float(_trimmed(gains).mean())
         if gain > BETTER + (best[1] if best else 0.0):
             best = name, gain
@@ -430,27 +419,27 @@ def _better(side: Side, rows: Counts, model: Model, names: tuple[str, ...]) -> t
 
 
 def _trimmed(values: Floats) -> Floats:
-    """The values without the smallest and the largest tenth, in any order."""
+    """Drop the smallest and the largest tenth of the values; the order changes."""
     tenth = len(values) // 10
     return np.partition(values, (tenth, len(values) - tenth - 1))[tenth : len(values) - tenth]
 
 
 @cache
 def _named(name: str) -> Model:
-    # Not `load_model`, which says what was corrected in it.
+    # `load_model` would log what is corrected.
     return read_model(model_folders()[name], name)
 
 
 def _log_likelihoods(p: Floats, model: Model) -> Floats:
-    """log P(junction, V, J | productive), not below a floor."""
+    """Return log P(junction, V, J | productive), not below `_FLOOR`."""
     logs = np.full(len(p), _FLOOR)
     np.log(p / productive_probability(model), out=logs, where=p > 0)
     return np.asarray(np.maximum(logs, _FLOOR))
 
 
 def _of_other(other: Model, segment: SegmentType, alleles: Alleles) -> Alleles:
-    """The genes of a pair as another model has them; none if it lacks one."""
+    """Return the alleles of another model for the same genes; none if it lacks one."""
     if alleles.allele == ANY:
         return other.alleles(segment)
-    found = [other.find(segment, name) for name in alleles.allele.split(",")]
-    return other.alleles(segment, [] if None in found else {place for places in found for place in places or ()})
+    indices = [other.find(segment, name) for name in alleles.allele.split(",")]
+    return other.alleles(segment, [] if None in indices else {index for gene in indices for index in gene or ()})

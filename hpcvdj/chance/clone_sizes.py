@@ -1,7 +1,7 @@
-"""How many reads the clonotypes of each sample have: what facts of all questions record, and diversity is made of.
+"""Clone sizes: the numbers of reads of the clonotypes of each sample.
 
-A clonotype is here a distinct productive junction, as it is read, with its V and J genes.  It has the reads of all of
-its rows.
+The facts of all questions record them, and diversity is computed from them.  A clonotype is here a distinct productive
+junction, as it is read, with its V and J genes.  It has the reads of all of its rows.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,10 +21,10 @@ Counts = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class CloneSizes:
-    """How many clonotypes of a sample have how many reads.
+    """The number of clonotypes of a sample that have each number of reads.
 
     reads       int64 [sizes], ascending, at least 1
-    clonotypes  int64 [sizes], at least 1: how many have so many
+    clonotypes  int64 [sizes], at least 1: how many have so many reads
     """
 
     reads: Counts
@@ -32,23 +32,22 @@ class CloneSizes:
 
     @staticmethod
     def of(reads: Counts) -> "CloneSizes":
-        """Those of clonotypes with these reads."""
+        """Count the sizes of clonotypes with these reads."""
         return CloneSizes(*np.unique(reads, return_counts=True))
 
     @property
     def total(self) -> int:
-        """The reads of all clonotypes."""
+        """The number of reads of all clonotypes."""
         return int(self.reads @ self.clonotypes)
 
     def recorded(self) -> dict[str, list[int]]:
-        """As JSON values."""
+        """Return the sizes as JSON values."""
         return {"reads": self.reads.tolist(), "clonotypes": self.clonotypes.tolist()}
 
     @staticmethod
     def from_recorded(values: Mapping[str, Any]) -> "CloneSizes":
-        """The inverse of `recorded`; ValueError for anything else."""
-        arrays = [np.array(values[name], dtype=np.int64) for name in ("reads", "clonotypes")]
-        reads, clonotypes = arrays
+        """Build the sizes from what `recorded` returns; raises ValueError for anything else."""
+        reads, clonotypes = (np.array(values[name], dtype=np.int64) for name in ("reads", "clonotypes"))
         fits = reads.ndim == 1 and reads.shape == clonotypes.shape and (clonotypes > 0).all()
         if not fits or (np.diff(reads, prepend=0) <= 0).any():
             raise ValueError("clones are not sizes and their numbers")
@@ -57,7 +56,7 @@ class CloneSizes:
 
 @dataclass(frozen=True)
 class SizesOfSamples:
-    """The same of several samples: entries, each (sample, reads) once, ascending.
+    """The clone sizes of several samples; each pair of sample and reads is there once, ascending.
 
     sample, reads, clonotypes  int64 [entries]
     """
@@ -68,24 +67,22 @@ class SizesOfSamples:
 
     @staticmethod
     def of(sample: NDArray[np.integer[Any]], reads: Counts) -> "SizesOfSamples":
-        """Those of clonotypes of these samples, with these reads."""
+        """Count the sizes of clonotypes of these samples, with these reads."""
         ones = np.ones(len(reads), dtype=np.int64)
         return SizesOfSamples.added([SizesOfSamples(sample.astype(np.int64), reads.astype(np.int64), ones)])
 
     @staticmethod
     def added(parts: Iterable["SizesOfSamples"]) -> "SizesOfSamples":
-        """Those of clonotypes of which parts have some each."""
-        given = [(part.sample, part.reads, part.clonotypes) for part in parts]
-        sample, reads, clonotypes = (np.concatenate(own) for own in zip(*given, strict=True))
+        """Add up the sizes of several parts of the clonotypes."""
+        columns = zip(*((part.sample, part.reads, part.clonotypes) for part in parts), strict=True)
+        sample, reads, clonotypes = map(np.concatenate, columns)
         order = np.lexsort((reads, sample))
         sample, reads, clonotypes = sample[order], reads[order], clonotypes[order]
         first = np.flatnonzero((np.diff(sample, prepend=-1) != 0) | (np.diff(reads, prepend=-1) != 0))
-        if not len(first):
-            return SizesOfSamples(sample, reads, clonotypes)
         return SizesOfSamples(sample[first], reads[first], np.add.reduceat(clonotypes, first))
 
     def by_name(self, names: list[str]) -> dict[str, CloneSizes]:
-        """Of each sample, which are the places of `names`."""
+        """Return the sizes of each sample by its name; a sample is an index in `names`."""
         begins = np.searchsorted(self.sample, np.arange(len(names) + 1)).tolist()
         return {
             name: CloneSizes(self.reads[first:stop], self.clonotypes[first:stop])
@@ -94,7 +91,7 @@ class SizesOfSamples:
 
 
 def sizes_in(junctions: Junctions, model: Model, names: list[str]) -> dict[str, CloneSizes]:
-    """The sizes of clones in junctions of several repertoires, called `names`; empty without read counts."""
+    """Return the clone sizes of the repertoires of junctions, by `names`; empty without read counts."""
     if junctions.reads is None:
         return {}
     repertoire, order = by_gene(junctions.repertoire, model)

@@ -1,6 +1,6 @@
 """Clonotypes: the amino-acid junctions of each V and J gene, and the nucleotide junctions that spell them.
 
-Of tables that have amino acids only, each clonotype counts as one junction: how many spell it is not known.
+In tables with amino acids only, each clonotype counts as one junction.
 """
 
 from dataclasses import dataclass
@@ -25,14 +25,14 @@ Counts = NDArray[np.int64]
 class Clonotypes:
     """Clonotypes, sorted by class, length and letters.
 
-    classes   (V genes, J genes) as alleles of the model, of each class
+    classes   the (V genes, J genes) of each class, as alleles of the model
     kind      int64 [clonotypes]: the class
     letters   uint8 [clonotypes, width]: the amino acids as ASCII
-    lengths   int64 [clonotypes]: how many
-    variants  int64 [clonotypes]: distinct nucleotide junctions; 1 of amino acids
-    reads     int64 [clonotypes]: their reads added up; None if the input does not say
-    repertoire one of the nucleotide junctions of each clonotype, or its amino acids
-    left_out  rows that take no part, by the reason
+    lengths   int64 [clonotypes]: the number of amino acids
+    variants  int64 [clonotypes]: the number of distinct nucleotide junctions; 1 for amino acids
+    reads     int64 [clonotypes]: the sum of the reads; None if the input has no read counts
+    repertoire a nucleotide junction of each clonotype, or its amino acids
+    left_out  the number of rows that take no part, by the reason
     """
 
     classes: list[tuple[Alleles, Alleles]]
@@ -49,34 +49,34 @@ class Clonotypes:
 
     @property
     def nucleotides(self) -> bool:
-        """Whether nucleotide junctions are known."""
+        """Whether the junctions are nucleotides, not amino acids."""
         return has_nucleotides(self.repertoire)
 
     def texts(self, rows: Counts) -> dict[str, pa.StringArray]:
-        """The amino acids of some clonotypes, as a column."""
-        found = amino_acid_column(self.repertoire, self.letters[rows], self.lengths[rows])
-        return {name: column.cast(pa.string()) for name, column in found.items()}
+        """Return the column with the amino acids of some clonotypes."""
+        columns = amino_acid_column(self.repertoire, self.letters[rows], self.lengths[rows])
+        return {name: column.cast(pa.string()) for name, column in columns.items()}
 
 
 @dataclass(frozen=True)
 class DistinctJunctions:
     """The distinct junctions, as they are read, of each V and J gene of an individual.
 
-    own       the junctions of all rows, by their genes
-    rows      int64 [junctions]: of `own`, one for each, in blocks
-    reads     int64 [junctions]: those of all its rows; None if the input does not say
-    errors    bool [junctions]: likely sequencing errors, which take no part; None if they are kept, or not known
-    repeated  rows that have the junction and genes of another one
+    repertoire  the junctions of all rows, by their genes
+    rows        int64 [junctions]: a row of `repertoire` for each distinct junction, in blocks
+    reads       int64 [junctions]: the reads of all rows of a junction; None if the input has no read counts
+    errors      bool [junctions]: likely sequencing errors, which take no part; None if they are kept, or not known
+    repeated    the number of rows that have the junction and genes of another one
     """
 
-    own: Repertoire
+    repertoire: Repertoire
     rows: Counts
     reads: Counts | None
     errors: NDArray[np.bool_] | None
     repeated: int
 
     def clonotypes(self, min_reads: int = 1) -> Clonotypes:
-        """The clonotypes of the junctions with so many reads or more; InputError if none is left."""
+        """Return the clonotypes of the junctions with at least `min_reads`; raises InputError if none is left."""
         left_out = {"junctions that another row has": self.repeated}
         keep = np.ones(len(self.rows), dtype=bool) if self.reads is None else self.reads >= min_reads
         left_out[f"fewer than {min_reads} reads"] = int((~keep).sum())
@@ -84,12 +84,12 @@ class DistinctJunctions:
             left_out["likely sequencing errors"] = int((self.errors & keep).sum())
             keep &= ~self.errors
         if not keep.any():
-            said = ", ".join(f"{number:,} {reason}" for reason, number in left_out.items() if number)
-            raise InputError(f"no clonotype is left ({said or 'no row could be read'})")
-        return _translated(self.own, self.rows[keep], self.reads[keep] if self.reads is not None else None, left_out)
+            reasons = ", ".join(f"{number:,} {reason}" for reason, number in left_out.items() if number)
+            raise InputError(f"no clonotype is left ({reasons or 'no row could be read'})")
+        return _translated(self.repertoire, self.rows[keep], None if self.reads is None else self.reads[keep], left_out)
 
     def read_once(self) -> int:
-        """Junctions with one read, if these are most of those that take part; else 0.  For known reads only."""
+        """Return the number of junctions with one read if they are the majority, else 0.  Needs read counts."""
         assert self.reads is not None
         reads = self.reads if self.errors is None else self.reads[~self.errors]
         once = int((reads == 1).sum())
@@ -97,7 +97,7 @@ class DistinctJunctions:
 
 
 def distinct_junctions(junctions: Junctions, model: Model, *, errors: bool = False) -> DistinctJunctions:
-    """The distinct junctions of productive ones.
+    """Find the distinct junctions of productive rows.
 
     errors  keep likely sequencing errors
     """
@@ -108,7 +108,7 @@ def distinct_junctions(junctions: Junctions, model: Model, *, errors: bool = Fal
     if junctions.reads is None:
         return DistinctJunctions(repertoire, rows, None, None, repeated)
     of_row = junctions.reads[order[same]]
-    summed = np.add.reduceat(of_row, first) if len(first) else of_row
+    summed = np.add.reduceat(of_row, first)
     wrong = None
     if not errors and has_nucleotides(repertoire):
         every = Counted(repertoire.words[rows], repertoire.lengths[rows], summed, np.zeros(len(rows), dtype=np.int64))
@@ -117,7 +117,7 @@ def distinct_junctions(junctions: Junctions, model: Model, *, errors: bool = Fal
 
 
 def _translated(repertoire: Repertoire, rows: Counts, reads: Counts | None, left_out: dict[str, int]) -> Clonotypes:
-    """The clonotypes of distinct junctions: the `rows` of the repertoire, in blocks."""
+    """Find the clonotypes of the `rows` of a repertoire, which are distinct junctions in blocks."""
     kind = kinds_of(repertoire)[rows]
     letters, codons = amino_acids(repertoire, rows)
     same, first = equal_runs(letter_words(letters), blocks(codons, kind)[1])

@@ -1,8 +1,8 @@
-"""Rows of a cohort's tables on ranks: each rank reads some of the tables, and keeps some of the rows of all tables.
+"""The distribution of rows over ranks: each rank reads some of the tables, and keeps some of the rows of all tables.
 
-A hash of the amino acids of a row says which rank keeps it.  So equal sequences are on one rank, whether nucleotides or
-amino acids are compared, with genes or without.  Where sequences are compared with similar ones, it is a hash of the V
-and J genes and the length.  Numbers of an individual are sums over the ranks.
+A hash of the amino acids of a row decides which rank keeps it.  So equal sequences are on one rank, whether nucleotides
+or amino acids are compared, with genes or without.  Where sequences are compared with similar ones, a hash of the V and
+J genes and the length decides.  Numbers of an individual are sums over the ranks.
 """
 
 from collections import Counter
@@ -33,23 +33,23 @@ from hpcvdj.storage.memory import return_freed_memory
 Counts = NDArray[np.int64]
 
 Alike = Literal["amino acids", "block"]
-"""What rows of one rank have in common: their amino acids; or their V and J genes and length."""
+"""What decides which rank keeps a row: its amino acids, or its V and J genes and length."""
 
 ROWS_AT_ONCE = 1 << 23
-"""Rows that a rank sends at once, at most: below 2 GiB, of which older MPI libraries can count the bytes."""
+"""The largest number of rows that a rank sends at once: below 2 GiB, which older MPI libraries can count."""
 
 ROWS_TOGETHER = 1 << 19
-"""About as many rows are worked on together where all at once would take much memory."""
+"""The approximate number of rows that are processed together to save memory."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """Some rows.
+    """A part of the rows.
 
-    repertoire  their junctions, by gene
-    sample      integers [rows]: place of the sample in `Dealt.samples`
-    row         int64 [rows]: data row of the input; None if nobody asks for it
-    reads       integers [rows]; `UNKNOWN` where the input does not say; None if no row has any
+    repertoire  the junctions, by gene
+    sample      integers [rows]: the index of the sample in `Dealt.samples`
+    row         int64 [rows]: data row of the input; None if it is not asked for
+    reads       integers [rows]; `UNKNOWN` where the input has none; None if no row has any
     """
 
     repertoire: Repertoire
@@ -61,18 +61,16 @@ class Part:
         return len(self.sample)
 
     def only(self, rows: Counts) -> "Part":
-        """Some of them, ascending."""
+        """Select some rows; `rows` ascend."""
         return self._of(self.repertoire.subset(rows), rows)
 
     def of_pairs(self, first: int, stop: int) -> "Part":
-        """Those of `pairs[first:stop]`, which are not copied."""
-        own = self.repertoire
-        offsets = own.offsets[first : stop + 1]
+        """Select the rows of `pairs[first:stop]`, without copying them."""
+        every = self.repertoire
+        offsets = every.offsets[first : stop + 1]
         rows = slice(int(offsets[0]), int(offsets[-1]))
-        chosen = Repertoire(
-            own.words[rows], own.lengths[rows], own.pairs[first:stop], offsets - offsets[0], own.letters
-        )
-        return self._of(chosen, rows)
+        words, lengths, pairs = every.words[rows], every.lengths[rows], every.pairs[first:stop]
+        return self._of(Repertoire(words, lengths, pairs, offsets - offsets[0], every.letters), rows)
 
     def _of(self, repertoire: Repertoire, rows: Any) -> "Part":
         row, reads = (None if values is None else values[rows] for values in (self.row, self.reads))
@@ -80,7 +78,7 @@ class Part:
 
     @staticmethod
     def joined(parts: Sequence["Part"]) -> "Part":
-        """All rows of several parts, by gene."""
+        """Merge the rows of several parts, by gene."""
         repertoire, order = merged([part.repertoire for part in parts])
         sample, row, reads = (
             None if getattr(parts[0], name) is None else np.concatenate([getattr(part, name) for part in parts])[order]
@@ -92,13 +90,13 @@ class Part:
 
 @dataclass(frozen=True)
 class Dealt:
-    """The rows of a cohort's tables that this rank has.
+    """The rows of a cohort's tables that this rank keeps.
 
-    parts     its own rows
-    samples   of all ranks
-    left_out  how many rows of each sample were excluded, by the reason, of all ranks
+    parts     the rows of this rank
+    samples   the names of the samples of all ranks
+    left_out  the number of excluded rows of all ranks, by sample and reason
     tally     what became of the rows of all ranks; on root
-    example   a junction of any rank, or none if there is none
+    example   a junction of any rank; empty if there is none
     run       the ranks
     """
 
@@ -111,16 +109,16 @@ class Dealt:
 
     @property
     def reads(self) -> bool:
-        """Whether read counts are known."""
+        """Whether the rows have read counts."""
         return self.parts[0].reads is not None
 
     def collected(self) -> Collected:
-        """A place for some of the rows, to be taken in the order of `by_gene`."""
+        """Return an empty store for junctions of the rows, which are to be added in the order of `by_gene`."""
         width = max(part.repertoire.words.shape[1] for part in self.parts)
         return Collected(sum(map(len, self.parts)), width, self.parts[0].repertoire.letters)
 
     def by_gene(self) -> Iterator[Part]:
-        """The rows, those of some V–J pairs after those of others, about `ROWS_TOGETHER` at once."""
+        """Yield the rows of one group of V–J pairs after the other, about `ROWS_TOGETHER` rows each."""
         number = numbers_of_pairs([part.repertoire for part in self.parts])
         kinds = [np.array([number[pair] for pair in part.repertoire.pairs], dtype=np.int64) for part in self.parts]
         rows = np.zeros(len(number) + 1, dtype=np.int64)
@@ -133,41 +131,41 @@ class Dealt:
 
 
 def spans(begins: Counts) -> Iterator[tuple[int, int]]:
-    """The first of some blocks and the one after the last, of about `ROWS_TOGETHER` rows each; at least one of all.
+    """Divide blocks into spans (first, stop) of about `ROWS_TOGETHER` rows; there is at least one span.
 
-    begins  int64 [blocks + 1]: where the rows of each begin
+    begins  int64 [blocks + 1]: where the rows of each block begin
     """
     edges = np.flatnonzero(np.diff(begins[1:] // ROWS_TOGETHER)) + 1
     return pairwise([0, *edges.tolist(), len(begins) - 1])
 
 
 def deal(inputs: Inputs, model: Model, run: Run, alike: Alike = "amino acids", *, numbered: bool = True) -> Dealt:
-    """The rows of surveyed tables, dealt to the ranks.
+    """Read surveyed tables, and distribute their rows over the ranks.
 
-    alike     rows that are alike in this are on one rank
-    numbered  with their data rows
+    alike     rows that are equal in this are on one rank
+    numbered  whether rows keep the numbers of their data rows
 
-    InputError, on every rank, as of `Inputs.read`.
+    Raises InputError, on every rank, as `Inputs.read` does.
     """
-    samples, own = inputs.repertoires, OwnTables(inputs, model, run)
+    samples, tables = inputs.repertoires, OwnTables(inputs, model, run)
     nothing = _nothing(inputs, numbered=numbered)
     parts = [nothing]
-    rounds = [own.units[first:stop] for first, stop in spans(np.cumsum([0, *(unit.rows for unit in own.units)]))]
+    rounds = [tables.units[first:stop] for first, stop in spans(np.cumsum([0, *(unit.rows for unit in tables.units)]))]
     for k in range(int(run.slowest(len(rounds))[0])):
-        mine: list[Part] = []
+        parts_read: list[Part] = []
 
-        def read_unit(unit: Inputs, mine: list[Part] = mine) -> None:
-            mine.append(_part(own.read(unit), model, samples, reads=inputs.has_reads, numbered=numbered))
+        def read_unit(unit: Inputs, parts_read: list[Part] = parts_read) -> None:
+            parts_read.append(_part(tables.read(unit), model, samples, reads=inputs.has_reads, numbered=numbered))
 
         run.each(rounds[k] if k < len(rounds) else [], read_unit, NOTHING_YET)
-        parts += _exchanged(mine or [nothing], run, alike)
-        mine.clear()
+        parts += _exchanged(parts_read or [nothing], run, alike)
+        parts_read.clear()
         return_freed_memory()
-    return _dealt(parts, own.rows, samples, run)
+    return _dealt(parts, tables.rows, samples, run)
 
 
 def dealt_of(junctions: Junctions, model: Model, run: Run | None = None) -> Dealt:
-    """The rows of junctions that this rank alone has read."""
+    """Take the rows of junctions that only this rank has read."""
     samples, read = junctions.repertoire_ids or [], ReadRows()
     read.add(junctions)
     part = _part(junctions, model, samples, reads=junctions.reads is not None, numbered=True)
@@ -175,21 +173,21 @@ def dealt_of(junctions: Junctions, model: Model, run: Run | None = None) -> Deal
 
 
 class OwnTables:
-    """The tables that this rank reads, of several that are surveyed.
+    """The surveyed tables that this rank reads.
 
-    units  tables that are read together
-    rows   what became of their rows
+    units  lists of tables that are read together
+    rows   what became of the rows
     """
 
     def __init__(self, inputs: Inputs, model: Model, run: Run) -> None:
-        # What a table lacks, all tables do without.
-        within = replace(inputs, reading=replace(inputs.reading, reads=inputs.has_reads))
-        own = shared_out([table for table in inputs.tables if table.rows], run.ranks)[run.rank]
-        self.units = [replace(within, tables=tuple(unit)) for unit in own]
+        # Read counts are read only if all tables have them.
+        alike = replace(inputs, reading=replace(inputs.reading, reads=inputs.has_reads))
+        units = shared_out([table for table in inputs.tables if table.rows], run.ranks)[run.rank]
+        self.units = [replace(alike, tables=tuple(unit)) for unit in units]
         self.rows, self._model, self._run = ReadRows(), model, run
 
     def read(self, unit: Inputs) -> Junctions:
-        """The junctions of a unit."""
+        """Read the junctions of a unit."""
         junctions = unit.read(self._model, first_row=unit.tables[0].first_row, between=self._run.raise_if_stopping)
         self.rows.add(junctions)
         return junctions
@@ -204,7 +202,7 @@ class ReadRows:
         self.substituted: Counter[tuple[str, str]] = Counter()
 
     def add(self, junctions: Junctions) -> None:
-        """Count the rows of a part."""
+        """Count the rows of junctions that were read."""
         self.rows += junctions.rows_read
         self.counted += len(junctions)
         excluded = junctions.excluded
@@ -213,28 +211,36 @@ class ReadRows:
         self.substituted.update({(call, allele): rows for call, allele, rows in junctions.substituted})
 
     def without_counts(self, sample: str, rows: int) -> None:
-        """Count rows that were read, and have no read counts, where others have."""
+        """Exclude rows that have no read counts, while others have."""
         if rows:
             self.excluded[sample, Exclusion.of(ExclusionKind.MISSING_COUNT)] += rows
             self.counted -= rows
 
     def tally(self, run: Run) -> Tally | None:
-        """Of the rows of all ranks, on root."""
-        excluded = added([[(exclusion, number)] for (_, exclusion), number in self.excluded.items()])
-        substituted = [(*replaced, number) for replaced, number in self.substituted.items()]
-        own = Tally(rows_read=self.rows, counted=self.counted, excluded=excluded, substituted=substituted)
-        tallies = run.gather(own)
-        return None if tallies is None else _added(tallies)
+        """Add up the counts of all ranks, on root."""
+        gathered = run.gather((self.rows, self.counted, self.excluded, self.substituted))
+        if gathered is None:
+            return None
+        read, counted, excluded, substituted = zip(*gathered, strict=True)
+        replaced = sum(substituted, Counter[tuple[str, str]]())
+        return Tally(
+            rows_read=sum(read),
+            counted=sum(counted),
+            excluded=added([(exclusion, number)] for part in excluded for (_, exclusion), number in part.items()),
+            substituted=sorted(((*call, rows) for call, rows in replaced.items()), key=lambda item: (-item[2], item)),
+            nonzero=sum(counted),
+        )
 
 
 def shared_out(tables: Sequence[Table], ranks: int) -> list[list[list[Table]]]:
-    """What each rank reads: tables that are read together; the largest first, each by the rank with the fewest rows."""
+    """Assign units of tables to the ranks: the largest first, each to the rank with the fewest rows."""
     units = _units(tables)
-    return [[units[k] for k in own] for own in evenly(list(map(_rows, units)), ranks)]
+    rows = [sum(table.rows for table in unit) for unit in units]
+    return [[units[k] for k in share] for share in evenly(rows, ranks)]
 
 
 def _units(tables: Sequence[Table]) -> list[list[Table]]:
-    """Tables that one rank reads: those from the first to the last that has a repertoire, whose ids may not repeat."""
+    """Group tables that one rank must read, as they have rows of the same repertoire, with the tables between them."""
     last = {name: k for k, table in enumerate(tables) for name in table.repertoires}
     units: list[list[Table]] = []
     stop = -1
@@ -246,10 +252,6 @@ def _units(tables: Sequence[Table]) -> list[list[Table]]:
     return units
 
 
-def _rows(unit: list[Table]) -> int:
-    return sum(table.rows for table in unit)
-
-
 def _nothing(inputs: Inputs, *, numbered: bool) -> Part:
     none = np.empty(0, dtype=np.uint8)
     empty = Repertoire(np.zeros((0, 2), np.uint64), none, [], np.zeros(1, np.int64), inputs.reading.letters)
@@ -258,8 +260,8 @@ def _nothing(inputs: Inputs, *, numbered: bool) -> Part:
 
 def _part(junctions: Junctions, model: Model, samples: Sequence[str], *, reads: bool, numbered: bool) -> Part:
     repertoire, order = by_gene(junctions.repertoire, model)
-    place = {name: k for k, name in enumerate(samples)}
-    of_sample = np.array([place[name] for name in junctions.repertoire_ids or []] or [0], dtype=np.int64)
+    index = {name: k for k, name in enumerate(samples)}
+    of_sample = np.array([index[name] for name in junctions.repertoire_ids or []] or [0], dtype=np.int64)
     counts = None
     if reads:
         counts = np.full(len(order), UNKNOWN) if junctions.reads is None else junctions.reads[order]
@@ -272,10 +274,10 @@ def _part(junctions: Junctions, model: Model, samples: Sequence[str], *, reads: 
 
 
 def _exchanged(parts: list[Part], run: Run, alike: Alike) -> list[Part]:
-    """What the ranks send to this one, of parts that each has read."""
+    """Send the rows of parts to the ranks that keep them, and return the parts that this rank receives."""
     if run.ranks == 1:
         return parts
-    # Few parts of many rows are worked on faster than many of few.
+    # A few large parts are processed faster than many small ones.
     part = Part.joined(parts) if len(parts) > 1 else parts[0]
     owner = owners(part.repertoire, run.ranks, alike)
     received: list[Part] = []
@@ -287,7 +289,7 @@ def _exchanged(parts: list[Part], run: Run, alike: Alike) -> list[Part]:
 
 
 def owners(repertoire: Repertoire, ranks: int, alike: Alike = "amino acids") -> Counts:
-    """The rank that has each junction, int64 [junctions]."""
+    """Return the rank that keeps each junction, int64 [junctions]."""
     if alike == "block":
         texts = [f"{v.allele}|{j.allele}".encode() for v, j in repertoire.pairs]
         of_pair = np.array([crc32(text) for text in texts], dtype=np.int64)
@@ -296,10 +298,10 @@ def owners(repertoire: Repertoire, ranks: int, alike: Alike = "amino acids") -> 
 
 
 def hashes_of(letters: NDArray[np.uint8], lengths: Counts) -> NDArray[np.uint64]:
-    """A number for each amino-acid sequence, uint64 [sequences], as of `amino_acids`."""
+    """Hash amino-acid sequences, as `amino_acids` returns them, uint64 [sequences]."""
     hashes = np.empty(len(lengths), dtype=np.uint64)
     hash_letters(letters, lengths, hashes)
-    # The last letters alone decide the lowest bits.
+    # In these hashes, only the last letters decide the lowest bits.
     hashes ^= hashes >> np.uint64(32)
     hashes *= np.uint64(0xD6E8FEB86659FD93)
     return hashes ^ (hashes >> np.uint64(32))
@@ -324,31 +326,15 @@ def _dealt(parts: list[Part], read: ReadRows, samples: list[str], run: Run) -> D
 
 
 def _with_reads(parts: list[Part], read: ReadRows, samples: list[str], run: Run) -> list[Part]:
-    """The parts without rows that have no reads, if others have, or without any reads."""
-    known = [0 if part.reads is None else np.count_nonzero(part.reads != UNKNOWN) for part in parts]
-    if not int(run.sum(np.array([sum(known)]))[0]):
+    """Leave out the rows without reads if others have reads; without any reads, drop this column."""
+    counts = [0 if part.reads is None else np.count_nonzero(part.reads != UNKNOWN) for part in parts]
+    if not int(run.sum(np.array([sum(counts)]))[0]):
         return [replace(part, reads=None) for part in parts]
     kept = list(parts)
     for k, part in enumerate(parts):
-        if known[k] < len(part):
+        if counts[k] < len(part):
             missing = np.asarray(part.reads == UNKNOWN)
-            for place, number in enumerate(np.bincount(part.sample[missing], minlength=len(samples)).tolist()):
-                read.without_counts(samples[place], number)
+            for sample, number in zip(samples, np.bincount(part.sample[missing]).tolist(), strict=False):
+                read.without_counts(sample, number)
             kept[k] = part.only(np.flatnonzero(~missing))
     return kept
-
-
-def _added(tallies: Sequence[Tally]) -> Tally:
-    substituted: Counter[tuple[str, str]] = Counter()
-    for tally in tallies:
-        substituted.update({(call, allele): rows for call, allele, rows in tally.substituted})
-    counted = sum(tally.counted for tally in tallies)
-    return Tally(
-        rows_read=sum(tally.rows_read for tally in tallies),
-        counted=counted,
-        excluded=added(tally.excluded for tally in tallies),
-        substituted=sorted(
-            ((*replaced, rows) for replaced, rows in substituted.items()), key=lambda own: (-own[2], own)
-        ),
-        nonzero=counted,
-    )

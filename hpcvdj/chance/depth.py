@@ -1,8 +1,8 @@
-"""How many recombinations an individual has of which so many distinct junctions are known.
+"""The number of recombinations of an individual, from its number of distinct junctions.
 
-Some junctions are made again and again, and a junction that an individual has several times is one of its distinct
-ones.  So n recombinations make Σ (1 - exp(-n p)) distinct junctions, fewer than n: hardly fewer of human TRB, much
-fewer of loci with little diversity, such as IGK.  The sum over all junctions is a mean over junctions that are drawn.
+Recombination makes some junctions again and again.  So n recombinations make Σ (1 - exp(-n p)) distinct junctions,
+which are fewer than n: hardly fewer in human TRB, much fewer in loci with little diversity, such as IGK.  The sum over
+all junctions is computed as a mean over junctions that are drawn.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,11 +17,11 @@ Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
 LOWEST, HIGHEST, STEP = -80.0, 10.0, 0.02
-"""The grid of log p' on which f_m is tabulated.  Linear between its points, p-values of 17 individuals are right to
+"""The grid of log p' on which f_m is tabulated.  With linear interpolation, p-values of 17 individuals are accurate to
 0.1 %."""
 
 MOST_REPEATED = 1e3
-"""How many times as many recombinations as distinct junctions are believed."""
+"""The largest plausible ratio of recombinations to distinct junctions."""
 
 _MOST_STEPS = 100
 
@@ -38,11 +38,11 @@ class Draws:
     weight: Floats
 
     def on_grid(self, log_q: float) -> Floats:
-        """The weights, float64 [grid], spread on the grid of log p' and divided by p'."""
+        """Return the weights, float64 [grid], spread on the grid of log p' and divided by p'."""
         return next(self.drawn_again(log_q, [np.ones(len(self.log_p), dtype=np.int64)]))
 
     def drawn_again(self, log_q: float, numbers: Iterable[Counts]) -> Iterator[Floats]:
-        """The same for each of several `numbers`, int64 [draws], of how often each draw counts."""
+        """Yield these weights for several `numbers`, int64 [draws], of how often each draw counts."""
         below, share = on_grid(self.log_p - log_q)
         above, p = below + 1, np.exp(GRID)
         for times in numbers:
@@ -56,7 +56,7 @@ POINTS = len(GRID)
 
 
 def on_grid(log_p: Floats) -> tuple[Counts, Floats]:
-    """The grid point below each value, and how far it is on the way to the next one; ends are kept."""
+    """Return the index of the grid point below each value, and the fraction of the way to the next point."""
     steps = (np.clip(log_p, LOWEST, HIGHEST) - LOWEST) / STEP
     below = np.minimum(steps.astype(np.int64), POINTS - 2)
     return below, np.minimum(steps - below, 1.0)
@@ -64,11 +64,11 @@ def on_grid(log_p: Floats) -> tuple[Counts, Floats]:
 
 @dataclass(frozen=True)
 class Holders:
-    """How many of several individuals have a junction: Σ (1 - exp(-n p)) of individuals with n recombinations each.
+    """The expected number of individuals that have a junction: Σ (1 - exp(-n p)) over their recombinations n.
 
-    recombinations  of all individuals together
+    recombinations  the sum over all individuals
     log_number      float64 [grid]: natural logarithm of the expected number, by log p
-    slope           float64 [grid]: by how much it grows with log p; 1 if p is small, 0 if everybody has the junction
+    slope           float64 [grid]: its derivative; 1 if p is small, 0 if all individuals have the junction
     """
 
     recombinations: float
@@ -77,7 +77,7 @@ class Holders:
 
     @staticmethod
     def of(recombinations: Floats) -> "Holders":
-        """Those of individuals with so many recombinations, float64 [individuals], of which one is above 0."""
+        """Tabulate for individuals with so many recombinations, float64 [individuals], not all 0."""
         p = np.exp(GRID)
         number, growth = np.zeros(POINTS), np.zeros(POINTS)
         # Sorted, so that the order of individuals does not change a digit.
@@ -87,7 +87,7 @@ class Holders:
         return Holders(float(np.sort(recombinations).sum()), np.log(number), growth / number)
 
     def expected(self, log_p: Floats) -> tuple[Floats, Floats]:
-        """`log_number` and `slope` of junctions of any probability, float64 [junctions]."""
+        """Interpolate `log_number` and `slope` at any log p, float64 [junctions]."""
         below, share = on_grid(log_p)
         log_number, slope = (
             values[below] * (1 - share) + values[below + 1] * share for values in (self.log_number, self.slope)
@@ -96,21 +96,21 @@ class Holders:
 
 
 def distinct_of(recombinations: float, weights: Floats) -> float:
-    """How many distinct junctions so many recombinations make: Σ (1 - exp(-n p')).
+    """Return the number of distinct junctions of so many recombinations: Σ (1 - exp(-n p')).
 
-    weights  of the draws on the grid, as of `Draws.on_grid`
+    weights  of the draws on the grid, as `Draws.on_grid` returns them
     """
     return float(-(weights * np.expm1(-recombinations * np.exp(GRID))).sum())
 
 
 def recombinations_of(distinct: Counts, weights: Floats, names: Sequence[str]) -> Floats:
-    """How many recombinations each individual has, float64 [individuals], from its distinct junctions.
+    """Return the number of recombinations of each individual, float64 [individuals], from its distinct junctions.
 
     distinct  int64 [individuals]
     weights   of draws of junctions, in nucleotides and with their genes, on the grid
     names     of the individuals, for the error
 
-    InputError if the model makes too few different junctions.
+    Raises InputError if the model makes too few different junctions.
     """
     p = np.exp(GRID)
     solved: dict[int, float] = {}
@@ -118,7 +118,7 @@ def recombinations_of(distinct: Counts, weights: Floats, names: Sequence[str]) -
         if wanted in solved:
             continue
         n = float(wanted)
-        # The number of distinct junctions is concave in n, so Newton's steps from below never go too far.
+        # The number of distinct junctions is concave in n, so Newton's steps from below never overshoot.
         for _ in range(_MOST_STEPS):
             missing = wanted - distinct_of(n, weights)
             if missing <= 1e-9 * wanted:

@@ -1,14 +1,14 @@
 """Diversity of samples of different depth: Hill numbers that they are expected to have at an equal number of reads.
 
-Of all ways to draw m of the n reads of a sample, without putting any back, a clonotype of x reads keeps k of them with
-the probability of a hypergeometric law.  So the expected number of clonotypes with k reads is known, and from these the
-Hill numbers of order 0 (clonotypes), 1 (exp of Shannon's entropy) and 2 (the inverse of Simpson's index) follow, as A.
-Chao, N. Gotelli, T. Hsieh and others estimate them (Ecological Monographs 84:45, 2014).
+If m of the n reads of a sample are drawn without replacement, a clonotype of x reads keeps k of them with a
+hypergeometric probability.  This gives the expected number of clonotypes with k reads, and from these the Hill numbers
+of order 0 (clonotypes), 1 (exp of Shannon's entropy) and 2 (the inverse of Simpson's index), as A. Chao, N. Gotelli, T.
+Hsieh and others estimate them (Ecological Monographs 84:45, 2014).
 
-Each is made of a sum over clonotypes, of a function of their reads.  The interval is that of the paper's bootstrap,
-which draws n reads again from an estimated assemblage: observed clonotypes, whose shares are adjusted, and others that
-were not seen.  Its variance is here computed in place of being drawn: the reads of clonotypes are independent Poisson
-numbers, given that their sum is n.
+Each Hill number is a function of a sum over clonotypes.  The interval is that of the paper's bootstrap, which draws n
+reads again from an estimated assemblage: observed clonotypes with adjusted shares, and clonotypes that were not seen.
+Its variance is computed here instead of drawn: the reads of clonotypes are independent Poisson numbers, given that
+their sum is n.
 """
 
 import math
@@ -25,13 +25,13 @@ Floats = NDArray[np.float64]
 ORDERS = (0, 1, 2)
 
 NORMAL = 1.96
-"""Standard deviations to each side of the 95 % interval of a normal law."""
+"""The number of standard deviations on each side of the 95 % interval of a normal distribution."""
 
 _FEW = 400
-"""The Poisson law of a clonotype with more reads is taken for a normal one."""
+"""The Poisson distribution of a clonotype with more reads is approximated by a normal one."""
 
 _MANY = 1000.0
-"""The logarithm of a number of reads that are more than this in the mean is expanded around its mean."""
+"""The logarithm of a number of reads with a larger mean is expanded around this mean."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,10 @@ class Estimate:
 
 
 def clonality(sizes: CloneSizes) -> float | None:
-    """1 less Shannon's entropy of all reads over its largest value: 0 if clonotypes are of one size, near 1 if one of
-    them has nearly all reads; None for fewer than two clonotypes."""
+    """Return 1 - Shannon's entropy of the reads / its largest value; None for fewer than two clonotypes.
+
+    This is 0 if all clonotypes have one size, and near 1 if one clonotype has nearly all reads.
+    """
     clonotypes, total = int(sizes.clonotypes.sum()), sizes.total
     if clonotypes < 2:
         return None
@@ -54,12 +56,12 @@ def clonality(sizes: CloneSizes) -> float | None:
 
 
 def hill_number(sizes: CloneSizes, order: int, depth: int) -> Estimate:
-    """The Hill number of an order that is expected in `depth` of the reads of a sample, which has at least so many."""
+    """Estimate the Hill number of an order in `depth` reads of a sample, which has at least so many reads."""
     total = sizes.total
     expected = float(sizes.clonotypes @ _terms(order, sizes.reads, total, depth))
     value = _number(order, expected)
     mean, variance = _drawn_again(sizes, order, depth)
-    # By how much the number changes with the sum, in samples that are drawn again.
+    # The derivative of the Hill number with respect to the sum, in samples that are drawn again.
     again = _number(order, mean)
     slope = {0: 1.0, 1: again, 2: again**2}[order]
     width = NORMAL * slope * math.sqrt(variance)
@@ -67,15 +69,15 @@ def hill_number(sizes: CloneSizes, order: int, depth: int) -> Estimate:
 
 
 def _number(order: int, expected: float) -> float:
-    """The Hill number of an order, by the sum that it is made of."""
+    """Return the Hill number of an order, from the sum over clonotypes."""
     return {0: lambda: expected, 1: lambda: math.exp(expected), 2: lambda: 1 / expected}[order]()
 
 
 def _terms(order: int, reads: Counts, total: int, depth: int) -> Floats:
-    """What clonotypes of these reads, at most `total` each, add to the sum that a Hill number is made of, float64.
+    """Return the terms of clonotypes in the sum of a Hill number, float64; `reads` are at most `total`.
 
-    Of order 0 it is the probability that a clonotype is among the reads that are drawn; of order 1 the expected -s ln s
-    of its share s; of order 2 the expected s².
+    For order 0, a term is the probability that a clonotype is among the reads that are drawn; for order 1, it is the
+    expected -s ln s of its share s; for order 2, the expected s².
     """
     x, n, m = reads.astype(np.float64), float(total), float(depth)
     if order == 0:
@@ -83,16 +85,16 @@ def _terms(order: int, reads: Counts, total: int, depth: int) -> Floats:
         none = gammaln(n - x + 1) - gammaln(left + 1) + gammaln(n - m + 1) - gammaln(n + 1)
         return np.where(n - x < m, 1.0, -np.expm1(np.minimum(none, 0)))
     if order == 1:
-        # A share that weighs its own probability is a read that is drawn, and the other reads of its clonotype.
+        # The mean weighted by the share is that over a drawn read and the other reads of its clonotype.
         return x / n * (math.log(m) - _log_of_more(np.maximum(x - 1, 0), n - 1, m - 1))
     return x / (n * m) + (x * (x - 1) / (n * (n - 1)) * (m - 1) / m if total > 1 else 0.0)
 
 
 def _log_of_more(marked: Floats, n: float, m: float) -> Floats:
-    """The expected ln(1 + k) of k marked reads among m that are drawn of n, float64, for each number of marked ones."""
+    """Return the expected ln(1 + k) of k marked reads among m of n reads, float64, for each number of marked reads."""
     share = m / max(1.0, n)
     mean, variance = marked * share, marked * share * (1 - share) * (n - marked) / max(1.0, n - 1)
-    # ln(1 + k) around its mean: cumulants of the law beyond the second are nearly those of a binomial one.
+    # ln(1 + k) around its mean: the cumulants beyond the second are nearly those of a binomial distribution.
     centre = np.maximum(1 + mean, 1)
     third, fourth = variance * (1 - 2 * share), 3 * variance**2
     logs = np.log(centre) - variance / (2 * centre**2) + third / (3 * centre**3) - fourth / (4 * centre**4)
@@ -103,7 +105,7 @@ def _log_of_more(marked: Floats, n: float, m: float) -> Floats:
 
 
 def _exact_logs(marked: Floats, mean: Floats, variance: Floats, n: float, m: float) -> Floats:
-    """The same, by summing over all k that have a probability to speak of."""
+    """Return the same by a sum over all k whose probability is not negligible."""
     reach = 10 * np.sqrt(variance) + 20
     least = np.maximum(0, np.maximum(m - (n - marked), np.floor(mean - reach)))
     most = np.minimum(np.minimum(m, marked), np.ceil(mean + reach))
@@ -120,10 +122,10 @@ def _exact_logs(marked: Floats, mean: Floats, variance: Floats, n: float, m: flo
 
 @dataclass(frozen=True)
 class _Assemblage:
-    """The clonotypes of an individual, as they are estimated: of each class, how many they are, and their mean reads.
+    """The estimated clonotypes of an individual, in classes of equal size.
 
-    number  float64 [classes]
-    reads   float64 [classes]; they add up to those of the sample
+    number  float64 [classes]: the number of clonotypes
+    reads   float64 [classes]: the mean reads of a clonotype; the reads of all clonotypes add up to those of the sample
     """
 
     number: Floats
@@ -131,7 +133,7 @@ class _Assemblage:
 
 
 def assemblage_of(sizes: CloneSizes) -> _Assemblage:
-    """Observed clonotypes with adjusted shares, and last those that were not seen, if any."""
+    """Estimate the assemblage: observed clonotypes with adjusted shares, then those that were not seen, if any."""
     n = sizes.total
     once, twice = (int(sizes.clonotypes[sizes.reads == reads].sum()) for reads in (1, 2))
     if twice:
@@ -153,24 +155,24 @@ def assemblage_of(sizes: CloneSizes) -> _Assemblage:
 
 
 def _drawn_again(sizes: CloneSizes, order: int, depth: int) -> tuple[float, float]:
-    """Mean and variance of the sum that a Hill number is made of, if the reads are drawn again from the assemblage."""
-    own, n = assemblage_of(sizes), sizes.total
-    expected, variance, covariance = np.zeros((3, len(own.number)))
-    few = own.reads <= _FEW
+    """Return the mean and variance of the sum of a Hill number if reads are drawn again from the assemblage."""
+    assemblage, n = assemblage_of(sizes), sizes.total
+    expected, variance, covariance = np.zeros((3, len(assemblage.number)))
+    few = assemblage.reads <= _FEW
     if few.any():
-        mean = own.reads[few, np.newaxis]
+        mean = assemblage.reads[few, np.newaxis]
         drawn = np.arange(math.ceil(mean.max() + 12 * math.sqrt(mean.max()) + 20))
         term = _terms(order, np.minimum(drawn, n), n, depth)
         chance = np.exp(xlogy(drawn, mean) - mean - gammaln(drawn + 1))
         expected[few] = chance @ term
         variance[few] = chance @ term**2 - expected[few] ** 2
-        covariance[few] = chance @ (drawn * term) - expected[few] * own.reads[few]
+        covariance[few] = chance @ (drawn * term) - expected[few] * assemblage.reads[few]
     if not few.all():
-        mean = own.reads[~few]
+        mean = assemblage.reads[~few]
         near = [np.minimum(np.round(mean).astype(np.int64) + step, n) for step in (-1, 0, 1)]
         before, expected[~few], after = (_terms(order, reads, n, depth) for reads in near)
         slope = (after - before) / np.maximum(1, near[2] - near[0])
         variance[~few], covariance[~few] = slope**2 * mean, slope * mean
-    # The reads of all clonotypes are n, which does not vary.
-    left = float(own.number @ variance) - float(own.number @ covariance) ** 2 / n
-    return float(own.number @ expected), max(0.0, left)
+    # The sum of all reads is n, which does not vary.
+    left = float(assemblage.number @ variance) - float(assemblage.number @ covariance) ** 2 / n
+    return float(assemblage.number @ expected), max(0.0, left)

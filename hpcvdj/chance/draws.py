@@ -1,4 +1,4 @@
-"""What chance makes: sequences drawn from a model, generation probabilities, and the factor of selection."""
+"""Sequences drawn from a model, generation probabilities, and the selection factor."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,10 +28,10 @@ Counts = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Chance:
-    """A model, and how its probabilities are computed.
+    """A model, and how sequences are drawn from it and its probabilities are computed.
 
-    draws           productive sequences that are drawn
-    seed            of these
+    draws           the number of productive sequences to draw
+    seed            of the draws
     backend         where to compute
     strict_binding  two ranks on one GPU are an error, not a warning
     """
@@ -43,7 +43,7 @@ class Chance:
     strict_binding: bool
 
     def drawn(self, run: Run) -> Repertoire | None:
-        """The sequences with their genes, on root; all ranks draw."""
+        """Draw sequences with their genes; all ranks draw, and only root gets them."""
         plan = GenerationSettings(self.draws, self.seed, productive=True)
         batches = list(generate(self.model, plan, run.bind(self.backend, strict=self.strict_binding), run))
         if not run.is_root:
@@ -52,39 +52,39 @@ class Chance:
         return by_gene(read_table(table, self.model, productive_reading()).repertoire, self.model)[0]
 
     def probabilities(self, repertoire: Repertoire | None, names: tuple[str, ...], run: Run) -> Floats | None:
-        """Generation probabilities of root's junctions, float64 [junctions, names], on root."""
+        """Compute generation probabilities of root's junctions, float64 [junctions, names], on root."""
         config = PgenConfig(names, backend=self.backend, strict_binding=self.strict_binding)
         return count_in_memory(PgenProblem(shared_repertoire(repertoire, run), self.model, names), config, run)
 
     def among_productive(self, repertoire: Repertoire | None, names: tuple[str, ...], run: Run) -> Floats | None:
-        """The same, divided by the probability of a productive recombination."""
+        """Compute the same probabilities among productive recombinations."""
         values = self.probabilities(repertoire, names, run)
         return None if values is None else values / productive_probability(self.model)
 
     def of_ranks(self, repertoires: Sequence[Repertoire], names: tuple[str, ...], run: Run) -> list[Floats]:
-        """The same of this rank's junctions, float64 [junctions, names] each.
+        """Compute the same probabilities of this rank's junctions, float64 [junctions, names] for each repertoire.
 
-        Every rank computes those of its own, of which one may have more repertoires than another.
+        The number of repertoires may differ between ranks.
         """
         backend = run.bind(self.backend, strict=self.strict_binding)
         config = PgenConfig(names, backend=self.backend)
-        found: list[Floats] = []
+        values_of: list[Floats] = []
 
         def compute(repertoire: Repertoire) -> None:
             alone = run.alone()
-            # Progress is root's; pieces are short where a signal may come.
+            # Only root shows progress.  With a target, pieces are short, so that signals are noticed.
             alone.shown, alone.target = run.is_root, run.target
             values = np.zeros((0, len(names)))
             if len(repertoire):
                 values = count_in_memory(PgenProblem(repertoire, self.model, names), config, alone, backend)  # type: ignore[assignment]
-            found.append(values / productive_probability(self.model))
+            values_of.append(values / productive_probability(self.model))
 
         run.each(repertoires, compute, NOTHING_YET)
-        return found
+        return values_of
 
 
 def log_factors(factor: Selection | None, repertoire: Repertoire, letters: Any, lengths: Counts) -> Floats:
-    """log Q of junctions and their amino acids, float64 [junctions]; 0 without a factor."""
+    """Return log Q of junctions with their amino acids, float64 [junctions]; 0 without a factor."""
     if factor is None:
         return np.zeros(len(repertoire))
     v_genes, j_genes = [v.allele for v, _ in repertoire.pairs], [j.allele for _, j in repertoire.pairs]

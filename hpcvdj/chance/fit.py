@@ -1,9 +1,10 @@
-"""Whether a model fits a table, gene by gene: usage, lengths, and junctions that the model finds too improbable.
+"""The fit of a model to a table, gene by gene: usage, lengths, and junctions that are too improbable under the model.
 
-Rows of the table are compared with junctions that the model makes.  Selection has not seen rows that are out of frame,
-so their shares are compared with a narrow margin if there are enough of them, those of productive rows with a wide one.
-A productive row is **improbable** if its probability is below that of 99 % of the productive junctions that the model
-makes with its gene: one row in a hundred by chance, and fewer after selection, which favours probable junctions.
+Rows of the table are compared with junctions that the model makes.  Selection does not act on rows that are out of
+frame, so their shares are compared with a narrow margin if there are enough of them.  The shares of productive rows are
+compared with a wide margin.  A productive row is **improbable** if its probability is below that of 99 % of the
+productive junctions that the model makes with its gene.  This is one row in a hundred by chance, and fewer after
+selection, which favours probable junctions.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,46 +20,46 @@ from hpcvdj.recombination.repertoire import Repertoire
 from hpcvdj.repertoires.genes import kinds_of
 
 FEWEST_ROWS = 30
-"""Rows of a gene, or of a length, that are judged."""
+"""The smallest number of rows of a gene that is judged."""
 
 FEWEST_DRAWN = 300
-"""Draws of a gene that tell what is improbable for it; with fewer, the draws of all genes do."""
+"""The smallest number of draws of a gene that define what is improbable; with fewer, the draws of all genes do."""
 
 TAIL = 0.01
-"""The share of the draws that are improbable."""
+"""The share of the draws that is improbable."""
 
 MISFIT, BROKEN = 0.1, 0.5
-"""The shares of improbable rows from which on a gene fails, and from which on tests leave it out.  Of 43 V genes of the
-CD8 T cells of one donor under OLGA's model, the largest share is 0.096; of mouse TRBV31, which is reverse-complemented
-in OLGA's files, it is 0.78."""
+"""The shares of improbable rows from which on a gene fails, and from which on tests leave it out.  The largest share of
+43 V genes of the CD8 T cells of one donor under OLGA's model is 0.096; that of mouse TRBV31, which is
+reverse-complemented in OLGA's files, is 0.78."""
 
 MISFIT_SHIFT, BROKEN_SHIFT = 2.0, 4.0
-"""By how many decades the probabilities of a gene's rows are smaller than the draws', in the median and compared with
-those of all genes, from which on it fails, and from which on tests leave it out.  In that donor, the largest is 1.1;
-that of the reversed TRBV31 is eight."""
+"""The shifts from which on a gene fails, and from which on tests leave it out.  A shift says by how many decades the
+probabilities of a gene's rows are smaller than those of the draws, in the median and relative to all genes.  In that
+donor, the largest shift is 1.1; that of the reversed TRBV31 is eight."""
 
 ALWAYS = 0.95
-"""The probability of one number of deleted bases from which on an allele's deletions are not known.  Of OLGA's alleles
-that are chosen more often than once in a thousand, only those of mouse TRAJ24, whose sequence is truncated, and human
-IGLJ5 and IGKJ0-ABRI and two others of mouse IGK, have a larger one."""
+"""The probability of one number of deleted bases from which on an allele's deletions are unknown.  Among OLGA's alleles
+that are chosen more often than once in a thousand, only those of mouse TRAJ24, whose sequence is truncated, of human
+IGLJ5 and IGKJ0-ABRI, and two others of mouse IGK exceed it."""
 
 FEWEST_OUT_OF_FRAME = 1_000
-"""Rows out of frame from which on shares are compared among them."""
+"""The number of rows out of frame from which on shares are compared among them."""
 
 MARGIN = {"out-of-frame": 4.0, "productive": 12.0}
-"""How many times as common, or as rare, as the model makes it a gene may be among rows of a frame."""
+"""How many times as common, or as rare, as in the model a gene may be among the rows of a frame."""
 
 LENGTH_MARGIN = {"out-of-frame": 10.0, "productive": 60.0}
-"""The same of lengths: selection removes long junctions, and makes 22 residues 35 times as rare in that donor."""
+"""The same for lengths: selection removes long junctions, and makes 22 residues 35 times as rare in that donor."""
 
 COMMON = 0.005
-"""A gene or a length that is rarer in the table and in the model is not judged by its share."""
+"""The share below which, in table and model, a gene or a length is not judged by its share."""
 
 HABIT = 8.0
-"""By how much the ratio of a gene to its twins may differ between table and model."""
+"""The factor by which the odds of a gene among its twins may differ between table and model."""
 
 _Z = 3.0
-"""Standard errors that a share must be beyond its bound."""
+"""The number of standard errors by which a share must exceed its bound."""
 
 Frame = Literal["out-of-frame", "productive"]
 
@@ -80,14 +81,14 @@ class Side:
         return len(self.p)
 
     def log10_given(self, segment: SegmentType, model: Model) -> Floats:
-        """log10 of each probability given the V gene, or the J gene; -inf of 0."""
+        """Return log10 of each probability given the V gene, or the J gene; -inf for 0."""
         chance, side = model.p_segment(segment), 0 if segment == "V" else 1
         prior = np.array([chance[list(pair[side].places)].sum() for pair in self.repertoire.pairs])
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(self.p > 0, np.log10(self.p / prior[kinds_of(self.repertoire)]), -np.inf)
 
     def rows_by_gene(self, segment: SegmentType) -> dict[str, Counts]:
-        """The junctions of each gene."""
+        """Return the rows of the junctions of each gene."""
         of_pair = [pair[0 if segment == "V" else 1].allele for pair in self.repertoire.pairs]
         names = sorted(set(of_pair))
         gene = np.array([names.index(name) for name in of_pair], dtype=np.int64)[kinds_of(self.repertoire)]
@@ -100,16 +101,16 @@ class Side:
 class GeneFit:
     """How a gene of the table compares with the model.
 
-    rows         productive rows of the table that have it
-    zero         share of these that the model cannot make
-    improbable   share of these that are improbable, the former among them
-    log10_shift  the median of log10 p, given the gene, of those that the model can make, minus that of the draws; None
-                 without any
-    share        its share of the table's rows of a frame
-    model_share  of the model's draws of the frame
+    rows         the number of productive rows of the table that have the gene
+    zero         the share of these that the model cannot make
+    improbable   the share of these that are improbable; impossible rows are included
+    log10_shift  the median of log10 p, given the gene, of rows that the model can make, minus that of the draws; None
+                 without such rows
+    share        the gene's share of the table's rows of a frame
+    model_share  the gene's share of the model's draws of the frame
     frame        in which shares are compared
     finding      what is wrong; None if nothing is
-    twins        genes that reads hardly tell from it
+    twins        genes that reads hardly distinguish from it
     """
 
     segment: SegmentType
@@ -125,7 +126,7 @@ class GeneFit:
     twins: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """What is wrong, in words."""
+        """Say what is wrong."""
         if self.finding == "truncated":
             return (
                 f"{self.gene}: {self.rows:,} rows, and in the model it loses always as many bases, or has none to lose"
@@ -152,12 +153,12 @@ class LengthFit:
     frame: Frame
 
     def __str__(self) -> str:
-        """What is wrong, in words."""
+        """Say what is wrong."""
         return f"{self.nucleotides} nt: {_shares_text(self.share, self.model_share, self.frame)}"
 
 
 def times_text(log10: float) -> str:
-    """How many times as large, in two digits or as a power of ten."""
+    """Say how many times as large, in two digits or as a power of ten."""
     return f"{10**log10:,.2g}" if log10 < 2 else f"10^{log10:.0f}"
 
 
@@ -168,7 +169,7 @@ def _shares_text(share: float, model_share: float, frame: Frame) -> str:
 def compare(
     table: Mapping[Frame, Side], drawn: Mapping[Frame, Side], model: Model
 ) -> tuple[list[GeneFit], list[LengthFit]]:
-    """All V and J genes of the table, with what is wrong of each, and the lengths that fail."""
+    """Compare all V and J genes of the table; also return the lengths that fail."""
     twins = () if model.ties else twin_genes(model.v)
     frame: Frame = "out-of-frame" if len(table["out-of-frame"]) >= FEWEST_OUT_OF_FRAME else "productive"
     fits: list[GeneFit] = []
@@ -176,7 +177,7 @@ def compare(
         shares = {of: (_shares(table[of], segment), _shares(drawn[of], segment)) for of in table}
         habits = _habits(*shares["productive"], twins) if segment == "V" else {}
         for fit in _improbable(segment, table["productive"], drawn["productive"], model):
-            # Twins are selected alike, so productive rows tell as much, and there are more.
+            # Twins are selected alike, so their productive rows can be compared, and there are more of these.
             of: Frame = "productive" if fit.gene in habits else frame
             (number, share), (_, of_model) = (side.get(fit.gene, (0, 0.0)) for side in shares[of])
             finding, others = fit.finding, tuple[str, ...]()
@@ -188,18 +189,17 @@ def compare(
     return fits, _lengths(table[frame], drawn[frame], frame)
 
 
-def _improbable(segment: SegmentType, table: Side, made: Side, model: Model) -> list[GeneFit]:
-    """Each gene of productive rows; its shares are left empty."""
+def _improbable(segment: SegmentType, table: Side, drawn: Side, model: Model) -> list[GeneFit]:
+    """Judge the probabilities of productive rows of each gene; the shares stay empty."""
     truncated = truncated_genes(model, segment)
-    rows_of, drawn_of = table.rows_by_gene(segment), made.rows_by_gene(segment)
-    # Given the gene, so that genes can be compared of which one is chosen more often.
-    logs, log_drawn = (side.log10_given(segment, model) for side in (table, made))
+    rows_of, drawn_of = table.rows_by_gene(segment), drawn.rows_by_gene(segment)
+    # Probabilities given the gene can be compared between common and rare genes.
+    logs, log_drawn = (side.log10_given(segment, model) for side in (table, drawn))
     pooled = _typical(log_drawn)
     typical = {name: _typical(log_drawn[rows]) for name, rows in drawn_of.items() if len(rows) >= FEWEST_DRAWN}
     shifts = {name: logs[rows][logs[rows] > -np.inf] - typical.get(name, pooled)[1] for name, rows in rows_of.items()}
-    common = (
-        float(np.median(np.concatenate([*shifts.values(), np.zeros(0)]))) if any(map(len, shifts.values())) else 0.0
-    )
+    all_shifts = np.concatenate([*shifts.values(), np.zeros(0)])
+    common = float(np.median(all_shifts)) if len(all_shifts) else 0.0
     fits = []
     for name, rows in rows_of.items():
         improbable = int((logs[rows] < typical.get(name, pooled)[0]).sum())
@@ -220,29 +220,29 @@ def _improbable(segment: SegmentType, table: Side, made: Side, model: Model) -> 
 
 
 def truncated_genes(model: Model, segment: SegmentType) -> set[str]:
-    """Genes of which the model knows no deletions, as of a sequence that was cut short, or that was seen hardly ever.
+    """Find the genes whose deletions the model does not know, as their sequence is truncated or was hardly ever seen.
 
-    Most of what is chosen of them are alleles that end at the conserved codon, or that always lose as many bases.
-    Their junctions keep bases that the sequence lacks, or lose others, so their probabilities are far too small.
+    Most chosen alleles of such a gene end at the conserved codon, or always lose the same number of bases.  Real
+    junctions have other ends, so their probabilities are far too small.
     """
     deletions = model.v_deletions if segment == "V" else model.j_deletions
     chance, chosen, cut = model.p_segment(segment), dict[str, float](), dict[str, float]()
     for allele in model.contributing(segment):
         template = model.templates(segment)[allele]
         gene = template.allele.partition("*")[0]
-        alike = len(template.segment) <= 3 or deletions[allele].max() > ALWAYS
+        is_cut = len(template.segment) <= 3 or deletions[allele].max() > ALWAYS
         chosen[gene] = chosen.get(gene, 0.0) + chance[allele]
-        cut[gene] = cut.get(gene, 0.0) + chance[allele] * alike
+        cut[gene] = cut.get(gene, 0.0) + chance[allele] * is_cut
     return {gene for gene in chosen if cut[gene] > chosen[gene] / 2}
 
 
 def _error(values: Floats) -> float:
-    """The standard error of a median, as of normal values."""
+    """Return the standard error of the median of normal values."""
     return float(1.2533 * values.std() / np.sqrt(len(values)))
 
 
 def _typical(log_p: Floats) -> tuple[float, float]:
-    """Of draws: below what a junction is improbable, and the median."""
+    """Return the value of the draws below which a junction is improbable, and their median."""
     if not len(log_p):
         return -np.inf, 0.0
     low, median = np.quantile(log_p, [TAIL, 0.5]).tolist()
@@ -250,12 +250,12 @@ def _typical(log_p: Floats) -> tuple[float, float]:
 
 
 def _shares(side: Side, segment: SegmentType) -> dict[str, tuple[int, float]]:
-    """How many junctions have each gene, and their share."""
+    """Return the number and the share of the junctions of each gene."""
     return {name: (len(rows), len(rows) / max(len(side), 1)) for name, rows in side.rows_by_gene(segment).items()}
 
 
 def at_least(successes: int, trials: int) -> float:
-    """The lower end of a share's interval (Wilson), with three standard errors."""
+    """Return the lower end of Wilson's interval of a share, with three standard errors."""
     share = successes / trials
     middle = share + _Z**2 / (2 * trials)
     half = _Z * np.sqrt(share * (1 - share) / trials + (_Z / (2 * trials)) ** 2)
@@ -263,7 +263,7 @@ def at_least(successes: int, trials: int) -> float:
 
 
 def _differs(number: int, rows: int, of_model: float, margin: float) -> bool:
-    """Whether a share of rows is `margin` times as large or as small as the model's, and not by chance."""
+    """Return whether a share is significantly more than `margin` times as large or as small as the model's."""
     if not rows or max(number / rows, of_model) < COMMON:
         return False
     return at_least(number, rows) > margin * of_model or 1 - at_least(rows - number, rows) < of_model / margin
@@ -272,28 +272,26 @@ def _differs(number: int, rows: int, of_model: float, margin: float) -> bool:
 def _habits(
     shares: Mapping[str, tuple[int, float]], of_model: Mapping[str, tuple[int, float]], twins: Sequence[tuple[str, ...]]
 ) -> dict[str, tuple[str, ...]]:
-    """Genes that the table has much more often, against their twins, than the model makes them; and the twins."""
+    """Find the genes that are much more common among their twins than in the model; return the twins of each."""
     habits = {}
     for group in twins:
         total = sum(shares.get(gene, (0, 0.0))[0] for gene in group)
-        made = sum(of_model.get(gene, (0, 0.0))[1] for gene in group)
-        for gene in group if total >= FEWEST_ROWS and made > 0 else ():
-            low, share = at_least(shares.get(gene, (0, 0.0))[0], total), of_model.get(gene, (0, 0.0))[1] / made
+        total_share = sum(of_model.get(gene, (0, 0.0))[1] for gene in group)
+        for gene in group if total >= FEWEST_ROWS and total_share > 0 else ():
+            low, share = at_least(shares.get(gene, (0, 0.0))[0], total), of_model.get(gene, (0, 0.0))[1] / total_share
             if low * (1 - share) > HABIT * share * (1 - low):
                 habits[gene] = tuple(other for other in group if other != gene)
     return habits
 
 
-def _lengths(table: Side, made: Side, frame: Frame) -> list[LengthFit]:
-    """The lengths that fail, ascending."""
-    if not len(table) or not len(made):
+def _lengths(table: Side, drawn: Side, frame: Frame) -> list[LengthFit]:
+    """Find the lengths that fail, ascending."""
+    if not len(table) or not len(drawn):
         return []
-    of_rows, of_drawn = (side.repertoire.lengths.astype(np.int64) for side in (table, made))
-    longest = int(max(of_rows.max(), of_drawn.max()))
-    numbers, drawn = (np.bincount(lengths, minlength=longest + 1) for lengths in (of_rows, of_drawn))
+    numbers, of_model = (np.bincount(side.repertoire.lengths, minlength=256).tolist() for side in (table, drawn))
     misfits = []
-    for length in range(longest + 1):
-        number, share = int(numbers[length]), drawn[length] / len(made)
+    for length, (number, number_drawn) in enumerate(zip(numbers, of_model, strict=True)):
+        share = number_drawn / len(drawn)
         if _differs(number, len(table), share, LENGTH_MARGIN[frame]):
             misfits.append(LengthFit(length, number, number / len(table), share, frame))
     return misfits

@@ -1,4 +1,4 @@
-"""P-values and q-values of numbers that are Poisson by chance, and how they compare with uniform ones."""
+"""P-values and q-values of numbers that are Poisson by chance, and their comparison with uniform p-values."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,20 +8,20 @@ Bools = NDArray[np.bool_]
 Counts = NDArray[np.int64]
 
 QQ_POINTS = 200
-"""Ranks at which observed p-values are compared with uniform ones."""
+"""The number of ranks at which observed p-values are compared with uniform ones."""
 
 MEDIAN_OF_SQUARE = 0.4549364
 """The median of the square of a normal deviate."""
 
 FEWEST_TESTS = 100
-"""Tests from which on their inflation is told: the median of few, of which some are hits, tells nothing of others."""
+"""The number of tests from which on their inflation is reported: the median of few tests depends on the hits."""
 
 BAND = 0.95
 """The share of sets of uniform p-values whose p-value of a rank is inside the band."""
 
 
 def benjamini_hochberg(p_values: Floats, tests: int) -> Floats:
-    """The q-values of a family of `tests` p-values of which these are the smallest; the others count as 1.
+    """Return the q-values of a family of `tests` p-values; those that are not in `p_values` count as 1.
 
     Benjamini and Hochberg, Journal of the Royal Statistical Society B 57, 1995.
     """
@@ -32,31 +32,31 @@ def benjamini_hochberg(p_values: Floats, tests: int) -> Floats:
     return q_values
 
 
-def poisson_tail(neighbours: Counts, expected: Floats) -> Floats:
-    """P(X >= neighbours) of a Poisson distribution with these means."""
+def poisson_tail(numbers: Counts | int, expected: Floats | float) -> Floats:
+    """Return P(X >= numbers) of Poisson distributions with the means `expected`."""
     from scipy.special import gammainc
 
-    return np.where(neighbours > 0, gammainc(np.maximum(neighbours, 1), expected), 1.0)
+    return np.where(np.greater(numbers, 0), gammainc(np.maximum(numbers, 1), expected), 1.0)
 
 
 def randomised(at_least: Floats, more: Floats, seed: int) -> Floats:
-    """P(X > x) + U P(X = x), U uniform: uniform under the null although X is discrete.
+    """Return P(X > x) + U P(X = x), with U uniform, which is uniform under the null hypothesis although X is discrete.
 
     at_least  P(X >= x)
     more      P(X > x)
     seed      of U
     """
-    # A stream of its own: clonotypes are drawn with the same seed.
+    # Another stream than that of the clonotypes, which are drawn with the same seed.
     uniform = np.random.default_rng([seed, 1]).random(len(more))
     return more + uniform * (at_least - more)
 
 
 def quantiles(p_values: Floats) -> dict[str, list[float]]:
-    """Sorted p-values at ranks whose logarithms are equally far apart, beside what uniform p-values would be.
+    """Compare sorted p-values with uniform ones, at ranks whose logarithms are equally far apart.
 
-    Returns lists, of `QQ_POINTS` or, of few p-values, fewer numbers: `expected`, the mean of the p-value of a rank;
-    `observed`; `low` and `high`, between which it is with the probability `BAND`.  The p-value k of n uniform ones has
-    the distribution Beta(k, n + 1 - k).
+    Returns lists of up to `QQ_POINTS` numbers: `expected`, the mean of the p-value of a rank if all are uniform;
+    `observed`; `low` and `high`, the interval of a uniform p-value with the probability `BAND`.  The p-value k of n
+    uniform ones has the distribution Beta(k, n + 1 - k).
     """
     from scipy.special import betaincinv
 

@@ -1,8 +1,8 @@
-"""Questions about tables that a model of chance answers: from tables and a model to an answer, and to its files.
+"""Questions about tables that a model of chance answers, and the files of the answers.
 
 `hpcvdj sharing`, `contamination`, `enrich` and `infer-selection`, and the Python functions of these names, are a
-`Question` each.  `ask` does what they have in common: the tables are surveyed, a sample of their rows is compared with
-the model, all rows are read, the answer is computed over the ranks, and an `Output` writes it.
+`Question` each.  `ask` does what they have in common: it surveys the tables, compares a sample of their rows with the
+model, reads all rows, computes the answer over the ranks, and lets an `Output` write it.
 """
 
 import logging
@@ -44,15 +44,15 @@ log = logging.getLogger(__name__)
 A = TypeVar("A")
 
 Lines = list[tuple[str, str]]
-"""Lines of a summary: a word, and what is to be said of it."""
+"""The lines of a summary: a word, and the text about it."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """What was read for a question.
+    """The rows that were read for a question.
 
     inputs     the tables
-    junctions  of all rows, on root; None for a question of `shares_rows`
+    junctions  the junctions of all rows, on root; None if the question `shares_rows`
     fit        how the model fits the tables
     """
 
@@ -61,7 +61,7 @@ class Rows:
     fit: ModelFit
 
     def dealt(self, model: Model, run: Run, alike: Alike = "amino acids", *, numbered: bool = False) -> Dealt:
-        """The rows, which all ranks read, dealt to them as of `deal`; logs which are excluded."""
+        """Read the rows on all ranks and distribute them as `deal` does; log which rows are excluded."""
         dealt = deal(self.inputs, model, run, alike, numbered=numbered)
         if dealt.tally is not None:
             warn_of_rows(dealt.tally, model, self.inputs.names)
@@ -72,7 +72,7 @@ class Question(Generic[A]):
     """A question about the productive junctions of tables; `A` is the class of its answers.
 
     command   its name, as a command and in facts
-    settings  what users choose of the test
+    settings  the options of the test
     genes     whether V and J calls are read
     """
 
@@ -82,60 +82,59 @@ class Question(Generic[A]):
     reads: ClassVar[bool] = True
     """Whether read counts are read."""
     shares_rows: ClassVar[bool] = False
-    """Whether it reads the rows itself, for all ranks; they are read for root otherwise."""
+    """Whether the question distributes the rows over all ranks; otherwise root has them all."""
 
     settings: Settings
     genes: Genes = "call"
 
     @property
     def further_tables(self) -> Sequence[Table]:
-        """Other tables that the question reads itself, in the same way."""
+        """Other tables that the question reads in the same way."""
         return ()
 
     def opening(self, opening: Opening = BY_HEADER) -> Opening:
-        """How its tables are opened."""
+        """Return how the tables are opened."""
         return opening
 
     def reading(self, tables: Sequence[Table]) -> Reading:
-        """How junctions are read: the sequences that all tables have."""
-        given = [*tables, *self.further_tables]
-        fields = common_fields(given) if self.amino_acids else ["junction"]
-        return productive_reading(fields, given[0].opening, reads=self.reads, genes=self.genes)
+        """Return how junctions are read, from a field that all tables have."""
+        fields = common_fields([*tables, *self.further_tables]) if self.amino_acids else ["junction"]
+        return productive_reading(fields, tables[0].opening, reads=self.reads, genes=self.genes)
 
     def require_of(self, model: Model) -> None:
-        """Raise InputError, on root and before tables are read, if the question cannot be asked of a model."""
+        """Raise InputError, on root and before tables are read, if the model cannot answer the question."""
 
     def require(self, inputs: Inputs) -> None:
-        """Raise InputError, on root, for surveyed tables of which the question cannot be asked."""
+        """Raise InputError, on root, if the surveyed tables do not suit the question."""
 
     def answer(self, rows: Rows, model: Model, run: Run) -> A | None:
-        """The answer, on root; None on the other ranks, which compute."""
+        """Compute the answer over all ranks; return it on root, None on the other ranks."""
         raise NotImplementedError
 
     def identity(self) -> Mapping[str, Any]:
-        """What decides the numbers besides tables, model and checks; a question without it cannot be resumed."""
+        """Return what the numbers depend on besides tables, model and checks; empty if runs cannot be resumed."""
         return {}
 
     def facts(self, answer: A, rows: Rows) -> Facts:
-        """What OUT.json has of the answer."""
+        """Return what OUT.json has of the answer."""
         raise NotImplementedError
 
     def clones(self, answer: A, rows: Rows, model: Model) -> Mapping[str, CloneSizes]:
-        """How many reads the clonotypes of each sample have, by its name; empty if reads are not read, or not known."""
+        """Return the clone sizes of each sample by its name; empty without read counts."""
         assert rows.junctions is not None
         names = rows.junctions.repertoire_ids or [rows.inputs.tables[0].repertoire_id]
         return sizes_in(rows.junctions, model, names)
 
     def warnings(self, answer: A) -> list[str]:
-        """What users hear of the answer, however they asked."""
+        """Return the warnings that are logged, also in Python."""
         return []
 
     def summary(self, answer: A) -> Lines:
-        """What the command prints."""
+        """Return what the command prints."""
         raise NotImplementedError
 
     def table(self, answer: A, name: str) -> pa.Table:
-        """A table of the answer, of those that the question can write: the first, without a name, is of every one."""
+        """Return a table of the answer by its name; the main table has an empty name."""
         return answer.table  # type: ignore[attr-defined]
 
     def require_drawable(self, target: Path, *, overwrite: bool) -> None:
@@ -143,14 +142,14 @@ class Question(Generic[A]):
         raise NotImplementedError
 
     def draw(self, answer: A, table: Path, target: Path, *, overwrite: bool) -> None:
-        """Draw the figure of the answer, whose table is written."""
+        """Draw the figure of the answer, whose table is already written."""
         raise NotImplementedError
 
 
 class Output(Generic[A]):
-    """Where an answer is written.
+    """The place that an answer is written to.
 
-    word  that says in the summary what `target` is
+    word  says in the summary what `target` is
     """
 
     word: ClassVar[str] = "written"
@@ -162,39 +161,40 @@ class Output(Generic[A]):
         self, stack: ExitStack, question: Question[A], files: Sequence[Path], run: Run,
         identity: Callable[[], Identity],
     ) -> None:  # fmt: skip
-        """Before anything is read, on root: raise InputError if it cannot be written, or is one of the `files`.
+        """Check the target on root, before anything is read.
 
-        stack     ends with the run, for locks
-        identity  of the run, to be compared with that of what is there
+        stack     takes locks, and ends with the run
+        files     the inputs, which must not be written to
+        identity  of the run, to be compared with that of an existing result
 
-        CompleteError if the run resumes, and everything is there.
+        Raises InputError if the target cannot be written, and CompleteError if the run resumes and is complete.
         """
 
     def require(self, rows: Rows) -> None:
-        """Raise InputError, on root, if what was read cannot be written as asked."""
+        """Raise InputError, on root, if the rows cannot be written as asked."""
 
     def write(self, question: Question[A], answer: A, rows: Rows, facts: Facts, run: Run) -> None:
-        """Write the answer, on root; everything appears together."""
+        """Write the answer, on root; all files appear together."""
         raise NotImplementedError
 
     def draw(self, question: Question[A], answer: A, run: Run) -> None:
-        """Draw the figure, on root, if one is asked for."""
+        """Draw the figure, on root, if it is asked for."""
 
     def summary(self, answer: A) -> Lines:
-        """What the command prints of it, but for the names of files."""
+        """Return what the command prints about the output, except for the names of files."""
         return []
 
     def written(self, *, hidden: bool = False) -> list[Path]:
-        """All that it is written to; if the target is `hidden`, nobody can find a file beside it."""
+        """List the paths that are written; a `hidden` target has no file beside it that users could find."""
         return [self.target]
 
 
 @dataclass(frozen=True)
 class TableOutput(Output[A]):
-    """A table, and its facts beside it.
+    """A table with a file of facts beside it.
 
-    further  other tables of the answer, by name
-    plot     its figure
+    further  the paths of other tables of the answer, by name
+    plot     the path of the figure
     """
 
     target: Path
@@ -235,17 +235,13 @@ class TableOutput(Output[A]):
 
 
 def ask(
-    question: Question[A],
-    tables: Sequence[Table],
-    model: Model,
-    checks: Checks,
-    run: Run,
+    question: Question[A], tables: Sequence[Table], model: Model, checks: Checks, run: Run,
     output: Output[A] | None = None,
-) -> A | None:
-    """The answer to a question about tables, on root, which writes it to `output`; None on the other ranks.
+) -> A | None:  # fmt: skip
+    """Answer a question about tables; root returns the answer and writes it to `output`, other ranks return None.
 
-    HpcvdjError for bad input and failures; what is there is then what it was before.  CompleteError if the run resumes,
-    and the output is of the same tables and settings.
+    Raises HpcvdjError for bad input and failures, and leaves an existing result as it was.  Raises CompleteError if the
+    run resumes, and there is a result of the same tables and settings.
     """
     model = checks.model(model)
     if output is not None:
@@ -255,7 +251,11 @@ def ask(
         def begin() -> None:
             if output is not None:
                 files = [table.path for table in (*tables, *question.further_tables)]
-                identity = partial(_identity_of_files, question, files, tables, model, checks)
+
+                def identity() -> Identity:
+                    digests = [[path.name, file_digest(path)] for path in files]
+                    return _identity(question, digests, tables, model, checks)
+
                 output.begin(stack, question, files, run, identity)
 
         def finish() -> A:
@@ -278,30 +278,30 @@ def ask(
 
 
 def read_rows(question: Question[A], tables: Sequence[Table], model: Model, checks: Checks, run: Run) -> Rows:
-    """Read tables for a question; logs what the model does not fit, and which rows are excluded."""
-    given = run.from_root(lambda: together_of(tables, question.reading(tables)))
-    found: list[ModelFit | InputError | OSError] = []
+    """Read tables for a question; log what the model does not fit, and which rows are excluded."""
+    together = run.from_root(lambda: together_of(tables, question.reading(tables)))
+    outcome: list[ModelFit | InputError | OSError] = []
 
     def check() -> None:
         try:
-            found.append(check_tables(checks, [given], model))
+            outcome.append(check_tables(checks, [together], model))
         except (InputError, OSError) as error:
-            # What is wrong with the tables themselves is said first.
-            found.append(error)
+            # Errors of the survey of the tables come first.
+            outcome.append(error)
 
     def checked() -> ModelFit:
-        if not isinstance(found[0], ModelFit):
-            raise found[0]
-        return found[0]
+        if not isinstance(outcome[0], ModelFit):
+            raise outcome[0]
+        return outcome[0]
 
-    inputs = surveyed(given, run, check)
+    inputs = surveyed(together, run, check)
     run.on_root(lambda: question.require(inputs))
     fit = run.from_root(checked)
     return Rows(inputs, None if question.shares_rows else read_junctions_of(inputs, model, run), fit)
 
 
 def read_junctions_of(inputs: Inputs, model: Model, run: Run) -> Junctions | None:
-    """Root's junctions of surveyed tables; logs which rows are excluded."""
+    """Read the junctions of surveyed tables on root; log which rows are excluded."""
     junctions = run.root_steps(lambda: inputs.read(model, between=run.raise_if_stopping), NOTHING_YET)
     if junctions is not None:
         warn_of_rows(tally_of(junctions), model, inputs.names)
@@ -328,16 +328,10 @@ def _facts(question: Question[A], answer: A, rows: Rows, model: Model, checks: C
     return facts
 
 
-def _identity_of_files(
-    question: Question[A], files: Sequence[Path], tables: Sequence[Table], model: Model, checks: Checks
-) -> Identity:
-    return _identity(question, [[path.name, file_digest(path)] for path in files], tables, model, checks)
-
-
 def _identity(
     question: Question[A], digests: list[list[str]], tables: Sequence[Table], model: Model, checks: Checks
 ) -> Identity:
-    """What decides the numbers: the tables, the program, the model, the settings."""
+    """Return what the numbers depend on: the tables, the program, the model and the settings."""
     elsewhere = {"model", "backend", "strict_binding"}
     numbers = {**model.facts(), **question.identity(), **asdict(checks)}
     kept = {name: value for name, value in numbers.items() if name not in elsewhere}

@@ -1,4 +1,4 @@
-"""What is done about a model that does not fit a table, which junctions take part, and how many are drawn."""
+"""The options for models that do not fit a table, for junctions that take part, and for draws."""
 
 from dataclasses import dataclass, replace
 from typing import Annotated
@@ -8,7 +8,7 @@ from hpcvdj.recombination.calls import MissingAlleles, Ties
 from hpcvdj.recombination.models import Model
 
 MOST_DRAWS = 10**8
-"""Sequences to draw at most: root keeps all, with their probabilities, which takes tens of gigabytes."""
+"""The largest number of draws: root keeps them with their probabilities, which takes tens of gigabytes."""
 
 Draws = Annotated[
     int,
@@ -33,7 +33,7 @@ Force = Annotated[bool, Option("go on if the model cannot make half of the rows"
 
 @dataclass(frozen=True)
 class Checks(Settings):
-    """What is done about a model that does not fit the table."""
+    """What is done if the model does not fit the table."""
 
     ties: TiesOption = "none"
     keep_misfits: KeepMisfits = False
@@ -41,7 +41,7 @@ class Checks(Settings):
     missing_alleles: MissingAllelesOption = "exclude"
 
     def model(self, model: Model) -> Model:
-        """The model whose probabilities are computed."""
+        """Return the model whose probabilities are computed."""
         if self.missing_alleles == "gene":
             model = replace(model, by_gene=True)
         return model.with_ties() if self.ties == "auto" else model
@@ -61,4 +61,4 @@ class ClonotypeChoice(Settings):
 
 
 CHECKS = Checks()
-"""What is done by default."""
+"""The default checks."""

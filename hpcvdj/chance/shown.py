@@ -1,4 +1,4 @@
-"""Answers as notebooks show them."""
+"""The display of answers in notebooks."""
 
 from html import escape
 from typing import Any
@@ -6,11 +6,11 @@ from typing import Any
 import pyarrow as pa
 
 ROWS = 10
-"""Rows of a table that are shown."""
+"""The number of rows of a table that are shown."""
 
 
 class Shown:
-    """An answer whose `table` notebooks show: what it is in a line, and the first rows."""
+    """An answer that notebooks show as a line of text and the first rows of its `table`."""
 
     table: Any
 
@@ -19,7 +19,7 @@ class Shown:
 
 
 def table_html(table: pa.Table) -> str:
-    """The first rows of a table."""
+    """Return the first rows of a table as HTML."""
     head = "".join(f"<th>{escape(name)}</th>" for name in table.column_names)
     rows = ("".join(f"<td>{_text(value)}</td>" for value in row.values()) for row in table.slice(0, ROWS).to_pylist())
     body = "".join(f"<tr>{row}</tr>" for row in rows)
@@ -28,7 +28,7 @@ def table_html(table: pa.Table) -> str:
 
 
 def _text(value: Any) -> str:
-    """A value with four digits; nothing for one that is missing."""
+    """Return a value with four digits as HTML; empty if it is missing."""
     if value is None:
         return ""
     return f"{value:.4g}" if isinstance(value, float) else escape(str(value))

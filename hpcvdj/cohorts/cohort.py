@@ -1,4 +1,4 @@
-"""A cohort: the distinct junctions of several individuals, and which individual has which."""
+"""A cohort: the distinct junctions of several individuals, and the individuals that have each junction."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -18,13 +18,7 @@ from hpcvdj.kernels.neighbours.blocks import blocks
 from hpcvdj.kernels.neighbours.blocks import groups as groups_of
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.repertoire import Repertoire
-from hpcvdj.repertoires.genes import (
-    amino_acids,
-    has_nucleotides,
-    kinds_of,
-    letter_words,
-    merged,
-)
+from hpcvdj.repertoires.genes import amino_acids, has_nucleotides, kinds_of, letter_words, merged
 from hpcvdj.runs.run import Run
 from hpcvdj.storage.memory import return_freed_memory
 
@@ -34,15 +28,15 @@ Places = NDArray[np.integer[Any]]
 SequenceUnit = Unit | Literal["v-aa"]
 
 REPEATED = "junction that another row of the individual has"
-"""Why a row is left out that was read."""
+"""The reason for which a row that was read is left out."""
 
 
 @dataclass(frozen=True)
 class Individual:
-    """One of the cohort.
+    """An individual of a cohort.
 
-    rows      its distinct productive junctions, with their genes: so many recombinations were seen of it
-    left_out  how many of its other rows are left out, by the reason
+    rows      the number of its distinct productive junctions, with their genes
+    left_out  the number of its other rows, by the reason for which they are left out
     """
 
     name: str
@@ -51,7 +45,7 @@ class Individual:
     left_out: dict[str, int]
 
     def facts(self) -> dict[str, Any]:
-        """As JSON values."""
+        """Return the individual as JSON values."""
         return {
             "name": self.name, "group": self.group, "rows": self.rows,
             "rows_read": self.rows + sum(self.left_out.values()), "left_out": self.left_out,
@@ -60,7 +54,7 @@ class Individual:
 
 @dataclass(frozen=True)
 class People:
-    """Whose samples are.
+    """The individuals and groups that samples belong to.
 
     subject  the individual of each sample
     group    the group of each individual; None without groups
@@ -72,11 +66,14 @@ class People:
 
 @dataclass(frozen=True)
 class Holding:
-    """Which individual has which sequence: entries, sorted by sequence, then individual.
+    """The individuals that have each sequence.
+
+    An entry is a pair of a sequence and an individual.  Entries are sorted by sequence, then by individual.
 
     individual  int32 [entries]
-    reads       int64 [entries]; None if the input does not say
-    begins      int64 [sequences + 1]: a sequence's entries are begins[k]:begins[k + 1]
+    reads       int64 [entries]; None if the input has no read counts
+    begins      int64 [sequences + 1]: the entries of sequence k are begins[k]:begins[k + 1]
+    individuals the number of individuals
     """
 
     individual: NDArray[np.int32]
@@ -86,43 +83,33 @@ class Holding:
 
     @staticmethod
     def of(
-        sequence: Places,
-        individual: Places,
-        sequences: int,
-        individuals: int,
-        reads: Counts | None,
-        combine: Any,
+        sequence: Places, individual: Places, sequences: int, individuals: int, reads: Counts | None, combine: Any
     ) -> "Holding":
-        """That of pairs of a sequence and an individual, which may repeat.
+        """Build the entries from pairs of a sequence and an individual, which may repeat.
 
-        combine  the reads of repeated pairs: `numpy.add` or `numpy.maximum`
+        combine  how the reads of repeated pairs are combined: `numpy.add` or `numpy.maximum`
         """
         key = sequence.astype(np.int64) * individuals + individual
         order = np.argsort(key, kind="stable")
         key = key[order]
-        starts = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]])) if len(key) else np.empty(0, np.int64)
+        starts = np.flatnonzero(np.diff(key, prepend=-1))
         if reads is not None:
-            reads = reads.astype(np.int64, copy=False)[order]
-            reads = combine.reduceat(reads, starts) if len(starts) else reads
+            reads = combine.reduceat(reads.astype(np.int64, copy=False)[order], starts)
         rows, columns = np.divmod(key[starts], individuals)
-        begins = np.zeros(sequences + 1, dtype=np.int64)
-        np.cumsum(np.bincount(rows, minlength=sequences), out=begins[1:])
+        begins = _begins(np.bincount(rows, minlength=sequences))
         return Holding(columns.astype(np.int32), reads, begins, individuals)
 
     @staticmethod
     def one_after_another(parts: Sequence["Holding"]) -> "Holding":
-        """The entries of the sequences of several, those of the first one first."""
-        individual, numbers = (
-            np.concatenate([getattr(part, name) for part in parts]) for name in ("individual", "numbers")
-        )
-        own = [part.reads for part in parts if part.reads is not None]
-        begins = np.zeros(len(numbers) + 1, dtype=np.int64)
-        np.cumsum(numbers, out=begins[1:])
-        return Holding(individual, np.concatenate(own) if own else None, begins, parts[0].individuals)
+        """Concatenate the entries of several parts, whose sequences differ."""
+        individual = np.concatenate([part.individual for part in parts])
+        reads = [part.reads for part in parts if part.reads is not None]
+        begins = _begins(np.concatenate([part.numbers for part in parts]))
+        return Holding(individual, np.concatenate(reads) if reads else None, begins, parts[0].individuals)
 
     @property
     def numbers(self) -> Counts:
-        """How many individuals have each sequence, int64 [sequences]."""
+        """The number of individuals that have each sequence, int64 [sequences]."""
         return np.diff(self.begins)
 
     @property
@@ -132,37 +119,41 @@ class Holding:
 
     @property
     def sizes(self) -> Counts:
-        """How many sequences each individual has, int64 [individuals]."""
+        """The number of sequences of each individual, int64 [individuals]."""
         return np.bincount(self.individual, minlength=self.individuals)
 
     def only(self, sequences: Counts) -> "Holding":
-        """The entries of some sequences, which are numbered anew, in the order that is given."""
+        """Select the entries of some sequences, which are numbered anew in the given order."""
         counts = self.numbers[sequences]
-        begins = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        begins = _begins(counts)
         entries = np.repeat(self.begins[sequences] - begins[:-1], counts) + np.arange(begins[-1])
         reads = None if self.reads is None else self.reads[entries]
         return Holding(self.individual[entries], reads, begins, self.individuals)
 
     def overlap(self) -> Counts:
-        """How many sequences each two individuals have, int64 [individuals, individuals]; on the diagonal each one."""
+        """Count the sequences that each two individuals share, int64 [individuals, individuals].
+
+        The diagonal has the number of sequences of each individual.
+        """
         from scipy.sparse import csr_array
 
         shape = (len(self.begins) - 1, self.individuals)
-        own = csr_array((np.ones(len(self.individual), dtype=np.int64), self.individual, self.begins), shape=shape)
-        return np.asarray((own.T @ own).todense(), dtype=np.int64)
+        matrix = csr_array((np.ones(len(self.individual), dtype=np.int64), self.individual, self.begins), shape=shape)
+        return np.asarray((matrix.T @ matrix).todense(), dtype=np.int64)
 
-    def largest_reads(self) -> Counts | None:
-        """The largest clone of each sequence, int64 [sequences]."""
-        return None if self.reads is None else np.maximum.reduceat(self.reads, self.begins[:-1])
+
+def _begins(counts: Counts) -> Counts:
+    """Return where the entries of each sequence begin, int64 [sequences + 1], from the number of entries of each."""
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64, copy=False)
 
 
 @dataclass(frozen=True)
 class Origins:
-    """Where the rows are in the input whose junctions a rank has, whether these are repeated or not.
+    """The rows of the input that the junctions of a rank come from; several rows may have the same junction.
 
     row         int64 [rows]: data row of the input
-    junction    int32 [rows]: its junction
-    individual  int32 [rows]: its individual
+    junction    int32 [rows]
+    individual  int32 [rows]
     """
 
     row: Counts
@@ -172,18 +163,18 @@ class Origins:
 
 @dataclass(frozen=True)
 class Cohort:
-    """Distinct junctions of several individuals: of those of all ranks, the ones that this rank has.
+    """Distinct junctions of several individuals; each rank has a part of the junctions.
 
     individuals     in the order of the input
-    sizes           int64 [individuals]: distinct junctions of each, of all ranks
-    repertoire      the distinct junctions, with their V and J genes
-    has             who has which of them
-    origins         where they are in the input; None if nobody asks for it
-    rows            how many rows all ranks have, whether their junctions are repeated or not
-    several_genes   rows of all ranks whose calls name several V or several J genes
+    sizes           int64 [individuals]: the number of distinct junctions on all ranks
+    repertoire      the distinct junctions of this rank, with their V and J genes
+    has             the individuals that have each of these junctions
+    origins         the rows of the input that they come from; None if they are not asked for
+    rows            the number of rows on all ranks, repeated junctions included
+    several_genes   the number of rows on all ranks whose calls name several V or several J genes
     example         a junction of any rank
     run             the ranks
-    clones          how many reads the junctions of each individual have, by its name; on root, if reads are known
+    clones          the clone sizes of each individual, by its name; on root, if read counts are known
     """
 
     individuals: list[Individual]
@@ -199,56 +190,57 @@ class Cohort:
 
     @property
     def names(self) -> list[str]:
-        """Those of the individuals."""
-        return [own.name for own in self.individuals]
+        """The names of the individuals."""
+        return [individual.name for individual in self.individuals]
 
     @property
     def groups(self) -> list[str]:
         """The different groups, in alphabetical order."""
-        return sorted({own.group for own in self.individuals if own.group is not None})
+        return sorted({individual.group for individual in self.individuals if individual.group is not None})
 
     @property
     def group_of(self) -> Counts:
-        """The place of each individual's group in `groups`, int64 [individuals]; 0 without groups."""
-        place = {group: k for k, group in enumerate(self.groups)}
-        return np.array([place.get(own.group or "", 0) for own in self.individuals], dtype=np.int64)
+        """The index in `groups` of each individual's group, int64 [individuals]; 0 without groups."""
+        index = {group: k for k, group in enumerate(self.groups)}
+        return np.array([index.get(individual.group or "", 0) for individual in self.individuals], dtype=np.int64)
 
     @property
     def nucleotides(self) -> bool:
-        """Whether its junctions are nucleotides, not amino acids."""
+        """Whether the junctions are nucleotides, not amino acids."""
         return has_nucleotides(self.example)
 
     def summed(self, has: Holding) -> Counts:
-        """How many sequences each two individuals have, of those of all ranks, as of `Holding.overlap`."""
+        """Return the sum over the ranks of `Holding.overlap`, int64 [individuals, individuals]."""
         return self.run.sum(has.overlap())
 
 
 def cohort_of(dealt: Dealt, model: Model, people: People | None = None) -> Cohort:
-    """The cohort of productive junctions of tables that were read together.
+    """Build the cohort of the productive junctions of tables that were read together.
 
-    people  whose the samples are; None if each is an individual
+    people  the individuals and groups of the samples; None if each sample is an individual
 
-    InputError, on every rank, unless two individuals have junctions, and for a name with a comma.
+    Raises InputError, on every rank, if fewer than two individuals have junctions, or if a name has a comma.
     """
     samples, run = dealt.samples, dealt.run
     people = people or People({name: name for name in samples})
     names = list(dict.fromkeys(people.subject[sample] for sample in samples))
-    place, number = {name: k for k, name in enumerate(names)}, max(1, len(names))
-    of_sample = np.array([place[people.subject[sample]] for sample in samples] or [0], dtype=np.int32)
-    junctions, holdings, origins, clones = dealt.collected(), list[Holding](), list[Origins](), list[SizesOfSamples]()
+    index, number = {name: k for k, name in enumerate(names)}, max(1, len(names))
+    of_sample = np.array([index[people.subject[sample]] for sample in samples] or [0], dtype=np.int32)
+    junctions, holdings, clones = dealt.collected(), list[Holding](), list[SizesOfSamples]()
+    origins = list[tuple[NDArray[Any], ...]]()
     read, several_genes = np.zeros(number, dtype=np.int64), 0
     for rows in dealt.by_gene():
-        own, individual = rows.repertoire, of_sample[rows.sample]
-        first, junction = groups_of(own.words, own.lengths.astype(np.int64), kinds_of(own))
+        repertoire, individual = rows.repertoire, of_sample[rows.sample]
+        first, junction = groups_of(repertoire.words, repertoire.lengths.astype(np.int64), kinds_of(repertoire))
         holdings.append(Holding.of(junction, individual, len(first), number, rows.reads, np.add))
         if (reads := holdings[-1].reads) is not None:
             clones.append(SizesOfSamples.of(holdings[-1].individual, reads))
         if rows.row is not None:
-            origins.append(Origins(rows.row, (len(junctions) + junction).astype(np.int32), individual))
-        several = [any(model.names_several(gene.allele) for gene in pair) for pair in own.pairs]
-        several_genes += int(np.diff(own.offsets)[np.array(several, dtype=bool)].sum())
+            origins.append((rows.row, (len(junctions) + junction).astype(np.int32), individual))
+        several = [any(model.names_several(gene.allele) for gene in pair) for pair in repertoire.pairs]
+        several_genes += int(np.diff(repertoire.offsets)[np.array(several, dtype=bool)].sum())
         read += np.bincount(individual, minlength=number)
-        junctions.add(own.subset(first))
+        junctions.add(repertoire.subset(first))
     has = Holding.one_after_another(holdings)
     sizes, read = run.sum(has.sizes), run.sum(read)
     run.on_root(lambda: _require_two(names, sizes))
@@ -258,6 +250,8 @@ def cohort_of(dealt: Dealt, model: Model, people: People | None = None) -> Cohor
     for name, repeated in zip(names, (read - sizes).tolist(), strict=False):
         if repeated:
             left_out[name][REPEATED] += repeated
+    gathered = run.gather(SizesOfSamples.added(clones) if clones else None) or []
+    sizes_of_clones = [part for part in gathered if part is not None]
     return Cohort(
         individuals=[
             Individual(name, (people.group or {}).get(name), size, _most_common(left_out[name]))
@@ -266,27 +260,12 @@ def cohort_of(dealt: Dealt, model: Model, people: People | None = None) -> Cohor
         sizes=sizes,
         repertoire=junctions.repertoire(),
         has=has,
-        origins=_joined(origins),
+        origins=Origins(*map(np.concatenate, zip(*origins, strict=True))) if origins else None,
         rows=int(read.sum()),
         several_genes=int(run.sum(np.array([several_genes]))[0]),
         example=dealt.example,
         run=run,
-        clones=_clones(clones, names, run),
-    )
-
-
-def _clones(parts: list[SizesOfSamples], names: list[str], run: Run) -> dict[str, CloneSizes]:
-    """The sizes of the clones of each individual, on root, of parts that the ranks have."""
-    gathered = run.gather(SizesOfSamples.added(parts) if parts else None)
-    known = [part for part in gathered or [] if part is not None]
-    return SizesOfSamples.added(known).by_name(names) if known else {}
-
-
-def _joined(origins: list[Origins]) -> Origins | None:
-    if not origins:
-        return None
-    return Origins(
-        *(np.concatenate([getattr(own, name) for own in origins]) for name in ("row", "junction", "individual"))
+        clones=SizesOfSamples.added(sizes_of_clones).by_name(names) if sizes_of_clones else {},
     )
 
 
@@ -308,22 +287,24 @@ def _most_common(reasons: Counter[str]) -> dict[str, int]:
 
 
 def names_of_holders(cohort: Cohort, has: Holding, *, reads: bool = False) -> Any:
-    """The individuals of each sequence, or their reads, joined by commas, as a pyarrow Array of text."""
-    texts = pa.array(has.reads).cast(pa.string()) if reads else pa.array(cohort.names, pa.string())
-    values = texts if reads else texts.take(pa.array(has.individual))
+    """Join the individuals that have each sequence, or their reads, by commas, as a pyarrow Array of text."""
+    if reads:
+        values = pa.array(has.reads).cast(pa.string())
+    else:
+        values = pa.array(cohort.names, pa.string()).take(pa.array(has.individual))
     return pc.binary_join(pa.LargeListArray.from_arrays(pa.array(has.begins), values), ",")
 
 
 @dataclass(frozen=True)
 class Sequences:
-    """What is compared: junctions of a cohort, all or some of them, or their amino acids.
+    """The sequences that individuals are compared by: junctions of a cohort, or their amino acids.
 
-    unit        what is one
-    repertoire  one junction that spells each
-    has         who has which
-    spelled     int32 [junctions of the cohort]: the sequence that each spells; -1 for one of those left out
-    variants    int64 [sequences]: its distinct junctions, as they are read
-    letters, lengths  amino acids, as of `hpcvdj.repertoires.genes.amino_acids`
+    unit        what counts as one sequence
+    repertoire  a junction that spells each sequence
+    has         the individuals that have each sequence
+    spelled     int32 [junctions of the cohort]: the sequence that each junction spells; -1 if that is left out
+    variants    int64 [sequences]: the number of distinct junctions that spell each sequence
+    letters, lengths  the amino acids, as `hpcvdj.repertoires.genes.amino_acids` returns them
     """
 
     unit: SequenceUnit
@@ -335,7 +316,7 @@ class Sequences:
     lengths: Counts
 
     def only(self, rows: Counts) -> "Sequences":
-        """Some of them, ascending."""
+        """Select some sequences; `rows` ascend."""
         number = np.full(len(self.variants) + 1, -1, dtype=np.int32)
         number[rows] = np.arange(len(rows))
         return Sequences(
@@ -344,17 +325,17 @@ class Sequences:
         )  # fmt: skip
 
     def on_root(self, run: Run, **values: NDArray[Any]) -> "tuple[Sequences, dict[str, NDArray[Any]]] | None":
-        """The sequences of all ranks, with values of each, on root; None on the other ranks.
+        """Gather the sequences of all ranks, and values of each sequence, on root; return None on the other ranks.
 
-        They are in the order of `sequences_of`, however the ranks divide them; what spells them is not known there.
+        The order is that of `sequences_of`, whatever the number of ranks.  `spelled` is then empty.
         """
         nothing = np.empty(0, dtype=np.int32)
-        # Their junctions say what the amino acids are.
+        # Root translates the junctions again, which is faster than sending the amino acids.
         sent = replace(self, spelled=nothing, letters=nothing.astype(np.uint8), lengths=nothing.astype(np.int64))
         gathered = run.gather((sent, values))
         if gathered is None:
             return None
-        parts, values_of = [part for part, _ in gathered], [own for _, own in gathered]
+        parts, values_of = zip(*gathered, strict=True)
         repertoire, order = merged([part.repertoire for part in parts])
         words, length = repertoire.words, repertoire.lengths.astype(np.int64)
         if self.unit != "nt":
@@ -371,16 +352,18 @@ class Sequences:
             self.unit, repertoire, has, nothing, np.concatenate([part.variants for part in parts])[order],
             *amino_acids(repertoire, np.arange(len(repertoire))),
         )  # fmt: skip
-        return together, {name: np.concatenate([own[name] for own in values_of])[order] for name in values}
+        return together, {name: np.concatenate([part[name] for part in values_of])[order] for name in values}
 
 
 @dataclass(frozen=True)
 class Grouping:
-    """Which junctions of a cohort are one sequence; what the sequences are is made of some of them, to save memory.
+    """The sequence that each junction of a cohort spells.
 
-    first    int32 [sequences]: a junction that spells each
-    spelled  int32 [junctions of the cohort]: the sequence that each spells
-    has      who has which sequence
+    To save memory, a grouping has no letters: `letters` and `only` compute them for some sequences.
+
+    first    int32 [sequences]: a junction that spells each sequence
+    spelled  int32 [junctions of the cohort]: the sequence that each junction spells
+    has      the individuals that have each sequence
     """
 
     cohort: Cohort
@@ -391,18 +374,18 @@ class Grouping:
     has: Holding
 
     def letters(self, rows: Counts) -> tuple[NDArray[np.uint8], Counts]:
-        """The amino acids of some sequences, as of `hpcvdj.repertoires.genes.amino_acids`."""
+        """Return the amino acids of some sequences, as `hpcvdj.repertoires.genes.amino_acids` does."""
         return amino_acids(self.cohort.repertoire, self.first[rows])
 
     def only(self, rows: Counts) -> Sequences:
-        """Some sequences, ascending."""
-        own, first = self.cohort.repertoire, self.first[rows]
+        """Select some sequences; `rows` ascend."""
+        junctions, first = self.cohort.repertoire, self.first[rows]
         if self.unit == "v-aa":
-            repertoire = _with_any_j(own, first, self.model)
+            repertoire = _with_any_j(junctions, first, self.model)
         elif self.unit == "aa":
-            repertoire = with_any_genes(own, first, self.model)
+            repertoire = with_any_genes(junctions, first, self.model)
         else:
-            repertoire = own.subset(first)
+            repertoire = junctions.subset(first)
         number = np.full(len(self.first), -1, dtype=np.int32)
         number[rows] = np.arange(len(rows))
         spelled = number[self.spelled]
@@ -411,23 +394,23 @@ class Grouping:
 
 
 def sequences_of(cohort: Cohort, unit: SequenceUnit, model: Model) -> Grouping:
-    """The different sequences of a cohort; what is one, `unit` says: also amino acids with V genes."""
-    own, has = cohort.repertoire, cohort.has
+    """Find the distinct sequences of a cohort; `unit` says what counts as one sequence."""
+    repertoire, has = cohort.repertoire, cohort.has
     if unit == "nt":
-        every = np.arange(len(own), dtype=np.int32)
+        every = np.arange(len(repertoire), dtype=np.int32)
         return Grouping(cohort, unit, model, every, every, has)
-    of_pair = np.zeros(len(own.pairs), dtype=np.int32)
+    of_pair = np.zeros(len(repertoire.pairs), dtype=np.int32)
     if unit != "aa":
-        of_pair = np.arange(len(own.pairs), dtype=np.int32) if unit == "vj-aa" else _v_genes(own)
-    kinds = np.repeat(of_pair, np.diff(own.offsets))
-    order, begins = blocks(own.lengths.astype(np.int16), kinds)
-    spelled, number = np.empty(len(own), dtype=np.int32), 0
+        of_pair = np.arange(len(repertoire.pairs), dtype=np.int32) if unit == "vj-aa" else _v_genes(repertoire)
+    kinds = np.repeat(of_pair, np.diff(repertoire.offsets))
+    order, begins = blocks(repertoire.lengths.astype(np.int16), kinds)
+    spelled, number = np.empty(len(repertoire), dtype=np.int32), 0
     firsts, holdings = list[NDArray[np.int32]](), list[Holding]()
     for start, stop in spans(begins):
-        junctions = (
-            np.arange(begins[start], begins[stop]) if isinstance(order, slice) else order[begins[start] : begins[stop]]
-        )
-        letters, lengths = amino_acids(own, junctions)
+        junctions = np.arange(begins[start], begins[stop])
+        if not isinstance(order, slice):
+            junctions = order[junctions]
+        letters, lengths = amino_acids(repertoire, junctions)
         first, sequence = groups_of(letter_words(letters), lengths, kinds[junctions])
         part = has.only(junctions)
         holdings.append(
@@ -443,30 +426,30 @@ def sequences_of(cohort: Cohort, unit: SequenceUnit, model: Model) -> Grouping:
 
 
 def junctions_of(cohort: Cohort, rows: Counts) -> Sequences:
-    """Some junctions of a cohort, ascending."""
+    """Select some junctions of a cohort as sequences; `rows` ascend."""
     number = np.full(len(cohort.repertoire), -1, dtype=np.int32)
     number[rows] = np.arange(len(rows))
-    own, ones = cohort.repertoire.subset(rows), np.ones(len(rows), dtype=np.int64)
-    return Sequences("nt", own, cohort.has.only(rows), number, ones, *amino_acids(own, np.arange(len(rows))))
+    junctions, ones = cohort.repertoire.subset(rows), np.ones(len(rows), dtype=np.int64)
+    letters = amino_acids(junctions, np.arange(len(rows)))
+    return Sequences("nt", junctions, cohort.has.only(rows), number, ones, *letters)
 
 
-def _v_genes(own: Repertoire) -> NDArray[np.int32]:
-    """The number of the V gene of each pair, int32 [pairs]: pairs are in the order of V genes."""
-    changed = [k > 0 and pair[0] != own.pairs[k - 1][0] for k, pair in enumerate(own.pairs)]
+def _v_genes(repertoire: Repertoire) -> NDArray[np.int32]:
+    """Number the V genes of the pairs, which are sorted by V gene, int32 [pairs]."""
+    changed = [k > 0 and pair[0] != repertoire.pairs[k - 1][0] for k, pair in enumerate(repertoire.pairs)]
     return np.cumsum(np.array(changed), dtype=np.int32)
 
 
-def _with_any_j(own: Repertoire, rows: Places, model: Model) -> Repertoire:
-    """Some junctions, by their V gene, with any J of the model."""
-    v_genes = list(dict.fromkeys(v for v, _ in own.pairs))
-    kinds = _v_genes(own)[np.searchsorted(own.offsets, rows, side="right") - 1]
+def _with_any_j(junctions: Repertoire, rows: Places, model: Model) -> Repertoire:
+    """Select some junctions, by their V gene, and let them have any J gene of the model."""
+    v_genes = list(dict.fromkeys(v for v, _ in junctions.pairs))
+    kinds = _v_genes(junctions)[np.searchsorted(junctions.offsets, rows, side="right") - 1]
     used, sizes = np.unique(kinds, return_counts=True)
     pairs = [(v_genes[kind], model.alleles("J")) for kind in used.tolist()]
-    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    return Repertoire(own.words[rows], own.lengths[rows], pairs, offsets, own.letters)
+    return Repertoire(junctions.words[rows], junctions.lengths[rows], pairs, _begins(sizes), junctions.letters)
 
 
-def with_any_genes(own: Repertoire, rows: Places, model: Model) -> Repertoire:
-    """Some junctions, with any V and J of the model."""
-    pair = model.alleles("V"), model.alleles("J")
-    return Repertoire(own.words[rows], own.lengths[rows], [pair], np.array([0, len(rows)], dtype=np.int64), own.letters)
+def with_any_genes(junctions: Repertoire, rows: Places, model: Model) -> Repertoire:
+    """Select some junctions, and let them have any V and J gene of the model."""
+    pair, offsets = (model.alleles("V"), model.alleles("J")), np.array([0, len(rows)], dtype=np.int64)
+    return Repertoire(junctions.words[rows], junctions.lengths[rows], [pair], offsets, junctions.letters)

@@ -1,6 +1,6 @@
-"""Which individuals share improbable junctions, and how often large clones are met in others: contamination.
+"""Contamination: individuals that share improbable junctions, and how often large clones are also in others.
 
-See `hpcvdj.cohorts.improbable` for the test of two individuals, and docs/contamination.md.
+`hpcvdj.cohorts.improbable` has the test of two individuals.  See also docs/contamination.md.
 """
 
 from dataclasses import dataclass
@@ -25,19 +25,20 @@ from hpcvdj.repertoires.genes import as_text, kinds_of, sequences, without_genes
 from hpcvdj.runs.run import Run
 
 CLONES = (1, 2, 4, 10, 30, 100, 1000)
-"""The smallest clones, in reads, of the classes of which carry-over is told."""
+"""The smallest number of reads of each class of clones whose carry-over is reported."""
 
 MOST_ZERO, FEWEST_JUDGED = 0.05, 100
-"""The largest share of junctions that the model cannot make, of an individual with so many or more."""
+"""The largest share of an individual's junctions that the model may be unable to make, and the number of junctions from
+which on an individual is judged by it."""
 
 
 @dataclass(frozen=True)
 class CarryOver:
-    """How often improbable clones of a size are met in another person.
+    """How often improbable clones of a size are also in another person.
 
-    first, last  of their reads; None for no largest
-    clones       how many clones there are
-    same_group, other_group  in what share of the other people of the same group, and of other groups, a clone is met;
+    first, last  the smallest and the largest number of reads; None for no largest
+    clones       the number of clones
+    same_group, other_group  the share of other people of the same group, and of other groups, that have a clone, too;
                  None without such people
     """
 
@@ -49,7 +50,7 @@ class CarryOver:
 
     @property
     def reads(self) -> str:
-        """The reads, such as 4-9."""
+        """The range of the reads as text, such as 4-9."""
         if self.last is None:
             return f">={self.first}"
         return str(self.first) if self.first == self.last else f"{self.first}-{self.last}"
@@ -59,10 +60,10 @@ class CarryOver:
 class Copy:
     """A row whose junction another individual has in a larger clone.
 
-    row         data row of the input, from 0
-    individual  the place of its individual
-    of          the place of the individual that has the largest clone
-    reads, of_reads  of both clones
+    row         the data row of the input, from 0
+    individual  the index of its individual
+    of          the index of the individual that has the largest clone
+    reads, of_reads  the reads of both clones
     """
 
     row: int
@@ -78,14 +79,15 @@ class Contamination(Shown):
 
     table       pyarrow, a row for each two individuals: see docs/contamination.md for the columns
     junctions   pyarrow, a row for each improbable junction that several individuals have: see there
-    cohort      whose they are
-    improbable  junctions, and the verdict of each pair
-    zero        int64 [individuals]: junctions that the model cannot make
-    left_out    junctions of genes that the model makes wrongly, of all individuals
-    sizes       float64 [individuals]: recombinations
-    rate        float64 [individuals, individuals]: shared improbable junctions of all pairs of one of each
+    cohort      the individuals
+    improbable  the improbable junctions, and the verdict of each pair of individuals
+    zero        int64 [individuals]: the number of junctions that the model cannot make
+    left_out    the number of junctions of all individuals whose genes the model makes wrongly
+    sizes       float64 [individuals]: the number of recombinations
+    rate        float64 [individuals, individuals]: the share of pairs of improbable junctions, one of each individual,
+                that are equal
     carry_over  by the size of clones; empty without read counts
-    copies      rows of improbable junctions that are not of the largest clone; None without read counts
+    copies      the rows of improbable junctions that are not of the largest clone; None without read counts
     fit         how the model fits the tables
     """
 
@@ -102,7 +104,7 @@ class Contamination(Shown):
     fit: ModelFit
 
     def __repr__(self) -> str:
-        """How many pairs there are, and how many stand out."""
+        """Show the number of pairs, and of those that stand out."""
         return (
             f"<Contamination of {len(self.cohort.individuals):,} individuals: {len(self.pairs.standing_out):,} of "
             f"{self.table.num_rows:,} pairs stand out>"
@@ -110,29 +112,29 @@ class Contamination(Shown):
 
     @property
     def pairs(self) -> Pairs:
-        """Shared and expected numbers, and tests."""
+        """The shared and expected numbers of each two individuals, and their tests."""
         return self.improbable.pairs
 
     @property
     def max_pgen(self) -> float:
-        """Below what a junction is improbable."""
+        """The probability below which a junction is improbable."""
         return self.improbable.max_pgen
 
     @property
     def low(self) -> Counts:
-        """Improbable junctions of each individual, int64 [individuals]."""
+        """The number of improbable junctions of each individual, int64 [individuals]."""
         return self.improbable.low
 
 
 def contaminate(
     cohort: Cohort, model: Model, settings: ContaminationSettings, run: Run, fit: ModelFit = UNCHECKED
 ) -> Contamination | None:
-    """Compare the individuals of a cohort, on root; None on the other ranks, which have parts of it.
+    """Compare the individuals of a cohort, on root; return None on the other ranks, which have parts of it.
 
-    fit  how the model fits the tables: junctions of genes that it makes wrongly take no part
+    fit  how the model fits the tables: junctions whose genes it makes wrongly take no part
 
-    InputError, on every rank, if no pair has junctions enough for contamination to be seen, or an individual too many
-    that the model cannot make.
+    Raises InputError, on every rank, if no pair has enough junctions to detect contamination, or if the model cannot
+    make too many junctions of an individual.
     """
     chance = Chance(model, settings.draws, settings.seed, settings.backend, settings.strict_binding)
     p_drawn = chance.among_productive(chance.drawn(run), PGEN_COLUMNS[:1], run)
@@ -157,12 +159,13 @@ def contaminate(
     pgen = p[improbable.sequences] * productive_probability(model)
     gathered = shared.on_root(run, people=improbable.of_people, pgen=pgen)
 
-    def found() -> Contamination:
+    def answer() -> Contamination:
         assert gathered is not None
+        sequences, values = gathered
         rate = _rates(improbable)
         return Contamination(
             table=_table(cohort, improbable, rate, of_pairs),
-            junctions=_junctions(cohort, gathered[0], gathered[1]["people"], gathered[1]["pgen"]),
+            junctions=_junctions(cohort, sequences, **values),
             cohort=cohort,
             improbable=improbable,
             zero=zero,
@@ -174,23 +177,25 @@ def contaminate(
             fit=fit,
         )
 
-    return run.on_root(found)
+    return run.on_root(answer)
 
 
 def _rates(improbable: Improbable) -> Floats:
-    """Shared improbable junctions of all pairs of one of each, float64 [individuals, individuals]."""
+    """Return the share of pairs of improbable junctions, one of each individual, that are equal.
+
+    float64 [individuals, individuals]; NaN on the diagonal, and without improbable junctions.
+    """
     low, pairs = improbable.low, improbable.pairs
-    shared = pairs.shared.astype(np.float64)
-    rate = np.divide(shared, low[:, np.newaxis] * low.astype(np.float64), out=shared * np.nan, where=shared > 0)
-    rate[(pairs.shared == 0) & (np.multiply.outer(low, low) > 0)] = 0.0
+    with np.errstate(invalid="ignore"):
+        rate = np.asarray(pairs.shared / (low[:, np.newaxis] * low.astype(np.float64)))
     np.fill_diagonal(rate, np.nan)
     return rate
 
 
 def _require_possible(cohort: Cohort, zero: Counts) -> None:
-    """Raise InputError for an individual of which the model cannot make too many junctions, and not by chance."""
+    """Raise InputError if the model cannot make significantly too many junctions of an individual."""
     sizes = cohort.sizes
-    least = [at_least(own, size) if size >= FEWEST_JUDGED else 0.0 for own, size in zip(zero, sizes, strict=True)]
+    least = [at_least(number, size) if size >= FEWEST_JUDGED else 0.0 for number, size in zip(zero, sizes, strict=True)]
     worst = int(np.argmax(least))
     if least[worst] > MOST_ZERO:
         raise InputError(
@@ -201,17 +206,20 @@ def _require_possible(cohort: Cohort, zero: Counts) -> None:
 
 
 def _require_power(cohort: Cohort, improbable: Improbable, settings: ContaminationSettings) -> None:
-    """Raise InputError if an individual has fewer improbable junctions than are asked for, or if none has enough."""
+    """Raise InputError if an individual has fewer improbable junctions than `min_low`, or if no pair has enough."""
     low, name = improbable.low, f"a probability below {improbable.max_pgen:g}"
+    listed = [f"{individual} has {number:,}" for individual, number in zip(cohort.names, low.tolist(), strict=True)]
+    if settings.min_low is not None:
+        lacking = [text for text, number in zip(listed, low.tolist(), strict=True) if number < settings.min_low]
+        if lacking:
+            raise InputError(
+                f"{option('min_low', settings.min_low)}: {few(lacking)} junctions with {name}; leave these out, or "
+                "lower it"
+            )
+        return
     pairs = ~improbable.pairs.same_person
     np.fill_diagonal(pairs, False)
-    listed = [f"{own} has {number:,}" for own, number in zip(cohort.names, low.tolist(), strict=True)]
-    if settings.min_low is not None and low.min() < settings.min_low:
-        lacking = [text for text, number in zip(listed, low.tolist(), strict=True) if number < settings.min_low]
-        raise InputError(
-            f"{option('min_low', settings.min_low)}: {few(lacking)} junctions with {name}; leave these out, or lower it"
-        )
-    if settings.min_low is None and pairs.any() and (improbable.pairs.detectable[pairs] > SEEN).all():
+    if pairs.any() and (improbable.pairs.detectable[pairs] > SEEN).all():
         raise TooFewError(
             f"no individual has junctions enough with {name} to see copies of {100 * SEEN:.0f} % of them "
             f"({few(listed)}); give deeper samples, or {option('min_low', 1)} to compare them all the same"
@@ -222,9 +230,8 @@ def _table(cohort: Cohort, improbable: Improbable, rate: Floats, more: Counts | 
     low, pairs = improbable.low, improbable.pairs
     upper = np.triu_indices(len(low), 1)
     names = pa.array(cohort.names, pa.string())
-    shared = pairs.shared[upper]
-    of_one = pairs.same_person[upper]
-    made = pa.table({
+    shared, of_one = pairs.shared[upper], pairs.same_person[upper]
+    table = pa.table({
         "individual_1": names.take(pa.array(upper[0])),
         "individual_2": names.take(pa.array(upper[1])),
         "verdict": pa.array(pairs.verdicts[upper].tolist(), pa.string()),
@@ -241,19 +248,22 @@ def _table(cohort: Cohort, improbable: Improbable, rate: Floats, more: Counts | 
         "p_value": pa.array(pairs.p_value[upper], mask=of_one),
         "q_value": pa.array(pairs.q_value[upper], mask=of_one),
     })  # fmt: skip
-    return made.take(pa.array(np.lexsort((-shared, pairs.p_value[upper], ~of_one))))
+    return table.take(pa.array(np.lexsort((-shared, pairs.p_value[upper], ~of_one))))
 
 
 def _junctions(cohort: Cohort, shared: Sequences, people: Counts, pgen: Floats) -> pa.Table:
-    """What is shared, by whom: junctions of a common source first, then those of most people, the most improbable."""
+    """Return the table of shared junctions, sorted by the number of people, then by probability.
+
+    Junctions of a common source come first, as most people have them.
+    """
     order = np.lexsort((np.arange(len(pgen)), pgen, -people))
-    own, kinds = shared.repertoire, kinds_of(shared.repertoire)[order].tolist()
+    repertoire, kinds = shared.repertoire, kinds_of(shared.repertoire)[order].tolist()
     has, people = shared.has.only(order), people[order]
     columns: dict[str, Any] = {
         "kind": pa.array(np.where(people >= COMMON, "common source", "pair").tolist(), pa.string()),
-        "v_call": pa.array([own.pairs[kind][0].allele for kind in kinds], pa.string()),
-        "j_call": pa.array([own.pairs[kind][1].allele for kind in kinds], pa.string()),
-        "junction": sequences(own, order),
+        "v_call": pa.array([repertoire.pairs[kind][0].allele for kind in kinds], pa.string()),
+        "j_call": pa.array([repertoire.pairs[kind][1].allele for kind in kinds], pa.string()),
+        "junction": sequences(repertoire, order),
         "junction_aa": as_text(shared.letters[order], shared.lengths[order]),
         "pgen": pgen[order],
         "n_individuals": has.numbers,
@@ -266,7 +276,7 @@ def _junctions(cohort: Cohort, shared: Sequences, people: Counts, pgen: Floats) 
 
 
 def _carry_over(cohort: Cohort, improbable: Improbable) -> list[CarryOver]:
-    """By the reads of clones, each of which may be the source of what is met in other people."""
+    """Count by size of clone, as each clone may be the source of the same junction in other people."""
     if cohort.has.reads is None:
         return []
     person_of = improbable.pairs.person_of
@@ -284,39 +294,36 @@ def _carry_over(cohort: Cohort, improbable: Improbable) -> list[CarryOver]:
     asked_other = len(people) - 1 - asked_same
     size = np.searchsorted(CLONES, has.reads, side="right") - 1
     numbers = (np.ones(len(size), dtype=np.int64), met_same, asked_same, met_other, asked_other)
-    of_size = [np.bincount(size, own, len(CLONES)).astype(np.int64) for own in numbers]
-    found = []
+    of_size = [np.bincount(size, number, len(CLONES)).astype(np.int64) for number in numbers]
+    rows = []
     for k, (clones, *of_both) in enumerate(cohort.run.sum(np.stack(of_size)).T.tolist()):
         last = CLONES[k + 1] - 1 if k + 1 < len(CLONES) else None
         rates = [met / asked if asked else None for met, asked in (of_both[:2], of_both[2:])]
-        found.append(CarryOver(CLONES[k], last, clones, *rates))
-    return found
+        rows.append(CarryOver(CLONES[k], last, clones, *rates))
+    return rows
 
 
 def _copies(cohort: Cohort, improbable: Improbable) -> list[Copy] | None:
-    """Rows of improbable junctions that several people have, but for those of the person with the largest clone.
+    """List the rows whose improbable junction another person has in the largest clone.
 
-    On root, those of all ranks; None without reads.
+    On root, the rows of all ranks; None without reads.
     """
-    has, person_of = cohort.has, improbable.pairs.person_of
-    origins = cohort.origins
+    has, person_of, origins = cohort.has, improbable.pairs.person_of, cohort.origins
     if has.reads is None or origins is None:
         return None
     keeper = np.full(len(improbable.is_low), -1, dtype=np.int64)
-    largest = np.zeros(len(improbable.is_low), dtype=np.int64)
     reads_of: dict[tuple[int, int], int] = {}
     for sequence in improbable.sequences.tolist():
-        own = slice(has.begins[sequence], has.begins[sequence + 1])
-        place = int(has.reads[own].argmax())
-        keeper[sequence], largest[sequence] = has.individual[own][place], has.reads[own][place]
-        for individual, reads in zip(has.individual[own].tolist(), has.reads[own].tolist(), strict=True):
-            reads_of[sequence, individual] = reads
+        entries = slice(has.begins[sequence], has.begins[sequence + 1])
+        holders, reads = has.individual[entries].tolist(), has.reads[entries]
+        keeper[sequence] = holders[int(reads.argmax())]
+        reads_of |= {(sequence, holder): number for holder, number in zip(holders, reads.tolist(), strict=True)}
     of_row = keeper[origins.junction]
     rows = np.flatnonzero((of_row >= 0) & (person_of[of_row] != person_of[origins.individual]))
-    facts = zip(*(values[rows].tolist() for values in (origins.row, origins.individual, origins.junction)), strict=True)
+    columns = origins.row, origins.individual, of_row, origins.junction
     listed = [
-        Copy(row, individual, int(keeper[sequence]), reads_of[sequence, individual], int(largest[sequence]))
-        for row, individual, sequence in facts
+        Copy(row, individual, largest, reads_of[sequence, individual], reads_of[sequence, largest])
+        for row, individual, largest, sequence in zip(*(column[rows].tolist() for column in columns), strict=True)
     ]
     gathered = cohort.run.gather(listed) or []
     return sorted((copy for part in gathered for copy in part), key=lambda copy: copy.row)

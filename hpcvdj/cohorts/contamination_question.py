@@ -1,4 +1,4 @@
-"""`hpcvdj contamination` as a question: what it writes, and what it says."""
+"""The question of `hpcvdj contamination`: its answer, its files and its summary."""
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -24,7 +24,7 @@ from hpcvdj.storage.files import require_apart
 from hpcvdj.storage.folders import atomic_folder, exclusive_folder
 
 MOST_LISTED = 100
-"""Junctions of a common source that OUT.json lists."""
+"""The number of junctions of a common source that OUT.json lists."""
 
 WITHOUT_READS = "{}: keeps the largest clone of copies, and not all tables have a column duplicate_count"
 
@@ -34,7 +34,7 @@ JUNCTIONS = "junctions"
 
 @dataclass(frozen=True)
 class ContaminationQuestion(CohortQuestion[Contamination]):
-    """Which samples contaminated each other."""
+    """Which samples contaminated each other?"""
 
     settings: ContaminationSettings
 
@@ -46,7 +46,7 @@ class ContaminationQuestion(CohortQuestion[Contamination]):
         return contaminate(self.cohort(rows, model, run), model, self.settings, run, rows.fit)
 
     def facts(self, answer: Contamination, rows: Rows) -> Facts:
-        """docs/contamination.md describes them."""
+        """Return the facts that docs/contamination.md describes."""
         numbers = zip(answer.low.tolist(), answer.zero.tolist(), answer.sizes.tolist(), strict=True)
         return {
             "max_pgen": answer.max_pgen,
@@ -80,27 +80,17 @@ class ContaminationQuestion(CohortQuestion[Contamination]):
 
     def summary(self, answer: Contamination) -> Lines:
         cohort, pairs = answer.cohort, answer.pairs
-        used, low, zero = (
-            sum(individual.rows for individual in cohort.individuals),
-            int(answer.low.sum()),
-            int(answer.zero.sum()),
-        )
+        used, low, zero = cohort.sizes.sum(), answer.low.sum(), answer.zero.sum()
+        improbable = f"{low:,} improbable (p < {answer.max_pgen:g}); the model cannot make {zero:,}"
+        more = f"{len(pairs.standing_out):,} share more than chance and selection explain"
         lines = [
             ("individuals", f"{len(cohort.individuals):,}"),
             ("rows", rows_text(cohort)),
-            (
-                "junctions",
-                f"{used:,}, of which {low:,} improbable (p < {answer.max_pgen:g}); the model cannot make {zero:,}",
-            ),
-            (
-                "pairs",
-                f"{answer.table.num_rows:,}, of which {len(pairs.standing_out):,} share more than chance and selection "
-                "explain",
-            ),
+            ("junctions", f"{used:,}, of which {improbable}"),
+            ("pairs", f"{answer.table.num_rows:,}, of which {more}"),
+            *(("", line) for line in pairs_text(cohort, answer.improbable)),
+            *((str(pairs.verdicts[i, j]), f"{cohort.names[i]} and {cohort.names[j]}") for i, j in pairs.of_one_person),
         ]
-        lines += [("", line) for line in pairs_text(cohort, answer.improbable)]
-        lines += [(str(pairs.verdicts[i, j]), f"{cohort.names[i]} and {cohort.names[j]}")
-                  for i, j in pairs.of_one_person]  # fmt: skip
         if line := power_text(cohort, pairs):
             lines.append(("power", line))
         return lines + _carry_over_lines(answer)
@@ -123,9 +113,11 @@ def _carry_over_lines(answer: Contamination) -> Lines:
 
 @dataclass(frozen=True)
 class CleanOutput(TableOutput[Contamination]):
-    """Also the tables that were read, without the copies of improbable junctions that are not the largest.
+    """An output that also writes the tables that were read, without copies of improbable junctions.
 
-    clean  the folder of them
+    The row of the largest clone of a junction stays.
+
+    clean  the folder of these tables
     """
 
     clean: Path | None = None
@@ -161,22 +153,23 @@ class CleanOutput(TableOutput[Contamination]):
         if answer.copies is None:
             raise InputError(WITHOUT_READS.format(option("write_clean")))
         with atomic_folder(self.clean, overwrite=run.overwrite) as folder:
-            copies = np.array([copy.row for copy in answer.copies or []], dtype=np.int64)
+            copies = np.array([copy.row for copy in answer.copies], dtype=np.int64)
             for table in rows.inputs.tables:
                 of_table = (copies >= table.first_row) & (copies < table.first_row + table.rows)
                 write_without(table, copies[of_table] - table.first_row, folder / table.path.name)
             super().write(question, answer, rows, {**facts, "removed": _removed(rows.inputs, answer)}, run)
 
     def summary(self, answer: Contamination) -> Lines:
-        removed = ("removed", f"{len(answer.copies or []):,} rows, which OUT.json lists")
-        return [removed] if self.clean is not None else []
+        if self.clean is None:
+            return []
+        return [("removed", f"{len(answer.copies or []):,} rows, which OUT.json lists")]
 
     def written(self, *, hidden: bool = False) -> list[Path]:
         return [*super().written(hidden=hidden), *([self.clean] if self.clean is not None else [])]
 
 
 def _removed(inputs: Inputs, answer: Contamination) -> Facts:
-    """The rows that are left out, by table; data rows are numbered from 1."""
+    """Return the facts about the removed rows, by table; data rows are numbered from 1."""
     starts = np.array([table.first_row for table in inputs.tables])
     copies, names = answer.copies or [], answer.cohort.names
     of_table = (np.searchsorted(starts, [copy.row for copy in copies], side="right") - 1).tolist()

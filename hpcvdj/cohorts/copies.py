@@ -1,13 +1,14 @@
-"""Shared sequences that are likely copies: the same nucleotides in too many individuals.
+"""Likely copies: shared sequences that too many individuals have in the same nucleotides.
 
-Individuals that make a sequence honestly make it with different nucleotides.  Of e pairs of an individual and one of
-its junctions that spell the sequence, each has a junction x with the probability r = P(x) / P(sequence), independently
-of each other.  So the chance that k individuals have one and the same junction, as improbable as x or more, is at most
+Individuals that make an amino-acid sequence independently make it with different nucleotides.  Let e be the number of
+pairs of an individual and a junction of it that spells the sequence.  The junction of each pair is x with the
+probability r = P(x) / P(sequence), independently of the others.  So the chance that k individuals have the same
+junction, as improbable as x or more, is at most
 
     C(e, k) r^(k - 1)
 
-the number of choices of k times the sum of r^k over such junctions, which is at most r^(k - 1).  Selection of the
-sequence, which is one of amino acids, does not change r.
+This is the number of choices of k pairs, times an upper bound of the sum of r^k over such junctions.  Selection acts on
+the amino acids and does not change r.
 """
 
 from dataclasses import dataclass
@@ -23,21 +24,21 @@ SAME = 1e-3
 """The chance up to which the same nucleotides alone make a sequence a likely copy."""
 
 PERHAPS_SAME, BOTH = 0.05, 1e-4
-"""The chance up to which they do so with other evidence: two of the individuals contaminated each other; or one has a
-clone so large that this and the same nucleotides together have at most the second chance."""
+"""The chance up to which they do so together with other evidence: two of the individuals contaminated each other; or
+one has so large a clone that the chance of this and of the same nucleotides is at most the second number."""
 
 TIMES_THE_READS = 20
-"""By how much the reads of a source are those of the next largest clone, at least."""
+"""The smallest ratio of the reads of a source to those of the next largest clone."""
 
 
 @dataclass(frozen=True)
 class Copies:
-    """What speaks for copies of shared sequences.
+    """The evidence that shared sequences are copies; all arrays are [sequences].
 
-    same_nt     int64 [sequences]: the most individuals that have one and the same junction
-    p_same      float64: the chance that so many do; 1 for fewer than two
-    p_reads     float64: the chance that one of them has so large a clone, if its clone is `TIMES_THE_READS` as large as
-                the next one; else 1
+    same_nt     int64: the largest number of individuals that have the same junction
+    p_same      float64: the chance that so many have it; 1 for fewer than two
+    p_reads     float64: the chance that one of them has so large a clone, if it has `TIMES_THE_READS` times the reads
+                of the next one; else 1
     of_pair     bool: whether two of them share more improbable junctions than chance and selection explain
     junction    int64: the junction whose sharing is the least probable; -1 if none is shared
     """
@@ -57,12 +58,12 @@ class Copies:
 
 @dataclass(frozen=True)
 class LargeClones:
-    """The clones of `TIMES_THE_READS` reads or more, of the junctions of all ranks.
+    """The clones of all ranks that have `TIMES_THE_READS` reads or more.
 
-    first   int64 [individuals + 1]: those of an individual are first[k]:first[k + 1]
+    first   int64 [individuals + 1]: the sizes of clones of individual k are reads[first[k]:first[k + 1]]
     reads   int64: ascending within an individual
-    number  int64: how many clones of an individual have so many or more
-    sizes   int64 [individuals]: all clones of each
+    number  int64: the number of clones of the individual that have so many reads or more
+    sizes   int64 [individuals]: the number of all clones of each individual
     """
 
     first: Counts
@@ -72,7 +73,11 @@ class LargeClones:
 
     @staticmethod
     def of(has: Holding, sizes: Counts, run: Run) -> "LargeClones | None":
-        """Those of the junctions of all ranks, of individuals with so many; None without reads."""
+        """Collect the large clones of all ranks; return None without reads.
+
+        has    the junctions of this rank
+        sizes  int64 [individuals]: the number of distinct junctions on all ranks
+        """
         if has.reads is None:
             return None
         large = has.reads >= TIMES_THE_READS
@@ -81,66 +86,66 @@ class LargeClones:
         clones, counts = (np.concatenate(values) for values in zip(*every, strict=True))
         distinct, of = np.unique(clones, axis=0, return_inverse=True)
         number = np.bincount(of.reshape(-1), counts, len(distinct)).astype(np.int64)
-        first = np.searchsorted(distinct[:, 0], np.arange(has.individuals + 1))
-        # Those of an individual from the largest on.
+        owner, reads = distinct.T
+        first = np.searchsorted(owner, np.arange(has.individuals + 1))
+        # Sums from each size to the end, less those of the individuals that follow.
         after = np.concatenate([np.cumsum(number[::-1])[::-1], [0]])
-        owner = distinct[:, 0]
-        return LargeClones(first, distinct[:, 1], after[:-1] - after[first[owner + 1]], sizes)
+        return LargeClones(first, reads, after[:-1] - after[first[owner + 1]], sizes)
 
     def as_large(self, individual: int, reads: int) -> int:
-        """How many clones of an individual have `reads` or more, of `TIMES_THE_READS` at least."""
+        """Count the clones of an individual that have `reads` reads or more; `reads` is at least `TIMES_THE_READS`."""
         begin, end = int(self.first[individual]), int(self.first[individual + 1])
-        place = begin + int(np.searchsorted(self.reads[begin:end], reads))
-        return int(self.number[place]) if place < end else 0
+        index = begin + int(np.searchsorted(self.reads[begin:end], reads))
+        return int(self.number[index]) if index < end else 0
 
 
 def copies_of(
     has: Holding, p: Floats, spelled: Places, p_spelled: Floats, sequence_of: Places, contaminated: NDArray[np.bool_],
     large: LargeClones | None,
 ) -> Copies:  # fmt: skip
-    """What speaks for copies of sequences.
+    """Collect the evidence that shared sequences are copies.
 
-    has          who has which junction, of all junctions of the cohort
-    p            float64 [junctions]: their probabilities
-    spelled      integers [junctions]: which amino-acid sequence each spells; -1 for one that is not asked for
-    p_spelled    float64: the probabilities of these
-    sequence_of  integers [junctions]: to which of the sequences that are shared each belongs; -1 for none
+    has          the individuals that have each junction of the cohort
+    p            float64 [junctions]: the probabilities of the junctions
+    spelled      integers [junctions]: the amino-acid sequence that each junction spells; -1 if it is not asked for
+    p_spelled    float64 [amino-acid sequences]: their probabilities
+    sequence_of  integers [junctions]: the shared sequence that each junction belongs to; -1 for none
     contaminated bool [individuals, individuals]: pairs that share more than chance and selection explain
     large        the large clones of the cohort; None without reads
     """
     sequences = int(sequence_of.max(initial=-1)) + 1
     entries = np.bincount(spelled[spelled >= 0], has.numbers[spelled >= 0], len(p_spelled)).astype(np.float64)
-    own = np.flatnonzero((sequence_of >= 0) & (spelled >= 0) & (has.numbers >= 2) & (p > 0))
-    sequence, holders = sequence_of[own], has.numbers[own]
-    share = np.minimum(p[own] / p_spelled[spelled[own]], 1.0)
-    chance = np.minimum(_log_choices(entries[spelled[own]], holders) + (holders - 1) * np.log(share), 0.0)
+    shared = np.flatnonzero((sequence_of >= 0) & (spelled >= 0) & (has.numbers >= 2) & (p > 0))
+    sequence, holders = sequence_of[shared], has.numbers[shared]
+    share = np.minimum(p[shared] / p_spelled[spelled[shared]], 1.0)
+    chance = np.minimum(_log_choices(entries[spelled[shared]], holders) + (holders - 1) * np.log(share), 0.0)
     # The junction whose sharing is the least probable; of equal ones, that of most individuals.
     order = np.lexsort((-holders, chance, sequence))
-    first = order[np.concatenate([[True], np.diff(sequence[order]) > 0])] if len(order) else order
+    first = order[np.diff(sequence[order], prepend=-1) > 0]
     same_nt = np.ones(sequences, dtype=np.int64)
     np.maximum.at(same_nt, sequence, holders)
     p_same, p_reads, of_pair = np.ones(sequences), np.ones(sequences), np.zeros(sequences, dtype=bool)
-    # As many junctions of a sequence as several individuals have are tried.
+    # All shared junctions of a sequence are tried, so the smallest chance is multiplied by their number.
     p_same[sequence[first]] = np.minimum(np.exp(chance[first]) * np.bincount(sequence)[sequence[first]], 1.0)
     if large is not None:
-        p_reads[sequence[first]] = _source(has, own[first], large)
-    for row in first[(p_same[sequence[first]] <= PERHAPS_SAME)].tolist() if contaminated.any() else ():
-        holding = has.individual[has.begins[own[row]] : has.begins[own[row] + 1]]
+        p_reads[sequence[first]] = _source(has, shared[first], large)
+    for row in first[p_same[sequence[first]] <= PERHAPS_SAME].tolist() if contaminated.any() else ():
+        holding = has.individual[has.begins[shared[row]] : has.begins[shared[row] + 1]]
         of_pair[sequence[row]] = contaminated[np.ix_(holding, holding)].any()
     junction = np.full(sequences, -1, dtype=np.int64)
-    junction[sequence[first]] = own[first]
+    junction[sequence[first]] = shared[first]
     return Copies(same_nt, p_same, p_reads, of_pair, junction)
 
 
 def _log_choices(entries: Floats, holders: Counts) -> Floats:
-    """log C(entries, holders)."""
+    """Return log C(entries, holders)."""
     from scipy.special import gammaln
 
     return np.asarray(gammaln(entries + 1) - gammaln(holders + 1) - gammaln(entries - holders + 1))
 
 
 def _source(has: Holding, junctions: Counts, large: LargeClones) -> Floats:
-    """The chance that one holder of each junction has so large a clone, if it is much larger than the next; else 1."""
+    """Return the chance that a holder has so large a clone of a junction; 1 if it is not much larger than the next."""
     part = has.only(junctions)
     assert part.reads is not None
     order = np.lexsort((-part.reads, part.sequence))
@@ -150,7 +155,7 @@ def _source(has: Holding, junctions: Counts, large: LargeClones) -> Floats:
     chance, holders = np.ones(len(junctions)), part.numbers
     for row in np.flatnonzero(much).tolist():
         individual = int(part.individual[first[row]])
-        # A source has `TIMES_THE_READS` or more, as each clone has one or more.
+        # A source has `TIMES_THE_READS` reads or more, as each clone has one or more.
         as_large = large.as_large(individual, int(largest[row]))
         chance[row] = min(int(holders[row]) * as_large / int(large.sizes[individual]), 1.0)
     return chance

@@ -1,10 +1,10 @@
-"""How many sequences chance puts into 1, 2, … of several individuals.
+"""The number of sequences that chance puts into 1, 2, … of several individuals.
 
-An individual of n distinct junctions has a sequence of probability p with π = 1 - exp(-n p).  The number of individuals
-that have it is Poisson-binomial; f_m(p) is its probability of m.  Selection lets a share q of all sequences survive, in
-everybody, whose probabilities become p / q; a factor Q makes sequences more or less frequent: p' = p Q / q.  The
-expected number of sequences in exactly m individuals is a mean over draws from p (Elhanati et al., Immunological
-Reviews 284:167, 2018):
+An individual with n recombinations has a sequence of probability p with the chance π = 1 - exp(-n p).  The number of
+individuals that have the sequence is Poisson-binomial; f_m(p) is the probability that it is m.  Selection lets a share
+q of all sequences survive, the same ones in all individuals, and their probabilities become p / q.  A factor Q makes
+sequences more or less frequent: p' = p Q / q.  The expected number of sequences in exactly m individuals is a mean over
+draws from p (Elhanati et al., Immunological Reviews 284:167, 2018):
 
     M_m = Σ q f_m(p') = E[Q f_m(p') / p']
 """
@@ -27,28 +27,31 @@ class Numbers:
     """The number of individuals that have a sequence, by its probability."""
 
     def __init__(self, sizes: Floats) -> None:
+        self._sizes = np.asarray(sizes, dtype=np.float64)
         # Sorted, so that the order of individuals does not change a digit.
-        self._own = np.asarray(sizes, dtype=np.float64)
+        self._ascending = np.sort(self._sizes)
         self.individuals = len(sizes)
-        chance = np.zeros((POINTS, self.individuals + 1))
-        numbers_of_carriers(np.exp(GRID), np.sort(self._own), chance)
-        self.chance: Floats = chance
+        self.chance: Floats = np.zeros((POINTS, self.individuals + 1))
         """f_m, float64 [grid, individuals + 1]."""
+        numbers_of_carriers(np.exp(GRID), self._ascending, self.chance)
 
     def spectrum(self, weights: Floats) -> Floats:
-        """M_0, M_1, … from the weights of draws on the grid, float64 [individuals + 1]."""
+        """Return M_0, M_1, … from the weights of draws on the grid, float64 [individuals + 1]."""
         return np.asarray(self.spectra(weights[np.newaxis])[0])
 
     def spectra(self, weights: Floats) -> Floats:
-        """The same of several sets of weights, float64 [sets, grid]: float64 [sets, individuals + 1]."""
-        found = np.zeros((len(weights), self.individuals + 1))
-        weighted_sums(weights, self.chance, found)
-        return found
+        """Return the spectra of several sets of weights, float64 [sets, grid], as float64 [sets, individuals + 1]."""
+        spectra = np.zeros((len(weights), self.individuals + 1))
+        weighted_sums(weights, self.chance, spectra)
+        return spectra
 
     def overlap(self, weights: Floats) -> Floats:
-        """Expected sequences that each two individuals have, [individuals, individuals]; on the diagonal each one."""
+        """Return the expected number of sequences that two individuals share, float64 [individuals, individuals].
+
+        The diagonal has the number of sequences of each individual.
+        """
         used = weights != 0
-        has = -np.expm1(-np.exp(GRID[used]) * self._own[:, np.newaxis])
+        has = -np.expm1(-np.exp(GRID[used]) * self._sizes[:, np.newaxis])
         both = np.empty((self.individuals, self.individuals))
         products_of_pairs(weights[used], has, both)
         both[np.diag_indices(self.individuals)] = (has * weights[used]).sum(axis=1)
@@ -60,55 +63,55 @@ class Numbers:
         tail = np.cumsum(self.chance[:, :0:-1], axis=1)[:, ::-1]
         with np.errstate(divide="ignore"):
             log_tail = np.log(tail / tail[:, :1])
-        # Below the smallest number of float64: exp of it is 0, and it can be multiplied by 0.
+        # A finite number, whose exponential is 0: infinity must not be multiplied by 0.
         return np.concatenate([np.zeros((POINTS, 1)), np.maximum(log_tail, -1e4)], axis=1)
 
     def p_values(self, log_p: Floats, holders: Counts) -> Floats:
-        """P(at least so many individuals have it | at least one has), for each sequence."""
-        place, share = on_grid(log_p)
+        """Return P(at least `holders` individuals have a sequence | at least one has it), float64 [sequences]."""
+        below, share = on_grid(log_p)
         tail = self._log_tail
-        return np.exp(tail[place, holders] * (1 - share) + tail[place + 1, holders] * share)
+        return np.exp(tail[below, holders] * (1 - share) + tail[below + 1, holders] * share)
 
     def expected(self, log_p: Floats) -> Floats:
-        """Σ π: the expected number of individuals that have each sequence."""
+        """Return Σ π, the expected number of individuals that have each sequence."""
         p, total = np.exp(log_p), np.zeros(len(log_p))
-        for size in np.sort(self._own):
+        for size in self._ascending:
             total -= np.expm1(-size * p)
         return total
 
     def log_p_of_holders(self) -> Floats:
-        """log of the probability with which 0, 1, … individuals are expected, float64 [individuals + 1].
+        """Return log p of a sequence that 0, 1, … individuals are expected to have, float64 [individuals + 1].
 
-        For all individuals, for which there is none, that of half an individual less: a lower bound.
+        No p makes all individuals have a sequence; the p for half an individual less is a lower bound.
         """
-        held = int((self._own > 0).sum())
-        found = np.full(self.individuals + 1, np.nan)
+        held = int((self._sizes > 0).sum())
+        log_p_of = np.full(self.individuals + 1, np.nan)
         if held:
             wanted = np.minimum(np.arange(1, held + 1), held - 0.5)
-            # From below, where the expected number is at most wanted, Newton's steps in log p do not go too far.
-            log_p = np.log(wanted / self._own.sum())
+            # Newton's steps in log p do not overshoot, as they begin where the expected number is too small.
+            log_p = np.log(wanted / self._sizes.sum())
             for _ in range(_MOST_STEPS):
                 missing = wanted - self.expected(log_p)
                 if (missing <= 1e-12 * wanted).all():
                     break
                 log_p += missing / self._slope(log_p)
-            found[1 : held + 1] = log_p
-        return found
+            log_p_of[1 : held + 1] = log_p
+        return log_p_of
 
     def _slope(self, log_p: Floats) -> Floats:
-        """The derivative of `expected` by log p."""
+        """Return the derivative of `expected` with respect to log p."""
         p, total = np.exp(log_p), np.zeros(len(log_p))
-        for size in np.sort(self._own):
+        for size in self._ascending:
             total += size * p * np.exp(-size * p)
         return total
 
 
 def survivors_share(observed: Counts, numbers: Numbers, draws: Draws) -> tuple[float, bool]:
-    """q by the Poisson likelihood of the numbers of sequences in 2, 3, … individuals; and whether it is 1, its largest.
+    """Fit q by the Poisson likelihood of the numbers of sequences in 2, 3, … individuals.
 
     observed  int64 [individuals + 1]
 
-    InputError if q would be at its smallest.
+    Returns q, and whether it is at its upper bound, 1.  Raises InputError if it is at its lower bound.
     """
     from scipy.optimize import minimize_scalar
 
@@ -129,13 +132,12 @@ def survivors_share(observed: Counts, numbers: Numbers, draws: Draws) -> tuple[f
             f"given once? {option('q')} sets the share, and then tests against it"
         )
     low, high = tried[max(0, best - 1)], tried[min(len(tried) - 1, best + 1)]
-    found = minimize_scalar(deficit, bounds=(low, high), method="bounded", options={"xatol": 1e-7})
-    at_bound = values[-1] <= found.fun
-    return (1.0, True) if at_bound else (float(np.exp(found.x)), False)
+    minimum = minimize_scalar(deficit, bounds=(low, high), method="bounded", options={"xatol": 1e-7})
+    return (1.0, True) if values[-1] <= minimum.fun else (float(np.exp(minimum.x)), False)
 
 
 def band(numbers: Numbers, draws: Draws, log_q: float, seed: int) -> tuple[Floats, Floats]:
-    """The 95 % interval of the spectrum for the draws that were made, by drawing again from them (bootstrap)."""
+    """Return the 95 % interval of the spectrum by a bootstrap of the draws."""
     rng = np.random.default_rng([seed, 2])
     size = len(draws.log_p)
     times = (np.bincount(rng.integers(0, size, size), minlength=size) for _ in range(BOOTSTRAPS))

@@ -1,8 +1,8 @@
-"""Improbable junctions that individuals share: of which pairs, of a common source, or of samples of one person.
+"""Improbable junctions that individuals share: by contamination, from a common source, or as samples of one person.
 
-Of junctions with a probability below a threshold, chance puts n_i n_j Σ p² into both of two individuals with n_i and
-n_j recombinations.  Selection makes it more: about four times in pairs of human TRB repertoires of different studies
-(docs/contamination.md).  The test allows for ten times.
+Chance puts n_i n_j Σ p² of the junctions with a probability below a threshold into both of two individuals with n_i and
+n_j recombinations.  Selection increases this number: about four times in pairs of human TRB repertoires of different
+studies (docs/contamination.md).  The test allows for ten times.
 """
 
 from dataclasses import dataclass
@@ -14,62 +14,62 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.chance.depth import Counts, Floats
-from hpcvdj.chance.p_values import benjamini_hochberg
+from hpcvdj.chance.p_values import benjamini_hochberg, poisson_tail
 from hpcvdj.cohorts.cohort import Cohort, Holding, junctions_of
 from hpcvdj.errors import few
 from hpcvdj.kernels.distinct import distinct
 
 MAX_PGEN, LARGEST_MAX_PGEN = 1e-11, 1e-6
-"""Junctions of smaller probability (among productive ones) are improbable; the threshold is raised up to the second
-where it leaves too few junctions to see contamination, as in loci without D."""
+"""Junctions of smaller probability, among productive ones, are improbable.  The threshold is raised up to the second
+number where it leaves too few junctions to detect contamination, as in loci without D."""
 
 MOST_EXPECTED = 0.05
-"""Improbable junctions that chance may put into both of two individuals of the largest size for that."""
+"""The threshold is not raised if chance then puts more improbable junctions than this into both of two individuals of
+the largest size."""
 
 SELECTION = 10
-"""By how much selection may multiply the expected number."""
+"""The factor by which selection may increase the expected number."""
 
 MAX_Q = 0.001
 """The q-value up to which a pair stands out."""
 
 COMMON = 4
-"""An improbable junction that so many people have did not come from one of a pair to the other."""
+"""The number of people from which on an improbable junction is from a common source, not from one of a pair."""
 
 SAME_SAMPLE, FEWEST_SHARED = 0.5, 50
-"""Two individuals that share a larger part of the improbable junctions of one, and at least so many, are the same
-sample."""
+"""Two individuals are the same sample if they share a larger part of the improbable junctions of one of them, and at
+least so many."""
 
 LARGEST, SIMILAR, SAME_PERSON = 50, 20, 0.5
-"""Of the 50 largest improbable clones of each of two individuals, the share that the other one has at similar
-frequency, at least a twentieth of it, from which on they are of one person."""
+"""Two individuals are of one person if each has this share of the 50 largest improbable clones of the other at similar
+frequency, at least a twentieth."""
 
 OF_BOTH, BALANCED, FEWEST_UNLIKE = 0.03, 0.25, 20
 """Two individuals are also of one person if each has such a share of the other's improbable junctions, and neither is
-the source: of the junctions of which one has more reads, at least 20, each has more of a quarter or more."""
+the source: at least 20 shared junctions have unequal reads, and each has more reads in a quarter of them."""
 
 SEEN = 0.01
-"""The share of an individual's junctions whose copies are to be seen."""
+"""The share of an individual's junctions whose copies must be detectable."""
 
 MOST_NEEDED = 1_000
-"""Shared junctions up to which it is tried how many stand out."""
+"""The largest number of shared junctions that is considered when computing how many stand out."""
 
 Verdict = Literal["same sample", "same person", "contaminated", "no power", ""]
-"""What a pair is; the last for one that shares no more than chance makes."""
+"""What a pair is; empty if it shares no more than chance makes."""
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """Improbable junctions of each two individuals, [individuals, individuals].
+    """Improbable junctions of each two individuals; arrays are [individuals, individuals] unless a shape is given.
 
-    shared      int64: that both have, without those of a common source; on the diagonal those of each
-    common      int64: of a common source, likewise
-    expected    float64: by chance, without selection
-    p_value     float64: P(at least so many | Poisson with `SELECTION` times the expected number); 1 on the diagonal,
+    shared      int64: the number that both have, without those of a common source; on the diagonal those of each
+    common      int64: the number from a common source that both have; on the diagonal those of each
+    expected    float64: the number that chance makes them share, without selection
+    p_value     float64: P(at least `shared` | Poisson with `SELECTION` times the expected number); 1 on the diagonal,
                 and for two of one person
-    q_value     float64: by Benjamini and Hochberg over the pairs; likewise
-    detectable  float64: the share of the smaller one's improbable junctions whose copies would be seen, in 95 % of
-                cases
-    person_of   int64 [individuals]: the number of each one's person
+    q_value     float64: by Benjamini and Hochberg over the pairs; 1 likewise
+    detectable  float64: the share of the smaller one's improbable junctions whose copies are detected in 95 % of cases
+    person_of   int64 [individuals]: the number of the person
     same_sample bool
     """
 
@@ -84,43 +84,43 @@ class Pairs:
 
     @property
     def same_person(self) -> NDArray[np.bool_]:
-        """Whether each two are of one person, the same sample or not; not of one with itself."""
+        """Whether two different individuals are of one person; the same sample is included."""
         same = self.person_of[:, np.newaxis] == self.person_of
         np.fill_diagonal(same, False)
         return np.asarray(same)
 
     @property
     def standing_out(self) -> list[tuple[int, int]]:
-        """Pairs that share more than chance and selection explain, the most improbable first."""
-        found = np.argwhere(np.triu(self.q_value <= MAX_Q, 1))
-        order = np.lexsort((*found.T[::-1], -self.shared[tuple(found.T)], self.p_value[tuple(found.T)]))
-        return [(int(i), int(j)) for i, j in found[order]]
+        """The pairs that share more than chance and selection explain, the most improbable first."""
+        i, j = np.nonzero(np.triu(self.q_value <= MAX_Q, 1))
+        order = np.lexsort((j, i, -self.shared[i, j], self.p_value[i, j]))
+        return list(zip(i[order].tolist(), j[order].tolist(), strict=True))
 
     @property
     def of_one_person(self) -> list[tuple[int, int]]:
-        """Pairs of one person, or the same sample."""
+        """The pairs of one person; the same sample is included."""
         return [(int(i), int(j)) for i, j in np.argwhere(np.triu(self.same_person, 1))]
 
     @cached_property
     def verdicts(self) -> NDArray[np.object_]:
         """What each pair is, `Verdict` [individuals, individuals]."""
         kinds: list[Verdict] = ["same sample", "same person", "contaminated", "no power"]
-        found = [self.same_sample, self.same_person, self.q_value <= MAX_Q, self.detectable > SEEN]
-        return np.select(found, np.array(kinds, dtype=object), np.array("", dtype=object))
+        conditions = [self.same_sample, self.same_person, self.q_value <= MAX_Q, self.detectable > SEEN]
+        return np.select(conditions, np.array(kinds, dtype=object), np.array("", dtype=object))
 
 
 @dataclass(frozen=True)
 class Improbable:
-    """The improbable junctions of a cohort: those of this rank, and what is known of all ranks.
+    """The improbable junctions of a cohort: those of this rank, and numbers over all ranks.
 
     max_pgen      the threshold
-    is_low        bool [junctions]: whether each is improbable
-    low           int64 [individuals]: how many each individual has, on all ranks
-    several       those that several individuals have, among them those of one person
-    sequences     int64: the junctions of `several`
-    of_people     int64: how many people have each of these
-    common        how many are of a common source, on all ranks
-    pairs         of individuals
+    is_low        bool [junctions]: whether each junction of this rank is improbable
+    low           int64 [individuals]: the number of improbable junctions on all ranks
+    several       the improbable junctions of this rank that several individuals have, also individuals of one person
+    sequences     int64: the index of each of these junctions
+    of_people     int64: the number of people that have each of these junctions
+    common        the number of junctions of a common source on all ranks
+    pairs         the numbers and tests of each two individuals
     """
 
     max_pgen: float
@@ -136,29 +136,28 @@ class Improbable:
 def improbable_of(
     cohort: Cohort, p: Floats, sizes: Floats, of_drawn: Floats, max_pgen: float | None, kept: NDArray[np.bool_]
 ) -> Improbable:
-    """The improbable junctions of a cohort; all ranks find those of their own together.
+    """Find the improbable junctions of a cohort; all ranks call this together.
 
     p         float64 [junctions]: probabilities among productive recombinations
-    sizes     float64 [individuals]: recombinations
+    sizes     float64 [individuals]: the number of recombinations
     of_drawn  float64 [draws]: the probabilities of junctions that are drawn
-    max_pgen  the threshold; None chooses it by power
-    kept      bool [junctions]: which take part
+    max_pgen  the threshold; with None, it depends on power
+    kept      bool [junctions]: whether each junction takes part
     """
-    if max_pgen is not None:
-        return _at(cohort, p, sizes, of_drawn, max_pgen, kept)
-    found = _at(cohort, p, sizes, of_drawn, MAX_PGEN, kept)
+    improbable = _at(cohort, p, sizes, of_drawn, max_pgen or MAX_PGEN, kept)
     largest = float(sizes.max()) ** 2
-    while (found.pairs.detectable > SEEN).any() and found.max_pgen < LARGEST_MAX_PGEN / 2:
-        higher = found.max_pgen * 10
-        # Root decides for all: ranks may round otherwise.
+    raises = max_pgen is None
+    while raises and (improbable.pairs.detectable > SEEN).any() and improbable.max_pgen < LARGEST_MAX_PGEN / 2:
+        higher = improbable.max_pgen * 10
+        # Root decides for all ranks, which may round differently.
         if cohort.run.from_root(lambda: largest * _mean(of_drawn, higher) > MOST_EXPECTED):  # noqa: B023
             break
-        found = _at(cohort, p, sizes, of_drawn, higher, kept)
-    return found
+        improbable = _at(cohort, p, sizes, of_drawn, higher, kept)
+    return improbable
 
 
 def _mean(of_drawn: Floats, max_pgen: float) -> float:
-    """Σ p² of improbable junctions."""
+    """Return Σ p² of improbable junctions."""
     return float((of_drawn * (of_drawn < max_pgen)).mean())
 
 
@@ -187,15 +186,17 @@ def _at(
 
 
 def people_of(has: Holding, person_of: Counts) -> Holding:
-    """Who has what, by people: of several samples of one, the largest clone counts."""
+    """Return the people that have each sequence; the largest clone counts if several samples are of one person."""
     people = int(person_of.max(initial=-1)) + 1
     return Holding.of(has.sequence, person_of[has.individual], len(has.begins) - 1, people, has.reads, np.maximum)
 
 
 def more_reads(cohort: Cohort, several: Holding) -> Counts | None:
-    """Of each two individuals, how many junctions both have, of which the first has more reads; None without reads.
+    """Count the junctions of which the first of two individuals has more reads; return None without reads.
 
-    several  those of this rank; all ranks count together
+    several  the shared junctions of this rank; all ranks count together
+
+    Returns int64 [individuals, individuals].
     """
     if several.reads is None:
         return None
@@ -209,7 +210,7 @@ def more_reads(cohort: Cohort, several: Holding) -> Counts | None:
 def _same(
     cohort: Cohort, several: Holding, overlap: Counts, low: Counts, is_low: NDArray[np.bool_]
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Whether each two individuals are the same sample, and whether they are of one person, the former among them."""
+    """Return whether two individuals are the same sample, and whether they are of one person (same sample included)."""
     share = np.where(overlap >= FEWEST_SHARED, overlap, 0) / np.maximum(low, 1)[:, np.newaxis]
     same_sample = np.maximum(share, share.T) > SAME_SAMPLE
     np.fill_diagonal(same_sample, False)
@@ -224,9 +225,10 @@ def _same(
 
 
 def _alike(cohort: Cohort, is_low: NDArray[np.bool_]) -> Floats:
-    """The share of the largest improbable clones of each that the other has at similar frequency: the smaller of both.
+    """Return the share of the largest improbable clones of an individual that another one has at similar frequency.
 
-    float64 [individuals, individuals]; 0 on the diagonal, and for an individual that has few of them.
+    float64 [individuals, individuals]: the smaller share of each two; 0 on the diagonal, and for an individual with
+    fewer than `LARGEST` improbable clones.
     """
     has, run = cohort.has, cohort.run
     assert has.reads is not None
@@ -236,41 +238,36 @@ def _alike(cohort: Cohort, is_low: NDArray[np.bool_]) -> Floats:
     chosen = distinct(has.sequence[entries[_largest(has, entries)]])
     largest = junctions_of(cohort, chosen).on_root(run)
 
-    def share() -> Floats:
+    def share_alike() -> Floats:
         assert largest is not None
-        return _share_alike(largest[0].has, total)
+        has = largest[0].has
+        assert has.reads is not None
+        entries = _largest(has, np.arange(len(has.individual)))
+        alike = np.zeros((has.individuals, has.individuals))
+        number, sequence_of = np.bincount(has.individual[entries], minlength=has.individuals), has.sequence
+        for entry in entries.tolist():
+            individual, sequence = has.individual[entry], sequence_of[entry]
+            holders = slice(has.begins[sequence], has.begins[sequence + 1])
+            frequency = has.reads[holders] / total[has.individual[holders]]
+            similar = SIMILAR * frequency >= has.reads[entry] / total[individual]
+            alike[individual, has.individual[holders][similar]] += 1
+        np.fill_diagonal(alike, 0)
+        share = np.where(number >= LARGEST, alike.T / LARGEST, 0).T
+        return np.minimum(share, share.T)
 
-    return run.from_root(share)
+    return run.from_root(share_alike)
 
 
 def _largest(has: Holding, entries: Counts) -> Counts:
-    """The places of the `LARGEST` clones of each individual; of equal ones, those of the first junctions."""
+    """Return the indices in `entries` of the `LARGEST` clones of each individual; the first of equal ones."""
     assert has.reads is not None
     order = np.lexsort((entries, -has.reads[entries], has.individual[entries]))
     owner = has.individual[entries[order]]
     return order[np.arange(len(order)) - np.searchsorted(owner, owner) < LARGEST]
 
 
-def _share_alike(has: Holding, total: Counts) -> Floats:
-    """As of `_alike`, of the junctions that are among the largest of an individual."""
-    assert has.reads is not None
-    entries = np.arange(len(has.individual))
-    entries = entries[_largest(has, entries)]
-    found = np.zeros((has.individuals, has.individuals))
-    number, sequence_of = np.bincount(has.individual[entries], minlength=has.individuals), has.sequence
-    for entry in entries.tolist():
-        own, sequence = has.individual[entry], sequence_of[entry]
-        holders = slice(has.begins[sequence], has.begins[sequence + 1])
-        frequency = has.reads[holders] / total[has.individual[holders]]
-        similar = SIMILAR * frequency >= has.reads[entry] / total[own]
-        found[own, has.individual[holders][similar]] += 1
-    np.fill_diagonal(found, 0)
-    share = np.where(number >= LARGEST, found.T / LARGEST, 0).T
-    return np.minimum(share, share.T)
-
-
 def _connected(same: NDArray[np.bool_]) -> Counts:
-    """The number of each individual's person: those that pairs connect are one."""
+    """Number the people, int64 [individuals]: individuals that pairs of one person connect are one person."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
 
@@ -280,48 +277,47 @@ def _connected(same: NDArray[np.bool_]) -> Counts:
 def _tested(
     shared: Counts, common: Counts, expected: Floats, low: Counts, person_of: Counts, same_sample: NDArray[np.bool_]
 ) -> Pairs:
-    from scipy.special import gammainc
-
+    """Test the number of improbable junctions that each two individuals share."""
     shape = shared.shape
     pairs = Pairs(shared, common, expected, np.ones(shape), np.ones(shape), np.zeros(shape), person_of, same_sample)
     upper = np.triu_indices(len(low), 1)
     different = ~pairs.same_person[upper]
     upper = upper[0][different], upper[1][different]
     mean = SELECTION * expected[upper]
-    p_value = np.where(shared[upper] > 0, gammainc(np.maximum(shared[upper], 1), mean), 1.0)
+    p_value = poisson_tail(shared[upper], mean)
     values = (
         (pairs.p_value, p_value),
         (pairs.q_value, benjamini_hochberg(p_value, len(p_value))),
         (pairs.detectable, _needed(mean) / np.maximum(np.minimum(low[upper[0]], low[upper[1]]), 1)),
     )
-    for matrix, own in values:
-        matrix[upper] = own
-        matrix.T[upper] = own
+    for matrix, of_pair in values:
+        matrix[upper] = of_pair
+        matrix.T[upper] = of_pair
     return pairs
 
 
 def _needed(mean: Floats) -> Floats:
-    """How many copies a pair needs on average to stand out alone among all pairs, in 95 % of cases."""
+    """Return the mean number of copies with which a pair stands out alone among all pairs, in 95 % of cases."""
     from scipy.special import gammaincinv
 
     numbers = np.arange(1, MOST_NEEDED + 1)
-    # A number stands out up to a mean that grows with it.
+    # The largest expected number against which a number of shared junctions stands out.
     largest_mean = gammaincinv(numbers, MAX_Q / max(len(mean), 1))
     needed = np.append(gammaincinv(numbers, 0.95), np.inf)
     return np.asarray(needed[np.searchsorted(largest_mean, mean)])
 
 
-def pairs_text(cohort: Cohort, improbable: Improbable | None, most: int = 5) -> list[str]:
-    """Pairs that stand out, a line for each, and how many more there are; and junctions of a common source."""
+def pairs_text(cohort: Cohort, improbable: Improbable | None) -> list[str]:
+    """Return a line for each pair that stands out, up to five, and a line about junctions of a common source."""
     if improbable is None:
         return []
     pairs = improbable.pairs
     lines = [
         f"{cohort.names[i]} and {cohort.names[j]}: {int(pairs.shared[i, j]):,} improbable junctions shared, "
         f"{float(pairs.expected[i, j]):.2g} expected"
-        for i, j in pairs.standing_out[:most]
+        for i, j in pairs.standing_out[:5]
     ]
-    if more := pairs.standing_out[most:]:
+    if more := pairs.standing_out[5:]:
         lines.append(f"and {len(more):,} more pairs")
     if improbable.common:
         lines.append(f"{improbable.common:,} improbable junctions are in {COMMON} people or more, of a common source")
@@ -329,7 +325,7 @@ def pairs_text(cohort: Cohort, improbable: Improbable | None, most: int = 5) -> 
 
 
 def power_text(cohort: Cohort, pairs: Pairs) -> str:
-    """Individuals with which copies cannot be seen, in a line; empty if there are none."""
+    """Return a line about the individuals whose copies cannot be detected; empty if there are none."""
     lacking = np.triu(pairs.verdicts == "no power", 1)
     if not lacking.any():
         return ""

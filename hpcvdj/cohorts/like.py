@@ -1,4 +1,4 @@
-"""Cohorts as recombination makes them: like one that there is, with its individuals, sizes and read counts."""
+"""Generated cohorts that have the individuals, sizes and read counts of a real one."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -9,7 +9,7 @@ import pyarrow as pa
 from hpcvdj.chance import DRAWS
 from hpcvdj.chance.depth import Draws, recombinations_of
 from hpcvdj.chance.draws import Chance, log_factors
-from hpcvdj.cohorts.cohort import Cohort
+from hpcvdj.cohorts.cohort import Cohort, Holding
 from hpcvdj.generation.generate import generate
 from hpcvdj.generation.settings import GenerationSettings
 from hpcvdj.recombination.models import Model
@@ -23,10 +23,11 @@ from hpcvdj.runs.run import Run
 def cohort_like(
     cohort: Cohort | None, model: Model, plan: GenerationSettings, run: Run, backend: str
 ) -> Iterator[pa.RecordBatch]:
-    """Productive rows, as of `generate`, of individuals like root's; on root, while the other ranks draw.
+    """Generate productive rows of individuals like those of root's cohort, as `generate` does.
 
-    Each individual has as many recombinations as its distinct junctions take; with `repertoire_id`, and with
-    `duplicate_count`, drawn from its own, if the cohort has reads.  The `number` of the plan does not matter.
+    Each individual has as many recombinations as its number of distinct junctions takes.  The rows have `repertoire_id`
+    and, if the cohort has reads, `duplicate_count`, drawn from the reads of the individual.  The `number` of the plan
+    does not matter.  Only root gets rows; the other ranks help to draw.
     """
     chance = Chance(model, min(DRAWS, 100_000), plan.seed, backend, strict_binding=False)
     drawn = chance.drawn(run)
@@ -49,21 +50,20 @@ def cohort_like(
     first = 0
     for batch in generate(model, plan, run.bind(backend, sharing_pays=True), run):
         assert cohort is not None
-        own = owner[first : first + batch.num_rows]
-        names = pa.array(cohort.names, pa.string()).take(pa.array(own))
-        batch = batch.slice(0, len(own)).append_column(REPERTOIRE, names)
+        individuals = owner[first : first + batch.num_rows]
+        names = pa.array(cohort.names, pa.string()).take(pa.array(individuals))
+        batch = batch.slice(0, len(individuals)).append_column(REPERTOIRE, names)
         if cohort.has.reads is not None:
-            batch = batch.append_column(READS, pa.array(_reads(cohort, own, [plan.seed, first])))
+            batch = batch.append_column(READS, pa.array(_reads(cohort.has, individuals, [plan.seed, first])))
         first += batch.num_rows
         yield batch
 
 
-def _reads(cohort: Cohort, individuals: np.ndarray, seed: list[int]) -> np.ndarray:
-    """The reads of a random clone of each one's individual."""
+def _reads(has: Holding, individuals: np.ndarray, seed: list[int]) -> np.ndarray:
+    """Draw the reads of a random clone of the individual of each row."""
     rng, reads = np.random.default_rng(seed), np.zeros(len(individuals), dtype=np.int64)
-    has = cohort.has
     assert has.reads is not None
-    for own in np.unique(individuals).tolist():
-        rows = np.flatnonzero(individuals == own)
-        reads[rows] = rng.choice(has.reads[has.individual == own], len(rows))
+    for individual in np.unique(individuals).tolist():
+        rows = np.flatnonzero(individuals == individual)
+        reads[rows] = rng.choice(has.reads[has.individual == individual], len(rows))
     return reads

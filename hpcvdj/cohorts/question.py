@@ -1,4 +1,4 @@
-"""Questions about the individuals of a cohort: how tables become one."""
+"""Questions about the individuals of a cohort, and how tables become a cohort."""
 
 import logging
 from collections import Counter
@@ -26,25 +26,25 @@ log = logging.getLogger(__name__)
 A = TypeVar("A")
 
 SEVERAL_GENES = 0.05
-"""From which share of rows on it is said that calls name several genes."""
+"""The share of rows whose calls name several genes from which on there is a warning."""
 
 
 @dataclass(frozen=True)
 class CohortQuestion(Question[A]):
-    """A question about individuals; by itself, who they are and what they have.
+    """A question about individuals.
 
-    naming  who is an individual
+    naming  how individuals are named
     """
 
     naming: Individuals
 
     amino_acids = False
     names_rows: ClassVar[bool] = False
-    """Whether it says which rows of the input are copies, if their reads are known."""
+    """Whether the answer names rows of the input, if their reads are known."""
 
     @property
     def alike(self) -> Alike:
-        """What rows have in common that must be on one rank."""
+        """What rows that must be on one rank have in common."""
         return "amino acids"
 
     def opening(self, opening: Opening = BY_HEADER) -> Opening:
@@ -75,12 +75,12 @@ class CohortQuestion(Question[A]):
         self.naming.people(inputs.repertoires)
 
     def clones(self, answer: A, rows: Rows, model: Model) -> Mapping[str, CloneSizes]:
-        """Of each individual of the cohort that was compared."""
-        own: Cohort = answer.cohort  # type: ignore[attr-defined]
-        return own.clones
+        """Return the clone sizes of each individual of the cohort that was compared."""
+        cohort: Cohort = answer.cohort  # type: ignore[attr-defined]
+        return cohort.clones
 
     def cohort(self, rows: Rows, model: Model, run: Run) -> Cohort:
-        """The cohort, of which each rank has a part."""
+        """Build the cohort, of which each rank has a part."""
         dealt = rows.dealt(model, run, self.alike, numbered=self.names_rows and rows.inputs.has_reads)
         cohort = self._cohort_of(dealt, model)
         del dealt
@@ -88,13 +88,13 @@ class CohortQuestion(Question[A]):
         return cohort
 
     def cohort_on_root(self, rows: Rows, model: Model, run: Run) -> Cohort | None:
-        """The cohort, of which root has all; None on the other ranks."""
+        """Build the whole cohort on root; return None on the other ranks."""
 
-        def made() -> Cohort:
+        def build() -> Cohort:
             assert rows.junctions is not None
             return self._cohort_of(dealt_of(rows.junctions, model), model)
 
-        return run.root_steps(made, NOTHING_YET)
+        return run.root_steps(build, NOTHING_YET)
 
     def _cohort_of(self, dealt: Dealt, model: Model) -> Cohort:
         cohort = cohort_of(dealt, model, dealt.run.from_root(lambda: self.naming.people(dealt.samples)))
@@ -110,7 +110,7 @@ class CohortQuestion(Question[A]):
 
 
 def left_out_text(cohort: Cohort) -> str:
-    """How many rows were left out of all individuals, and why."""
+    """Say how many rows of all individuals were left out, and why."""
     reasons: Counter[str] = Counter()
     for individual in cohort.individuals:
         reasons.update(individual.left_out)
@@ -119,6 +119,6 @@ def left_out_text(cohort: Cohort) -> str:
 
 
 def rows_text(cohort: Cohort) -> str:
-    """How many rows were read, and left out of all individuals."""
+    """Say how many rows of all individuals were read and left out."""
     read = sum(individual.rows + sum(individual.left_out.values()) for individual in cohort.individuals)
     return f"{read:,} read, {left_out_text(cohort)}"

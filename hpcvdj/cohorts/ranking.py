@@ -1,8 +1,8 @@
-"""How well a score ranks positives above negatives: the area under the ROC curve, exactly, with DeLong's interval.
+"""The area under the ROC curve, which says how well a score ranks positives above negatives, with DeLong's interval.
 
-The area is the probability that a random positive scores higher than a random negative, ties counting half: the
-Mann–Whitney statistic.  Its variance is that of DeLong, DeLong and Clarke-Pearson (Biometrics 44, 837–845, 1988), from
-midranks as Sun and Xu show (IEEE Signal Processing Letters 21, 1389–1393, 2014), in n log n without forming pairs.
+The area is the probability that a random positive scores higher than a random negative; ties count half.  This is the
+Mann–Whitney statistic.  Its variance is that of DeLong, DeLong and Clarke-Pearson (Biometrics 44, 837–845, 1988),
+computed in n log n steps from midranks (Sun and Xu, IEEE Signal Processing Letters 21, 1389–1393, 2014).
 """
 
 from dataclasses import dataclass
@@ -13,22 +13,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 Z = NormalDist().inv_cdf(0.975)
-"""Standard errors on each side of a 95 % confidence interval."""
+"""The number of standard errors on each side of a 95 % confidence interval."""
 
 
 @dataclass(frozen=True)
 class Auc:
     """An area under the ROC curve, and the components of its variance.
 
-    above   float64 [positives]  share of negatives that each positive scores higher than, ties half
-    below   float64 [negatives]  share of positives that each negative scores lower than, ties half
+    above  float64 [positives]: share of negatives that each positive scores higher than; ties count half
+    below  float64 [negatives]: share of positives that each negative scores lower than; ties count half
     """
 
     above: NDArray[np.float64]
     below: NDArray[np.float64]
 
     def __repr__(self) -> str:
-        """The area and its interval."""
+        """Show the area and its interval."""
         low, high = self.interval
         return f"<AUC {self.area:.3f}, 95 % interval {low:.3f} to {high:.3f}>"
 
@@ -39,17 +39,17 @@ class Auc:
 
     @property
     def error(self) -> float:
-        """Standard error; NaN with fewer than two positives or negatives."""
+        """The standard error of the area; NaN with fewer than two positives or negatives."""
         return _error(self.above, self.below)
 
     @property
     def interval(self) -> tuple[float, float]:
-        """95 % confidence interval: area ± 1.96 standard errors, limited to 0 … 1."""
+        """The 95 % confidence interval: area ± 1.96 standard errors, limited to 0 … 1."""
         half = Z * self.error
         return float(np.clip(self.area - half, 0, 1)), float(np.clip(self.area + half, 0, 1))
 
     def less(self, other: "Auc") -> tuple[float, tuple[float, float]]:
-        """This area minus that of another score of the same items, and the difference's 95 % interval (paired)."""
+        """Return the difference from the area of another score of the same items, and its paired 95 % interval."""
         difference = self.area - other.area
         half = Z * _error(self.above - other.above, self.below - other.below)
         return difference, (difference - half, difference + half)
@@ -62,7 +62,7 @@ def _error(above: NDArray[np.float64], below: NDArray[np.float64]) -> float:
 
 
 def auc(scores: NDArray[Any], positive: NDArray[np.bool_]) -> Auc | None:
-    """The area under the ROC curve of `scores` (numbers [items]); None unless there are positives and negatives.
+    """Return the area under the ROC curve of `scores`, numbers [items]; None without positives or without negatives.
 
     >>> auc(np.array([1, 2, 2, 3]), np.array([False, False, True, True])).area
     0.875
@@ -71,20 +71,20 @@ def auc(scores: NDArray[Any], positive: NDArray[np.bool_]) -> Auc | None:
     if not len(high) or not len(low):
         return None
     ranks = midranks(scores)
-    # The rank among all, minus the rank among its own kind, is the number of the other kind that score lower.
+    # The rank among all items, minus that among the same kind, is the number of the other kind that score lower.
     above = (ranks[positive] - midranks(high)) / len(low)
     below = 1 - (ranks[~positive] - midranks(low)) / len(high)
     return Auc(above, below)
 
 
 def midranks(values: NDArray[Any]) -> NDArray[np.float64]:
-    """Ranks from 1, float64 [items]; equal values have the mean of their ranks."""
+    """Return ranks from 1, float64 [items]; equal values have the mean of their ranks."""
     _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
     return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[inverse])
 
 
 def roc_curve(scores: NDArray[Any], positive: NDArray[np.bool_]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """False and true positive rates, float64 [distinct scores + 1], from (0, 0) to (1, 1), highest scores first."""
+    """Return false and true positive rates, float64 [distinct scores + 1], from (0, 0) to (1, 1)."""
     _, inverse = np.unique(scores, return_inverse=True)
     sizes = inverse.max() + 1
     hits = np.bincount(inverse[positive], minlength=sizes)[::-1].cumsum()

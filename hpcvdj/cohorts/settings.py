@@ -1,4 +1,4 @@
-"""What users choose of cohorts: who is an individual, and how sharing and contamination are tested."""
+"""The options of cohorts: how individuals are named, and how sharing and contamination are tested."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hpcvdj.repertoires.formats import Opening
 
 SMALLEST_Q = 1e-3
-"""A smaller share of survivors is not believed."""
+"""The smallest share of survivors that is plausible."""
 
 Seed = Annotated[int, Option("seed of what is drawn", least=0)]
 
@@ -35,8 +35,7 @@ class SharingSettings(Settings):
     ] = "vj-aa"  # fmt: skip
     min_individuals: Annotated[int, Option("the table has sequences of at least so many individuals", least=1)] = 2
     q: Annotated[
-        float | None,
-        Option("the share of sequences that survive selection", unset="fitted", least=SMALLEST_Q, most=1),
+        float | None, Option("the share of sequences that survive selection", unset="fitted", least=SMALLEST_Q, most=1)
     ] = None
     genes: Annotated[
         Genes,
@@ -85,28 +84,28 @@ IndividualColumn = Annotated[
 
 @dataclass(frozen=True)
 class Individuals(Settings):
-    """Who is an individual."""
+    """How individuals are named."""
 
     individual: IndividualColumn = None
 
-    def opening(self, given: "Opening | None" = None) -> "Opening":
-        """How tables are opened: the individual is their repertoire."""
+    def opening(self, opening: "Opening | None" = None) -> "Opening":
+        """Return how tables are opened so that their repertoires are the individuals."""
         from hpcvdj.repertoires.formats import BY_HEADER
         from hpcvdj.repertoires.junctions import REPERTOIRE
 
-        given = given or BY_HEADER
+        opening = opening or BY_HEADER
         if self.individual in (None, REPERTOIRE):
-            return given
-        return replace(given, columns=(*given.columns, (REPERTOIRE, str(self.individual))))
+            return opening
+        return replace(opening, columns=(*opening.columns, (REPERTOIRE, str(self.individual))))
 
     def people(self, names: Sequence[str]) -> "People":
-        """The subject and the group of each sample."""
+        """Return the subject and the group of each sample."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class Naming(Individuals):
-    """Who is an individual, and of which group."""
+    """How individuals are named, and which group each one is in."""
 
     metadata: Annotated[
         Any,
@@ -126,7 +125,8 @@ class Naming(Individuals):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._list_groups()
+        if isinstance(self.group, Mapping):
+            self._list_groups()
         for name, column in (("group", self.group), ("subject", self.subject)):
             if column is not None and self.metadata is None:
                 raise InputError(f"{option(name, column)}: needs {option('metadata')}, the table that has this column")
@@ -136,18 +136,17 @@ class Naming(Individuals):
             )
 
     def _list_groups(self) -> None:
-        """In Python, `group` may be a dict: the group of each individual."""
-        if isinstance(self.group, Mapping):
-            if self.metadata is not None:
-                raise InputError("group is a dict, which has the groups; leave metadata out, or name its column")
-            import pyarrow as pa
+        """Replace a dict with the group of each individual, which Python functions take, by a table."""
+        if self.metadata is not None:
+            raise InputError("group is a dict, which has the groups; leave metadata out, or name its column")
+        import pyarrow as pa
 
-            listed = {"individual": list(map(str, self.group)), "group": list(map(str, self.group.values()))}
-            object.__setattr__(self, "metadata", pa.table(listed))
-            object.__setattr__(self, "group", "group")
+        listed = {"individual": list(map(str, self.group)), "group": list(map(str, self.group.values()))}
+        object.__setattr__(self, "metadata", pa.table(listed))
+        object.__setattr__(self, "group", "group")
 
     def people(self, names: Sequence[str]) -> "People":
-        """The subject and the group of each sample; InputError as of `column_of`."""
+        """Return the subject and the group of each sample; raises InputError as `column_of` does."""
         from hpcvdj.cohorts.cohort import People
         from hpcvdj.repertoires.metadata import column_of
 

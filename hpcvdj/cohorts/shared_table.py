@@ -1,4 +1,4 @@
-"""The table of sequences that individuals share, with the test of each."""
+"""The table of sequences that individuals share, with the test of each sequence."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -24,16 +24,16 @@ HIT = 0.05
 """The q-value up to which a sequence is a hit."""
 
 NOT_TESTED = ("", IMPOSSIBLE, BROKEN_GENE, CONTRADICTED_CALL, OF_RARE_ALLELE)
-"""Why a sequence is not tested; the first for one that is."""
+"""The reasons for which a sequence is not tested; the first one stands for none."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What is tested against what.
+    """What is tested, and against which model.
 
-    factor       of selection, if there is one
-    fit          how the model fits the tables: sequences of genes that it makes wrongly are not tested
-    nucleotides  whether they are known of the junctions
+    factor       the selection factor, if there is one
+    fit          how the model fits the tables: sequences whose genes it makes wrongly are not tested
+    nucleotides  whether the junctions are nucleotides
     """
 
     model: Model
@@ -44,31 +44,31 @@ class Asked:
 
     @property
     def read(self) -> tuple[str, ...]:
-        """The probability of `PGEN_COLUMNS` of what is read."""
+        """The member of `PGEN_COLUMNS` that is the probability of a junction as it is read."""
         return PGEN_COLUMNS[:1] if self.nucleotides else PGEN_COLUMNS[1:2]
 
     @property
     def compared(self) -> tuple[str, ...]:
-        """That of the unit."""
+        """The member of `PGEN_COLUMNS` that is the probability of a sequence of the unit."""
         return PGEN_COLUMNS[:1] if self.settings.unit == "nt" else PGEN_COLUMNS[1:2]
 
     @property
     def without_calls(self) -> bool:
-        """Whether the unit has no genes, and what is read has."""
+        """Whether junctions are read with genes, and sequences of the unit have none."""
         return self.settings.unit == "aa" and self.settings.genes == "call"
 
 
 @dataclass(frozen=True)
 class Tests:
-    """What is known of sequences for their tests.
+    """The values from which sequences are tested.
 
-    p           float64 [sequences]: among productive recombinations
+    p           float64 [sequences]: probabilities among productive recombinations
     log_factor  float64 [sequences]: ln Q
     q           the share of survivors
-    numbers     of individuals that have a sequence, by its probability
-    not_tested  int8 [sequences]: the place of the reason in `NOT_TESTED`
-    copies      what speaks for copies; None without nucleotides
-    number      sequences that were seen, these and others of one individual: the family of the q-values
+    numbers     the distribution of the number of individuals that have a sequence, by its probability
+    not_tested  int8 [sequences]: the index of the reason in `NOT_TESTED`
+    copies      the evidence for copies; None without nucleotides
+    number      the size of the family of the q-values: all sequences that were seen, also those that are not listed
     """
 
     p: Floats
@@ -81,24 +81,23 @@ class Tests:
 
     @property
     def log_p(self) -> Floats:
-        """The logarithm of the probability among surviving sequences; 0 for those that the model cannot make."""
+        """The logarithm of the probability among surviving sequences; 0 if the model cannot make a sequence."""
         return np.where(self.p > 0, np.log(np.where(self.p > 0, self.p, 1.0)) + self.log_factor - np.log(self.q), 0.0)
 
 
 def shared_table(cohort: Cohort, chosen: Sequences, tests: Tests, asked: Asked) -> pa.Table:
-    """The rows that are written, by p-value."""
-    settings, held, log_p = asked.settings, chosen.has.numbers, tests.log_p
+    """Return the rows that are written, sorted by p-value."""
+    held, log_p = chosen.has.numbers, tests.log_p
     p_values = np.where(tests.not_tested == 0, tests.numbers.p_values(log_p, held), 1.0)
-    # One individual is certain for a sequence that was seen; those left out of `chosen` have one.
+    # A sequence that was seen has at least one individual for certain.
     p_values[held == 1] = 1.0
     q_values = _q_values(p_values, tests)
-    rows = np.flatnonzero(held >= settings.min_individuals)
+    rows = np.flatnonzero(held >= asked.settings.min_individuals)
     rows = rows[np.lexsort((rows, -held[rows], tests.not_tested[rows], p_values[rows]))]
     untested, impossible = tests.not_tested[rows] > 0, tests.p[rows] <= 0
-    reads = chosen.has.largest_reads()
-    columns = _identity(cohort, chosen, rows, settings)
-    if reads is not None:
-        columns["max_duplicate_count"] = reads[rows]
+    columns = _identity(cohort, chosen, rows)
+    if chosen.has.reads is not None:
+        columns["max_duplicate_count"] = np.maximum.reduceat(chosen.has.reads, chosen.has.begins[:-1])[rows]
     columns["pgen"] = tests.p[rows] * productive_probability(asked.model)
     if asked.factor is not None:
         columns["q_factor"] = np.exp(tests.log_factor[rows])
@@ -116,9 +115,9 @@ def shared_table(cohort: Cohort, chosen: Sequences, tests: Tests, asked: Asked) 
 
 
 def _q_values(p_values: Floats, tests: Tests) -> Floats:
-    """Of likely copies among all sequences; of the others among themselves.
+    """Return the q-values of likely copies among all sequences, and of other sequences among themselves.
 
-    Copies have small p-values, each of which would let other sequences have larger ones at the same q-value.
+    The small p-values of copies would make the q-values of other sequences too small.
     """
     q_values = benjamini_hochberg(p_values, tests.number)
     if tests.copies is not None:
@@ -128,33 +127,33 @@ def _q_values(p_values: Floats, tests: Tests) -> Floats:
 
 
 def _copies(copies: Copies | None, rows: Counts) -> dict[str, Any]:
-    """The columns about copies; null without nucleotides."""
+    """Return the columns about copies; null without nucleotides."""
     if copies is None:
         kinds = {"same_nt": pa.int64(), "p_same_nt": pa.float64(), "likely_copy": pa.bool_()}
         return {name: pa.nulls(len(rows), kind) for name, kind in kinds.items()}
     return {"same_nt": copies.same_nt[rows], "p_same_nt": copies.p_same[rows], "likely_copy": copies.likely[rows]}
 
 
-def _identity(cohort: Cohort, chosen: Sequences, rows: Counts, settings: SharingSettings) -> dict[str, Any]:
-    """What the sequences are, and who has them."""
-    held, has, group_of = chosen.has.numbers, chosen.has, cohort.group_of
-    kinds = kinds_of(chosen.repertoire)
+def _identity(cohort: Cohort, chosen: Sequences, rows: Counts) -> dict[str, Any]:
+    """Return the columns that say what the sequences are, and which individuals have them."""
+    held, has = chosen.has.numbers, chosen.has
     columns: dict[str, Any] = {}
-    if settings.unit != "aa":
-        for name, side in (("v_call", 0), ("j_call", 1)):
+    if chosen.unit != "aa":
+        kinds = pa.array(kinds_of(chosen.repertoire)[rows])
+        for side, name in enumerate(("v_call", "j_call")):
             genes = pa.array([pair[side].allele for pair in chosen.repertoire.pairs], pa.string())
-            columns[name] = genes.take(pa.array(kinds[rows]))
-    if settings.unit == "nt":
+            columns[name] = genes.take(kinds)
+    if chosen.unit == "nt":
         columns["junction"] = sequences(chosen.repertoire, rows)
     columns |= {
         **amino_acid_column(chosen.repertoire, chosen.letters[rows], chosen.lengths[rows]),
         "n_individuals": held[rows],
         "individuals": names_of_holders(cohort, has.only(rows)),
     }
-    for place, group in enumerate(cohort.groups):
-        of_group = has.sequence[group_of[has.individual] == place]
+    for index, group in enumerate(cohort.groups):
+        of_group = has.sequence[cohort.group_of[has.individual] == index]
         columns[f"n_{group}"] = np.bincount(of_group, minlength=len(held))[rows]
-    if settings.unit != "nt":
-        known = has_nucleotides(chosen.repertoire)
-        columns["nt_variants"] = chosen.variants[rows] if known else pa.nulls(len(rows), pa.int64())
+    if chosen.unit != "nt":
+        nucleotides = has_nucleotides(chosen.repertoire)
+        columns["nt_variants"] = chosen.variants[rows] if nucleotides else pa.nulls(len(rows), pa.int64())
     return columns

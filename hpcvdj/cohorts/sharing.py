@@ -1,8 +1,8 @@
-"""Which sequences individuals share, how many chance makes them share, and which are shared by more than that.
+"""Sequences that individuals share, the number that chance explains, and sequences of more individuals than that.
 
-The test of a sequence that m individuals have is P(at least m have it | at least one has), because only sequences that
-were seen are tested; q-values are over all sequences that were seen.  See `hpcvdj.cohorts.expected` for the expected
-numbers, and docs/sharing.md.
+The p-value of a sequence that m individuals have is P(at least m have it | at least one has it), because only sequences
+that were seen are tested.  The q-values are over all sequences that were seen.  `hpcvdj.cohorts.expected` has the
+expected numbers.  See also docs/sharing.md.
 """
 
 from dataclasses import dataclass, fields
@@ -19,6 +19,7 @@ from hpcvdj.chance.dealing import ROWS_TOGETHER, hashes_of
 from hpcvdj.chance.depth import Counts, Draws, Floats, recombinations_of
 from hpcvdj.chance.draws import Chance, log_factors
 from hpcvdj.chance.fit import TAIL
+from hpcvdj.chance.p_values import poisson_tail
 from hpcvdj.chance.shown import Shown
 from hpcvdj.cohorts.cohort import Cohort, Grouping, Sequences, sequences_of, with_any_genes
 from hpcvdj.cohorts.copies import Copies, LargeClones, copies_of
@@ -26,13 +27,7 @@ from hpcvdj.cohorts.expected import Numbers, band, survivors_share
 from hpcvdj.cohorts.improbable import Improbable, Pairs, improbable_of
 from hpcvdj.cohorts.ranking import Auc, auc, roc_curve
 from hpcvdj.cohorts.settings import SharingSettings
-from hpcvdj.cohorts.shared_table import (
-    HIT,
-    NOT_TESTED,
-    Asked,
-    Tests,
-    shared_table,
-)
+from hpcvdj.cohorts.shared_table import HIT, NOT_TESTED, Asked, Tests, shared_table
 from hpcvdj.errors import InputError, few, option
 from hpcvdj.kernels.distinct import distinct
 from hpcvdj.recombination.models import Model
@@ -42,40 +37,40 @@ from hpcvdj.repertoires.genes import amino_acids, as_read, without_genes
 from hpcvdj.runs.run import Run
 
 MOST_STEPS, SETTLED = 20, 1e-6
-"""Steps in which q and the numbers of recombinations are found, each from the other, and the change of ln q that ends
-them."""
+"""The largest number of steps in which q and the numbers of recombinations are computed from each other, and the change
+of ln q that ends them."""
 
 REFUTED = 1e-6
-"""The chance of so many shared sequences below which a share q that was given is not believed."""
+"""The chance of so many shared sequences below which a share q that the user sets is refuted."""
 
 WITHOUT_NUCLEOTIDES = ("nucleotide variants", "likely copies", "pairs that share improbable junctions")
-"""What is not known of individuals of whom only amino acids are."""
+"""What is not known if only amino acids are."""
 
 PRIVATE = 200_000
-"""Sequences of one individual that the AUC takes, at most: the error of the AUC is that of the fewer shared ones."""
+"""The largest number of sequences of one individual that the AUC takes; the fewer shared ones decide its error."""
 
 
 @dataclass(frozen=True)
 class Sharing(Shown):
     """Sequences that individuals share.
 
-    table       pyarrow, a row for each of at least `SharingSettings.min_individuals` individuals, by p-value: see
-                docs/sharing.md for the columns
-    cohort      whose they are
+    table       pyarrow, a row for each sequence of at least `SharingSettings.min_individuals` individuals, by p-value:
+                see docs/sharing.md for the columns
+    cohort      the individuals
     sizes       float64 [individuals]: recombinations of each, from its distinct junctions
     q           the share of sequences that survive selection
-    q_at_bound  whether the fitted one is 1, its largest
-    factor      whether a factor of selection was taken
-    observed    int64 [individuals + 1]: sequences in so many individuals, of those that are tested
+    q_at_bound  whether the fitted q is at its upper bound, 1
+    factor      whether a selection factor was used
+    observed    int64 [individuals + 1]: tested sequences in 0, 1, … individuals
     expected    float64 [individuals + 1]
-    expected_q1 the same, if all survive
-    low, high   float64 [individuals + 1]: the 95 % interval of `expected` for the draws that were made
+    expected_q1 float64 [individuals + 1]: expected if all sequences survive
+    low, high   float64 [individuals + 1]: the 95 % interval of `expected` by a bootstrap of the draws
     shared, expected_shared  [individuals, individuals]: sequences that both have; on the diagonal those of each
     aucs        how well each predictor ranks sequences of two or more individuals above those of one
-    curves      the scores of the predictors, and whether a sequence is shared, for the figure
-    tested      sequences that were seen: the family of the q-values
-    not_tested  shared sequences that are not tested, by the reason
-    improbable  junctions, and pairs of individuals; None without nucleotides
+    curves      the scores of the predictors, and whether each sequence is shared, for the figure
+    tested      the number of sequences that were seen: the family of the q-values
+    not_tested  the number of shared sequences that are not tested, by the reason
+    improbable  improbable junctions, and pairs of individuals; None without nucleotides
     fit         how the model fits the tables
     """
 
@@ -100,13 +95,13 @@ class Sharing(Shown):
     fit: ModelFit
 
     def __repr__(self) -> str:
-        """How many individuals and shared sequences there are."""
+        """Show the number of individuals and of shared sequences."""
         several = int(self.observed[2:].sum()) + sum(self.not_tested.values())
         shared = f"{several:,} of {self.tested:,} sequences shared"
         return f"<Sharing of {len(self.cohort.individuals):,} individuals: {shared}>"
 
     def roc_curves(self) -> dict[str, tuple[Floats, Floats]]:
-        """False and true positive rates of each predictor, by its name and area."""
+        """Return the false and true positive rates of each predictor, by its name and area."""
         scores, public = self.curves
         return {
             f"{name}: {area.area:.3f} ({low:.3f}–{high:.3f})": roc_curve(scores[name], public)
@@ -126,21 +121,17 @@ class Sharing(Shown):
 
     @property
     def hits(self) -> int:
-        """Sequences with a q-value of at most `HIT`."""
+        """The number of sequences with a q-value of at most `HIT`."""
         return int(pc.sum(pc.less_equal(self.table["q_value"], HIT)).as_py() or 0)
 
     @property
     def refuted(self) -> bool:
-        """Whether the share q that was given leaves far more sequences shared than are expected."""
-        from scipy.special import gammainc
-
-        shared = int(self.observed[2:].sum())
-        # The chance of so many or more under Poisson's distribution.
-        return shared > 0 and bool(gammainc(shared, self.expected[2:].sum()) < REFUTED)
+        """Whether far more sequences are shared than q explains, if the user sets it."""
+        return bool(poisson_tail(self.observed[2:].sum(), self.expected[2:].sum()) < REFUTED)
 
     @property
     def likely_copies(self) -> int | None:
-        """The hits that are likely copies; None without nucleotides."""
+        """The number of hits that are likely copies; None without nucleotides."""
         if self.improbable is None:
             return None
         hits = pc.less_equal(self.table["q_value"], HIT)
@@ -149,7 +140,7 @@ class Sharing(Shown):
 
 @dataclass(frozen=True)
 class _Drawn:
-    """What a model makes by chance: draws of junctions as they are read, and of the unit; their probabilities."""
+    """Draws from the model: of junctions as they are read and of sequences of the unit, with their probabilities."""
 
     junctions: Draws
     unit: Draws
@@ -158,15 +149,15 @@ class _Drawn:
 
 
 @dataclass(frozen=True)
-class _Found:
-    """A cohort with its probabilities: the sequences of this rank.
+class _Computed:
+    """The sequences of this rank with their probabilities.
 
-    everything   which junctions are one sequence
-    chosen       the sequences whose probability is known: `p`, among productive recombinations
-    spelling     amino-acid sequences, and their probabilities: of nucleotides, those that they spell
-    p_junctions  float64 [junctions]; not computed without nucleotides
-    doubtful     int64: those of `chosen` whose calls may contradict their bases
-    with_others  them with other genes, and their probabilities; none for amino acids without genes
+    everything   the sequence that each junction of the cohort spells
+    chosen       the sequences whose probability is computed: `p`, among productive recombinations
+    spelling     the amino-acid sequences that `chosen` has or spells, with their probabilities
+    p_junctions  float64 [junctions]; None without nucleotides
+    doubtful     int64: the sequences of `chosen` whose calls may contradict their bases
+    with_others  these sequences with other genes, and their probabilities; empty for amino acids without genes
     """
 
     cohort: Cohort
@@ -180,37 +171,16 @@ class _Found:
     with_others: list[tuple[Others, Floats]]
 
 
-@dataclass(frozen=True)
-class _Summed:
-    """What is known of the sequences of all ranks.
-
-    observed    int64 [individuals + 1]: how many so many individuals have, of those that are tested
-    shared      int64 [individuals, individuals]: that both have
-    improbable  junctions, and pairs; None without nucleotides
-    number      how many sequences there are
-    """
-
-    cohort: Cohort
-    observed: Counts
-    shared: Counts
-    improbable: Improbable | None
-    number: int
-
-
 def share(
-    cohort: Cohort,
-    model: Model,
-    settings: SharingSettings,
-    run: Run,
-    factor: Selection | None = None,
+    cohort: Cohort, model: Model, settings: SharingSettings, run: Run, factor: Selection | None = None,
     fit: ModelFit = UNCHECKED,
-) -> Sharing | None:
-    """Test the sequences of a cohort against a model, on root; None on the other ranks, which have parts of it.
+) -> Sharing | None:  # fmt: skip
+    """Test the sequences of a cohort against a model, on root; return None on the other ranks, which have parts of it.
 
-    factor  of selection; not used for amino acids without genes
-    fit     how the model fits the tables: sequences of genes that it makes wrongly are not tested
+    factor  the selection factor; not used for amino acids without genes
+    fit     how the model fits the tables: sequences whose genes it makes wrongly are not tested
 
-    InputError, on every rank, as of `survivors_share`, and if two individuals are of one person.
+    Raises InputError, on every rank, as `survivors_share` does, and if two individuals are of one person.
     """
     chance = Chance(model, settings.draws, settings.seed, settings.backend, settings.strict_binding)
     asked = Asked(model, settings, factor if settings.unit != "aa" else None, fit, cohort.nucleotides)
@@ -228,42 +198,44 @@ def _require_nucleotides(asked: Asked) -> None:
 
 
 def _draw(cohort: Cohort, chance: Chance, asked: Asked, run: Run) -> _Drawn:
-    """The draws, on every rank: junctions like those of the cohort."""
-    drawn = chance.drawn(run)
-    if drawn is not None:
-        drawn = as_read(drawn, cohort.example)
-        if asked.settings.genes == "any":
-            drawn = with_any_genes(drawn, np.arange(len(drawn)), chance.model)
-    p = chance.among_productive(drawn, asked.read, run)
-    spelled = drawn
-    if drawn is not None and asked.without_calls:
-        spelled = with_any_genes(drawn, np.arange(len(drawn)), chance.model)
-    alike = asked.compared == asked.read and not asked.without_calls
-    p_unit = p if alike else chance.among_productive(spelled, asked.compared, run)
+    """Draw junctions as those of the cohort were read; every rank gets them."""
+    spelled = drawn = chance.drawn(run)
     log_q = None
     if drawn is not None:
-        log_q = log_factors(asked.factor, drawn, *amino_acids(drawn, np.arange(len(drawn))))
+        every = np.arange(len(drawn))
+        spelled = drawn = as_read(drawn, cohort.example)
+        if asked.settings.unit == "aa":
+            spelled = with_any_genes(drawn, every, chance.model)
+            drawn = drawn if asked.without_calls else spelled
+        log_q = log_factors(asked.factor, drawn, *amino_acids(drawn, every))
+    p = chance.among_productive(drawn, asked.read, run)
+    alike = asked.compared == asked.read and not asked.without_calls
+    p_unit = p if alike else chance.among_productive(spelled, asked.compared, run)
     root = {"p": p, "p_unit": p_unit, "log_q": log_q} if run.is_root else None
     shared = run.share_arrays(root)  # type: ignore[arg-type]
-    own, unit, log_q = shared["p"][:, 0], shared["p_unit"][:, 0], shared["log_q"]
+    of_junctions, of_unit, log_q = shared["p"][:, 0], shared["p_unit"][:, 0], shared["log_q"]
     weight = np.exp(log_q) / len(log_q)
-    return _Drawn(Draws(np.log(own) + log_q, weight), Draws(np.log(unit) + log_q, weight), own, unit)
+    junctions, unit = (Draws(np.log(values) + log_q, weight) for values in (of_junctions, of_unit))
+    return _Drawn(junctions, unit, of_junctions, of_unit)
 
 
-def _probabilities(cohort: Cohort, drawn: _Drawn, chance: Chance, asked: Asked, run: Run) -> _Found:
-    """The sequences of each rank with their probabilities."""
+def _probabilities(cohort: Cohort, drawn: _Drawn, chance: Chance, asked: Asked, run: Run) -> _Computed:
+    """Compute the probabilities of the sequences of each rank."""
     model, unit, name = chance.model, asked.settings.unit, asked.compared
 
-    def among_productive(own: Cohort | Sequences, names: tuple[str, ...]) -> Floats:
-        return chance.of_ranks([own.repertoire], names, run)[0][:, 0]
+    def among_productive(part: Cohort | Sequences, names: tuple[str, ...]) -> Floats:
+        return chance.of_ranks([part.repertoire], names, run)[0][:, 0]
 
     p_junctions = among_productive(cohort, PGEN_COLUMNS[:1]) if asked.nucleotides else None
     everything = sequences_of(cohort, unit, model)
-    chosen = everything.only(_computed(everything, asked.settings, run))
+    chosen = everything.only(_needed(everything, asked.settings, run))
     p = among_productive(chosen, name)
     spelling, p_spelling = chosen, p
     if unit == "nt":
-        spelling = _amino_acids_of(cohort, chosen, model)
+        # Only junctions of several individuals may be copies.
+        shared = np.flatnonzero((chosen.spelled >= 0) & (cohort.has.numbers >= 2))
+        translated = sequences_of(cohort, "vj-aa", model)
+        spelling = translated.only(distinct(translated.spelled[shared]).astype(np.int64))
         p_spelling = among_productive(spelling, PGEN_COLUMNS[1:2])
     doubtful, others = np.empty(0, dtype=np.int64), []
     if unit != "aa":
@@ -271,12 +243,12 @@ def _probabilities(cohort: Cohort, drawn: _Drawn, chance: Chance, asked: Asked, 
         doubtful = np.intersect1d(improbable, np.flatnonzero(chosen.has.numbers >= 2))
         others = with_other_genes(chosen.repertoire.subset(doubtful), model)
     values = chance.of_ranks([other.repertoire for other in others], name, run)
-    with_others = [(other, own[:, 0]) for other, own in zip(others, values, strict=True)]
-    return _Found(cohort, everything, chosen, p, p_junctions, spelling, p_spelling, doubtful, with_others)
+    with_others = [(other, p_other[:, 0]) for other, p_other in zip(others, values, strict=True)]
+    return _Computed(cohort, everything, chosen, p, p_junctions, spelling, p_spelling, doubtful, with_others)
 
 
-def _computed(everything: Grouping, settings: SharingSettings, run: Run) -> Counts:
-    """The sequences whose probability is needed: shared ones, and some of the others, or all."""
+def _needed(everything: Grouping, settings: SharingSettings, run: Run) -> Counts:
+    """Select the sequences whose probability is needed: shared ones, and at most about `PRIVATE` others."""
     wanted = everything.has.numbers >= min(2, settings.min_individuals)
     private = np.flatnonzero(~wanted)
     number = int(run.sum(np.array([len(private)]))[0])
@@ -284,58 +256,55 @@ def _computed(everything: Grouping, settings: SharingSettings, run: Run) -> Coun
         return np.arange(len(wanted))
     seed = np.random.SeedSequence(settings.seed).generate_state(1, np.uint64)
     for part in np.split(private, range(ROWS_TOGETHER, len(private), ROWS_TOGETHER)):
-        # By what they are, so that the order of rows and individuals does not matter.
+        # A hash of the letters decides, so that the order of rows and individuals does not matter.
         scattered = hashes_of(*everything.letters(part)) ^ seed
         wanted[part] = scattered / 2.0**64 < PRIVATE / number
     return np.flatnonzero(wanted)
 
 
-def _amino_acids_of(cohort: Cohort, chosen: Sequences, model: Model) -> Sequences:
-    """The amino acids, with genes, of the junctions that several individuals have."""
-    everything = sequences_of(cohort, "vj-aa", model)
-    junctions = np.flatnonzero((chosen.spelled >= 0) & (cohort.has.numbers >= 2))
-    return everything.only(distinct(everything.spelled[junctions]).astype(np.int64))
-
-
-def _tested(found: _Found, drawn: _Drawn, asked: Asked, run: Run) -> Sharing | None:
-    """With the tests of all sequences, on root."""
-    cohort, everything, chosen = found.cohort, found.everything, found.chosen
-    not_tested = _not_tested(found, drawn, asked)
+def _tested(computed: _Computed, drawn: _Drawn, asked: Asked, run: Run) -> Sharing | None:
+    """Test the sequences of all ranks, on root."""
+    cohort, everything, chosen = computed.cohort, computed.everything, computed.chosen
+    not_tested = _not_tested(computed, drawn, asked)
     observed = np.bincount(everything.has.numbers, minlength=len(cohort.individuals) + 1)
     untested = chosen.has.numbers[(chosen.has.numbers >= 2) & (not_tested > 0)]
     observed = run.sum(observed - np.bincount(untested, minlength=len(observed)))
+    values: dict[str, Any] = {
+        "p": computed.p, "not_tested": not_tested,
+        "log_factor": log_factors(asked.factor, chosen.repertoire, chosen.letters, chosen.lengths),
+    }  # fmt: skip
     improbable = None
-    if found.p_junctions is not None:
+    if computed.p_junctions is not None:
         sizes = run.from_root(lambda: _recombinations(cohort, drawn, 1.0))
         kept = without_genes(cohort.repertoire, asked.fit.broken)
-        improbable = improbable_of(cohort, found.p_junctions, sizes, drawn.p, None, kept)
+        improbable = improbable_of(cohort, computed.p_junctions, sizes, drawn.p, None, kept)
         require_different_people(cohort, improbable.pairs)
+        copies = copies_of(
+            cohort.has, computed.p_junctions, computed.spelling.spelled, computed.p_spelling, chosen.spelled,
+            improbable.pairs.verdicts == "contaminated", LargeClones.of(cohort.has, cohort.sizes, run),
+        )  # fmt: skip
+        values |= vars(copies)
     shared = cohort.summed(everything.has.only(np.flatnonzero(everything.has.numbers >= 2)))
     np.fill_diagonal(shared, run.sum(everything.has.sizes))
     number = int(run.sum(np.array([len(everything.first)]))[0])
-    values: dict[str, Any] = {
-        "p": found.p, "not_tested": not_tested,
-        "log_factor": log_factors(asked.factor, chosen.repertoire, chosen.letters, chosen.lengths),
-    }  # fmt: skip
-    if improbable is not None and found.p_junctions is not None:
-        contaminated = improbable.pairs.verdicts == "contaminated"
-        large = LargeClones.of(cohort.has, cohort.sizes, run)
-        copies = copies_of(
-            cohort.has, found.p_junctions, found.spelling.spelled, found.p_spelling, chosen.spelled, contaminated, large
-        )
-        values |= vars(copies)
     gathered = chosen.on_root(run, **values)
 
     def answered() -> Sharing:
         assert gathered is not None
-        return _answered(_Summed(cohort, observed, shared, improbable, number), *gathered, drawn, asked)
+        return _answered(cohort, drawn, asked, *gathered, observed, shared, improbable, number)
 
     return run.on_root(answered)
 
 
-def _answered(found: _Summed, chosen: Sequences, values: dict[str, Any], drawn: _Drawn, asked: Asked) -> Sharing:
-    """From what all ranks have found, and the `chosen` sequences of all with their values."""
-    cohort, observed, improbable = found.cohort, found.observed, found.improbable
+def _answered(
+    cohort: Cohort, drawn: _Drawn, asked: Asked, chosen: Sequences, values: dict[str, Any], observed: Counts,
+    shared: Counts, improbable: Improbable | None, number: int,
+) -> Sharing:  # fmt: skip
+    """Build the answer from the sequences of all ranks.
+
+    chosen, values  the sequences whose probability is computed, and their values
+    number          the number of all sequences
+    """
     settings, public, not_tested = asked.settings, chosen.has.numbers >= 2, values["not_tested"]
     q, at_bound, sizes = _fitted(cohort, observed, drawn, settings.q)
     numbers, weights = Numbers(sizes), drawn.unit.on_grid(np.log(q))
@@ -343,7 +312,7 @@ def _answered(found: _Summed, chosen: Sequences, values: dict[str, Any], drawn: 
     copies = None
     if improbable is not None:
         copies = Copies(**{name.name: values[name.name] for name in fields(Copies)})
-    tests = Tests(values["p"], values["log_factor"], q, numbers, not_tested, copies, found.number)
+    tests = Tests(values["p"], values["log_factor"], q, numbers, not_tested, copies, number)
     scores = {"pgen": np.log(np.where(tests.p > 0, tests.p, 1e-300))}
     if asked.factor is not None:
         scores["p_post"] = scores["pgen"] + tests.log_factor
@@ -360,11 +329,11 @@ def _answered(found: _Summed, chosen: Sequences, values: dict[str, Any], drawn: 
         expected_q1=Numbers(_recombinations(cohort, drawn, 1.0)).spectrum(drawn.unit.on_grid(0.0)),
         low=low,
         high=high,
-        shared=found.shared,
+        shared=shared,
         expected_shared=numbers.overlap(weights),
         aucs={name: area for name, score in scores.items() if (area := auc(score, public)) is not None},
         curves=(scores, public),
-        tested=found.number,
+        tested=number,
         not_tested={reason: int((public & (not_tested == k)).sum()) for k, reason in enumerate(NOT_TESTED) if k},
         improbable=improbable,
         fit=asked.fit,
@@ -375,12 +344,12 @@ def _recombinations(cohort: Cohort, drawn: _Drawn, q: float) -> Floats:
     return recombinations_of(cohort.sizes, drawn.junctions.on_grid(np.log(q)), cohort.names)
 
 
-def _fitted(cohort: Cohort, observed: Counts, drawn: _Drawn, given: float | None) -> tuple[float, bool, Floats]:
-    """q, whether it is 1, its largest, and the recombinations of each individual, each found from the other."""
-    q, at_bound = given or 1.0, False
+def _fitted(cohort: Cohort, observed: Counts, drawn: _Drawn, fixed_q: float | None) -> tuple[float, bool, Floats]:
+    """Fit q and the recombinations of each individual in turn; also return whether q is at its upper bound, 1."""
+    q, at_bound = fixed_q or 1.0, False
     for _ in range(MOST_STEPS):
         sizes = _recombinations(cohort, drawn, q)
-        if given is not None:
+        if fixed_q is not None:
             break
         before = q
         q, at_bound = survivors_share(observed, Numbers(sizes), drawn.unit)
@@ -389,21 +358,21 @@ def _fitted(cohort: Cohort, observed: Counts, drawn: _Drawn, given: float | None
     return q, at_bound, sizes
 
 
-def _not_tested(found: _Found, drawn: _Drawn, asked: Asked) -> NDArray[np.int8]:
-    """Why sequences are not tested, int8 [sequences], as the place in `NOT_TESTED`."""
-    own = found.chosen.repertoire
-    reasons = np.where(without_genes(own, asked.fit.broken), 0, NOT_TESTED.index(BROKEN_GENE)).astype(np.int8)
-    if found.with_others and not asked.fit.keep_misfits:
+def _not_tested(computed: _Computed, drawn: _Drawn, asked: Asked) -> NDArray[np.int8]:
+    """Return why sequences are not tested, int8 [sequences], as the index in `NOT_TESTED`."""
+    junctions = computed.chosen.repertoire
+    reasons = np.where(without_genes(junctions, asked.fit.broken), 0, NOT_TESTED.index(BROKEN_GENE)).astype(np.int8)
+    if computed.with_others and not asked.fit.keep_misfits:
         smallest = float(np.quantile(drawn.p_unit, TAIL))
-        rows = found.doubtful
-        side = contradicted(own.subset(rows), found.p[rows], found.with_others, asked.model, smallest)
+        rows = computed.doubtful
+        side = contradicted(junctions.subset(rows), computed.p[rows], computed.with_others, asked.model, smallest)
         why = np.where(side >= RARE_ALLELE, NOT_TESTED.index(OF_RARE_ALLELE), NOT_TESTED.index(CONTRADICTED_CALL))
         reasons[rows] = np.where((side > 0) & (reasons[rows] == 0), why, reasons[rows])
-    return np.where(found.p <= 0, NOT_TESTED.index(IMPOSSIBLE), reasons).astype(np.int8)
+    return np.where(computed.p <= 0, NOT_TESTED.index(IMPOSSIBLE), reasons).astype(np.int8)
 
 
 def require_different_people(cohort: Cohort, pairs: Pairs) -> None:
-    """Raise InputError, on every rank, for two individuals that are of one person."""
+    """Raise InputError, on every rank, if two individuals are of one person."""
     same = pairs.of_one_person
 
     def require() -> None:

@@ -1,6 +1,7 @@
-"""`hpcvdj sharing` as a question: what it writes, and what it says."""
+"""The question of `hpcvdj sharing`: its answer, its facts and its summary."""
 
 from dataclasses import dataclass
+from itertools import combinations_with_replacement
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +20,15 @@ from hpcvdj.results.facts import Facts
 from hpcvdj.runs.run import Run
 
 MOST_SHOWN = 10
-"""Numbers of individuals that have a line of their own in the summary."""
+"""The largest number of individuals that has a line of its own in the summary."""
 
 OVERLAP = "overlap"
-"""The table of the sequences that each two individuals share."""
+"""The name of the table of the sequences that each two individuals share."""
 
 
 @dataclass(frozen=True)
 class SharingQuestion(CohortQuestion[Sharing]):
-    """Which sequences individuals share, and which of them more than chance explains."""
+    """Which sequences do individuals share, and which of them do more individuals share than chance explains?"""
 
     settings: SharingSettings
 
@@ -43,12 +44,8 @@ class SharingQuestion(CohortQuestion[Sharing]):
         return share(self.cohort(rows, model, run), model, self.settings, run, model.selection, rows.fit)
 
     def facts(self, answer: Sharing, rows: Rows) -> Facts:
-        """docs/sharing.md describes them."""
+        """Return the facts that docs/sharing.md describes."""
         columns = ("observed", "expected", "low", "high", "expected_q1")
-        spectrum = [
-            {"individuals": number} | {name: getattr(answer, name)[number].item() for name in columns}
-            for number in range(1, len(answer.observed))
-        ]
         improbable = answer.improbable
         return {
             "unit": self.settings.unit,
@@ -61,7 +58,10 @@ class SharingQuestion(CohortQuestion[Sharing]):
                 {**individual.facts(), "recombinations": size}
                 for individual, size in zip(answer.cohort.individuals, answer.sizes.tolist(), strict=True)
             ],
-            "spectrum": spectrum,
+            "spectrum": [
+                {"individuals": number} | {name: getattr(answer, name)[number].item() for name in columns}
+                for number in range(1, len(answer.observed))
+            ],
             "overlap": {"shared": answer.shared, "expected": answer.expected_shared},
             "auc": {name: [area.area, *area.interval] for name, area in answer.aucs.items()},
             "tested": answer.tested,
@@ -107,8 +107,8 @@ class SharingQuestion(CohortQuestion[Sharing]):
                 ("", "far more is shared than this q explains, so p-values are too small: do not believe the hits")
             )
         lines += _spectrum_lines(answer)
-        for one, other, shared, expected in overlap_of_groups(answer):
-            lines.append(("overlap", f"{one} with {other}: {shared:,} shared by pairs, {expected:,.1f} expected"))
+        for group, other, shared, expected in overlap_of_groups(answer):
+            lines.append(("overlap", f"{group} with {other}: {shared:,} shared by pairs, {expected:,.1f} expected"))
         for name, area in answer.aucs.items():
             low, high = area.interval
             lines.append(("AUC", f"{name:7} {area.area:.3f}, 95 % interval {low:.3f} to {high:.3f}"))
@@ -117,14 +117,12 @@ class SharingQuestion(CohortQuestion[Sharing]):
                 lines.append(("not tested", f"{number:,} shared sequences: {reason}"))
         if answer.not_available:
             lines.append(("not known", f"for want of nucleotides: {', '.join(answer.not_available)}"))
-        copies = (
-            f"; {answer.hits - (answer.likely_copies or 0):,} without likely copies" if answer.likely_copies else ""
-        )
+        copies = f"; {answer.hits - answer.likely_copies:,} without likely copies" if answer.likely_copies else ""
         return [*lines, ("hits", f"{answer.hits:,} with q_value <= 0.05{copies}")]
 
 
 def _spectrum_lines(answer: Sharing) -> Lines:
-    """How many sequences are in 1, 2, … individuals."""
+    """Return a line for each number of individuals, with the number of sequences that so many have."""
     lines = [("individuals", "   observed    expected  95 % interval of the draws   if q = 1")]
     last = max(2, *(number for number in range(len(answer.observed)) if answer.observed[number]))
     for number in range(1, min(last, MOST_SHOWN) + 1):
@@ -138,15 +136,16 @@ def _spectrum_lines(answer: Sharing) -> Lines:
 
 
 def overlap_table(answer: Sharing) -> pa.Table:
-    """The sequences that each two individuals share, a row for each pair."""
+    """Return the table of the sequences that two individuals share, a row for each pair."""
     upper = np.triu_indices(len(answer.cohort.individuals), 1)
-    names = pa.array(answer.cohort.names, pa.string())
-    columns: dict[str, Any] = {
-        "individual_1": names.take(pa.array(upper[0])), "individual_2": names.take(pa.array(upper[1])),
-    }  # fmt: skip
+    of_individuals: dict[str, list[Any]] = {"individual": answer.cohort.names}
     if answer.cohort.groups:
-        groups = pa.array([individual.group for individual in answer.cohort.individuals], pa.string())
-        columns |= {f"group_{k + 1}": groups.take(pa.array(upper[k])) for k in range(2)}
+        of_individuals["group"] = [individual.group for individual in answer.cohort.individuals]
+    columns: dict[str, Any] = {
+        f"{name}_{k + 1}": pa.array(texts, pa.string()).take(pa.array(upper[k]))
+        for name, texts in of_individuals.items()
+        for k in range(2)
+    }
     return pa.table({
         **columns, "shared": answer.shared[upper], "expected": answer.expected_shared[upper],
         "ratio": answer.shared[upper] / answer.expected_shared[upper],
@@ -154,15 +153,14 @@ def overlap_table(answer: Sharing) -> pa.Table:
 
 
 def overlap_of_groups(answer: Sharing) -> list[tuple[str, str, int, float]]:
-    """Shared and expected sequences of all pairs of individuals of each two groups."""
+    """Return the shared and expected sequences of all pairs of individuals of each two groups."""
     group_of, groups = answer.cohort.group_of, answer.cohort.groups
     upper = np.triu(np.ones(answer.shared.shape, dtype=bool), 1)
     out = []
-    for a in range(len(groups)):
-        for b in range(a, len(groups)):
-            both = (group_of[:, np.newaxis] == a) & (group_of == b)
-            pairs = upper & (both | both.T)
-            if pairs.any():
-                shared, expected = answer.shared[pairs].sum(), answer.expected_shared[pairs].sum()
-                out.append((groups[a], groups[b], int(shared), float(expected)))
+    for a, b in combinations_with_replacement(range(len(groups)), 2):
+        both = (group_of[:, np.newaxis] == a) & (group_of == b)
+        pairs = upper & (both | both.T)
+        if pairs.any():
+            shared, expected = answer.shared[pairs].sum(), answer.expected_shared[pairs].sum()
+            out.append((groups[a], groups[b], int(shared), float(expected)))
     return out

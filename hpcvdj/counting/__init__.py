@@ -1,1 +1,1 @@
-"""Counting pathways: how, and whether every method gives the same."""
+"""The settings of counting pathways, and the comparison of its methods."""

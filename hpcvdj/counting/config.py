@@ -1,4 +1,4 @@
-"""How to count pathways."""
+"""How pathways are counted."""
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
@@ -39,17 +39,11 @@ ThreadsPerBlock = Annotated[
 
 @dataclass(frozen=True)
 class Config(Settings, Plan):
-    """How to count pathways."""
+    """How pathways are counted."""
 
     identity: ClassVar[tuple[str, ...]] = (
-        "germline_sha256",
-        "max_p",
-        "d_alleles",
-        "method",
-        "max_n",
-        "d_forms",
-        "calls",
-    )
+        "germline_sha256", "max_p", "d_alleles", "method", "max_n", "d_forms", "calls",
+    )  # fmt: skip
 
     max_n: MaxN = DEFAULT_MAX_N
     method: MethodName = Direct.name
@@ -59,25 +53,25 @@ class Config(Settings, Plan):
     strict_binding: StrictBinding = False
 
     def method_class(self) -> PathwayMethod:
-        """The method; InputError if there is none of that name."""
+        """Return the method; raises InputError if there is none of that name."""
         return choice(PathwayMethod, self.method, "method")
 
     def resolve_max_n(self, longest: int) -> int:
-        """The largest n-length as a number, `longest` nt being the longest CDR3; InputError if the method cannot."""
+        """Return the largest n-length if `longest` nt is the longest CDR3; raises InputError if the method cannot."""
         max_n = longest if self.max_n == "all" else int(self.max_n)
         self.method_class().require(max_n)
         return max_n
 
     def reads(self, reading: "Reading") -> "Reading":
-        """Up to the longest CDR3 of the method."""
+        """Read sequences up to the longest CDR3 of the method."""
         return replace(reading, longest=self.method_class().longest_cdr3)
 
     def settled(self, longest: int) -> "Config":
-        """With the largest n-length as a number."""
+        """Replace the largest n-length by a number."""
         return replace(self, max_n=self.resolve_max_n(longest))
 
     def require_sliceable(self) -> None:
-        """Not an enumeration, and not up to a length that is known only once all rows are read."""
+        """Raise InputError for enumerations, and for a largest n-length that depends on all rows."""
         method = self.method_class()
         if not method.disjoint:
             raise InputError(
@@ -92,5 +86,5 @@ class Config(Settings, Plan):
         method.require(self.max_n)
 
     def problem(self, repertoire: Repertoire, reference: Germline) -> Problem:
-        """With the segments of a germline table."""
+        """Combine a repertoire with the segments of a germline table."""
         return Problem(repertoire, reference, int(self.max_n), self.d_forms)

@@ -1,4 +1,4 @@
-"""Every method against the reference, sequence by sequence, on a sample of a repertoire."""
+"""The comparison of every method with the reference, sequence by sequence, on a sample of a repertoire."""
 
 from dataclasses import dataclass
 
@@ -20,9 +20,9 @@ from hpcvdj.values.compute import count_in_memory, shared_repertoire
 
 @dataclass(frozen=True)
 class Check:
-    """One way of counting against the reference: how many counters were compared and how many differ.
+    """The comparison of a method with the reference: how many counters were compared, and how many differ.
 
-    `first` names the first that differs: cdr3, V, J, n-length, the reference's count and this one's.
+    `first` describes the first counter that differs: CDR3, V, J, n-length and both counts.
     """
 
     name: str
@@ -35,7 +35,7 @@ class Check:
 def sampled_problem(
     run: Run, inputs: Inputs, germline: Germline, max_n: int, sample: int | None, seed: int, d_forms: str
 ) -> tuple[Problem, int]:
-    """A problem with `sample` random sequences of a table (None: all), on every rank, and how many there are in all."""
+    """Return a problem with `sample` random sequences of a table (None: all), and the number of all, on every rank."""
     with told_if_slow(f"reading {inputs.path.name}", shown=run.is_root):
         junctions = run.on_root(lambda: inputs.read(germline))
     everything = chosen = shared_repertoire(junctions.repertoire if junctions is not None else None, run)
@@ -46,10 +46,10 @@ def sampled_problem(
 
 
 def verify(problem: Problem, run: Run, *, literal_max_n: int = 1) -> list[Check]:
-    """Compare every method, and Algorithm 1 taken literally up to `literal_max_n`, with the direct sum in Python.
+    """Compare every method, and the literal Algorithm 1 up to `literal_max_n`, with the direct sum in Python.
 
-    Root computes the reference; every rank counts.  Meant for a sample: the reference takes about ten milliseconds a
-    sequence, Algorithm 1 about half a second a V–J pair at n-length 1.
+    Root computes the reference, and every rank counts.  This suits a sample: the reference takes about ten milliseconds
+    per sequence, and Algorithm 1 about half a second per V–J pair at n-length 1.
     """
     checks = []
     with told_if_slow("computing the reference in plain Python", shown=run.is_root):
@@ -67,7 +67,7 @@ def verify(problem: Problem, run: Run, *, literal_max_n: int = 1) -> list[Check]
 
 
 def reference(problem: Problem) -> NDArray[np.uint64]:
-    """The direct sum in plain Python, uint64 [sequences, n-lengths]."""
+    """Compute the direct sum in plain Python, uint64 [sequences, n-lengths]."""
     repertoire = problem.repertoire
     rows = [
         direct_sum(repertoire.cdr3(row), *_forms(problem, pair), problem.max_n)
@@ -78,7 +78,7 @@ def reference(problem: Problem) -> NDArray[np.uint64]:
 
 
 def literal(problem: Problem, max_n: int) -> NDArray[np.uint64]:
-    """Algorithm 1 taken literally, uint64 [sequences, max_n + 1]."""
+    """Compute Algorithm 1 literally, uint64 [sequences, max_n + 1]."""
     repertoire = problem.repertoire
     out = np.zeros((len(repertoire), max_n + 1), dtype=np.uint64)
     pairs = len(repertoire.pairs)

@@ -1,1 +1,1 @@
-"""What recombination produces by chance: in silico junctions."""
+"""In silico junctions: what recombination makes by chance."""

@@ -1,14 +1,14 @@
 """Sequences drawn from a recombination model, as AIRR rows.
 
-Sequence i is a function of the seed and i alone: of the random numbers that Philox gives for them.  Ranks, threads,
-slices and the backend do not change it.  Only scenarios that make a junction are drawn, so a junction's frequency is
-its generation probability, divided by the probability that a recombination makes a junction (`Possible`).
+Sequence i depends only on the seed and i, through the random numbers of Philox.  Ranks, threads, slices and the backend
+do not change it.  Only scenarios that make a junction are drawn, so the frequency of a junction is its generation
+probability, divided by the probability that a recombination makes a junction (`Possible`).
 """
 
 import logging
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from functools import partial
 from itertools import accumulate
@@ -35,18 +35,18 @@ from hpcvdj.runs.run import Run
 from hpcvdj.values.plain_tables import plain_table
 
 BATCH = 1 << 16
-"""Sequences that a rank draws at a time; fewer where fewer are asked for."""
+"""The number of sequences that a rank draws at a time, if so many are asked for."""
 
 SMALLEST_BATCH = 1 << 10
 
 BATCHES = 4
-"""Batches of a slice of a table."""
+"""The number of batches of a slice of a table."""
 
 MOST_RANKS = 32
-"""Ranks that draw what root has in memory, and is busy with fewer."""
+"""The largest number of ranks that draw for root's memory: they keep root busy."""
 
 MOST_GROWTH = 3
-"""Of a table of which too few rows are kept, so many times as many slices are drawn next, at most."""
+"""The largest factor by which the number of slices grows if too few rows are kept."""
 
 log = logging.getLogger(__name__)
 
@@ -56,15 +56,14 @@ SAMPLERS = {
 }
 """The kernel of each backend."""
 
-
 MANY_DRAWS = 100
-"""From how many productive draws for each kept one on it is said that drawing takes long."""
+"""The number of productive draws for each kept one from which on there is a warning that drawing takes long."""
 
 
 class _Draws:
-    """Draws the rows that a plan asks for, `size` sequences at a time; InputError if the model makes no such junction.
+    """The drawing of rows for a plan, `size` sequences at a time; raises InputError if the model makes none.
 
-    share  about how many of the sequences are kept
+    share  the approximate share of the sequences that are kept
     """
 
     def __init__(self, model: Model, plan: GenerationSettings, backend: Backend, run: Run) -> None:
@@ -86,7 +85,7 @@ class _Draws:
         self._rows = _Rows(model, plan)
 
     def batch(self, begin: int) -> pa.RecordBatch | None:
-        """The rows of sequences from number `begin` on; None if the plan has no such sequences."""
+        """Return the rows of sequences from number `begin` on; None if the plan has no such sequences."""
         count = self.size if self.plan.productive else min(self.size, self.plan.number - begin)
         return self._rows.batch(begin, self._sampler(begin, count, self.plan.seed)) if count > 0 else None
 
@@ -94,8 +93,8 @@ class _Draws:
 def generate_table(model: Model, plan: GenerationSettings, backend: Backend, run: Run) -> Counter[tuple[str, str]]:
     """Write the rows of `generate` as the table that is the target of `run`; ranks share slices.
 
-    Returns the V–J pairs and their rows, on every rank.  StoppedError after a signal, with finished slices saved for
-    `resume`.
+    Returns the number of rows of each V–J pair, on every rank.  Raises StoppedError after a signal; finished slices are
+    saved for `resume`.
     """
     draws = _Draws(model, plan, backend, run)
     identity = {**model.facts(), "joint": model.joint, **asdict(draws.plan)}
@@ -105,11 +104,11 @@ def generate_table(model: Model, plan: GenerationSettings, backend: Backend, run
 
         def batches(index: int, facts: dict[str, Any]) -> Iterator[pa.RecordBatch]:
             left, pairs = limits.get(index, table.size), Counter[tuple[str, str]]()
-            # Other ranks have what is before it.
+            # Other ranks draw the slices before this one.
             progress.advance(max(0.0, index * table.size * draws.share - progress.done))
             for begin in range(index * table.size, (index + 1) * table.size, draws.size):
                 batch = draws.batch(begin)
-                # The first batch has the columns, and maybe no row.
+                # The first batch is written even without rows, as it has the columns.
                 if batch is not None and left and (batch.num_rows or begin == index * table.size):
                     batch = batch.slice(0, left)
                     left -= batch.num_rows
@@ -123,7 +122,7 @@ def generate_table(model: Model, plan: GenerationSettings, backend: Backend, run
             table.write(index, batches(index, facts), facts)
 
         def follow(slices: int) -> tuple[int, dict[int, int]]:
-            """How many slices the table has, as far as is known, and the rows of one that has too many."""
+            """Return the number of slices as far as is known, and the number of rows to keep of one with too many."""
             rows = [files.read(index)["rows"] for index in range(slices)]
             ends = list(accumulate(rows))
             last = bisect_left(ends, plan.number)
@@ -135,12 +134,12 @@ def generate_table(model: Model, plan: GenerationSettings, backend: Backend, run
                 files.forget(last)
             return last + 1, {last: rows[last] - surplus} if surplus else {}
 
-        slices, known = int(-(-plan.number // (table.size * draws.share))), 0
+        slices, drawn = int(-(-plan.number // (table.size * draws.share))), 0
         with Progress(plan.number, "junctions", shown=run.shown, what="drawing") as progress:
-            while slices != known or limits:
+            while slices != drawn or limits:
                 finished = run.from_root(lambda: files.finished)
                 run.each(filter(files.taken(finished), range(slices)), draw, files.saved)
-                known = slices
+                drawn = slices
                 slices, limits = run.from_root(partial(follow, slices))
 
         def total() -> Counter[tuple[str, str]]:
@@ -155,34 +154,35 @@ def generate_table(model: Model, plan: GenerationSettings, backend: Backend, run
 
 
 def pairs_of(batch: pa.RecordBatch) -> Counter[tuple[str, str]]:
-    """The V and J calls of rows, and how many rows have them."""
+    """Count the rows of each pair of V and J calls."""
     counts = pa.Table.from_batches([batch]).group_by(["v_call", "j_call"]).aggregate([([], "count_all")])
     return Counter({(row["v_call"], row["j_call"]): row["count_all"] for row in counts.to_pylist()})
 
 
 def generate(model: Model, plan: GenerationSettings, backend: Backend, run: Run) -> Iterator[pa.RecordBatch]:
-    """The rows as AIRR record batches, in the order of their numbers, on root; all ranks draw.
+    """Yield the rows as AIRR record batches, in the order of their numbers, on root; all ranks draw.
 
     Columns: sequence_id (insilico_0, …), v_call, d_call, j_call, junction, junction_aa (empty for a junction out of
-    frame), productive; with `scenarios` those of `_Rows.scenario`.  InputError if the model makes no such junction.
+    frame), productive; with `scenarios` also those of `_Rows.scenario`.  Raises InputError if the model makes no such
+    junction.
     """
     draws = _Draws(model, plan, backend, run)
     workers = min(run.ranks, MOST_RANKS)
-    first = made = 0
+    first = done = 0
     with Progress(plan.number, "junctions", shown=run.shown, what="drawing") as progress:
-        while made < plan.number:
+        while done < plan.number:
             drawn = draws.batch(first + run.rank * draws.size) if run.rank < workers else None
             for batch in run.gather(drawn) or []:
-                if batch is not None and batch.num_rows and made < plan.number:
-                    yield batch.slice(0, plan.number - made)
-                    made += batch.num_rows
-            made = run.from_root(partial(int, made))
+                if batch is not None and batch.num_rows and done < plan.number:
+                    yield batch.slice(0, plan.number - done)
+                    done += batch.num_rows
+            done = run.from_root(partial(int, done))
             first += workers * draws.size
-            progress.advance(min(made, plan.number) - progress.done)
+            progress.advance(min(done, plan.number) - progress.done)
 
 
 class _Rows:
-    """Makes AIRR rows of what was drawn from a model."""
+    """The conversion of what was drawn from a model to AIRR rows."""
 
     def __init__(self, model: Model, plan: GenerationSettings) -> None:
         self._plan, self._has_d = plan, model.has_d
@@ -191,7 +191,7 @@ class _Rows:
         self._genes = [v.allele for v in model.v for _ in model.j], [j.allele for _ in model.v for j in model.j]
 
     def batch(self, begin: int, drawn: Drawn) -> pa.RecordBatch:
-        """The rows of sequences begin … that are to be kept."""
+        """Return the rows of the sequences from number `begin` on that are kept."""
         numbers = np.arange(begin, begin + len(drawn.lengths))
         productive = np.empty(len(numbers), dtype=bool)
         productive_rows(drawn.words, drawn.lengths, productive)
@@ -202,10 +202,11 @@ class _Rows:
             numbers, productive = numbers[productive], productive[productive]
         event = dict(zip(EVENTS, drawn.events.T.astype(np.int64), strict=True))
         lengths = drawn.lengths.astype(np.int64)
+        d_call = self._d.alleles.take(pa.array(event["d"])) if self._has_d else pa.nulls(len(numbers), pa.string())
         columns = {
             "sequence_id": sequence_ids(numbers),
             "v_call": self._v.alleles.take(pa.array(event["v"])),
-            "d_call": self._d.alleles.take(pa.array(event["d"])) if self._has_d else _nothing(len(numbers)),
+            "d_call": d_call,
             "j_call": self._j.alleles.take(pa.array(event["j"])),
             "junction": _letters(drawn.words, np.zeros_like(lengths), lengths),
             "junction_aa": _residues(drawn.words, lengths),
@@ -218,23 +219,23 @@ class _Rows:
     def _survives(
         self, begin: int, drawn: Drawn, productive: NDArray[np.bool_], factor: Selection
     ) -> NDArray[np.bool_]:
-        """Whether each productive sequence from number `begin` on is kept, with the probability Q / largest Q."""
+        """Return whether each productive sequence is kept, with the probability Q / largest Q."""
         codons = np.where(productive, drawn.lengths, 3).astype(np.int64) // 3
         width = int(codons.max(initial=1))
         letters = np.zeros((len(codons), width), dtype=np.uint8)
         translate_rows(drawn.words, codons, RESIDUES, np.arange(len(codons)) * width, letters.reshape(-1))
         v, j = (drawn.events[:, EVENTS.index(name)].astype(np.int64) for name in "vj")
         logs = factor.log_factor(*self._genes, v * len(self._j.alleles) + j, letters, codons)
-        # A block of four random numbers for each sequence, by its number; the first is taken.
+        # Each sequence has a block of four random numbers, by its number; the first one is used.
         key = np.random.SeedSequence([self._plan.seed, 3]).generate_state(2, np.uint64)
         blocks = np.random.Philox(key=key).advance(begin)
         chance = np.random.Generator(blocks).random((len(codons), 4))[:, 0]
         return np.asarray(np.log(chance) < logs - factor.largest)
 
     def scenario(self, words: NDArray[np.uint64], event: dict[str, NDArray[np.int64]]) -> dict[str, pa.Array]:
-        """The columns of the scenarios, named as those of `hpcvdj explain`; null where there is no D.
+        """Return the columns of the scenarios, named as in `hpcvdj explain`; null without D.
 
-        Trims are bases of the segments, P-nucleotides not counted.
+        Trims are numbers of bases of the segments, without P-nucleotides.
         """
         v, d, j = self._v, self._d, self._j
         kept = v.extended[event["v"]] - event["v_deleted"]
@@ -259,19 +260,18 @@ class _Rows:
                 "n2": _letters(words, kept + event["n1_length"] + stop - left, event["n2_length"]),
                 "n2_length": event["n2_length"],
             }
-        rows = len(words)
         return {
-            name: _nothing(rows, pa.string() if name == "n2" else pa.int16()) if values is None
+            name: pa.nulls(len(words), pa.string() if name == "n2" else pa.int16()) if values is None
             else values if isinstance(values, pa.Array) else pa.array(values.astype(np.int16))
             for name, values in columns.items()
         }  # fmt: skip
 
 
 class _Segments:
-    """The alleles of one kind; without any, all arrays are empty.
+    """The alleles of a segment; all arrays may be empty.
 
-    extended    int64 [alleles]: bases of the extended segments
-    begin, end  int64 [alleles]: where the segments themselves begin and end in them
+    extended    int64 [alleles]: lengths of the extended segments
+    begin, end  int64 [alleles]: where the segments themselves begin and end in the extended ones
     """
 
     def __init__(self, templates: tuple[Template, ...]) -> None:
@@ -281,26 +281,20 @@ class _Segments:
         self.end = self.begin + np.array([len(template.segment) for template in templates], dtype=np.int64)
 
 
-def _nothing(rows: int, kind: Any = None) -> pa.Array:
-    return pa.nulls(rows, kind or pa.string())
-
-
 def _letters(words: NDArray[np.uint64], begins: NDArray[np.int64], lengths: NDArray[np.int64]) -> pa.Array:
-    """The bases of spans of packed sequences."""
-    offsets, out = _room(lengths)
-    unpack_spans(words, begins, offsets, out)
-    return pa.StringArray.from_buffers(len(lengths), pa.py_buffer(offsets), pa.py_buffer(out))
+    """Return the bases of spans of packed sequences."""
+    return _texts(lengths, partial(unpack_spans, words, begins))
 
 
 def _residues(words: NDArray[np.uint64], lengths: NDArray[np.int64]) -> pa.Array:
-    """The amino acids of packed sequences; none of those out of frame."""
+    """Return the amino acids of packed sequences; empty texts for those out of frame."""
     codons = np.where(lengths % 3 == 0, lengths // 3, 0)
-    offsets, out = _room(codons)
-    translate_rows(words, codons, RESIDUES, offsets, out)
-    return pa.StringArray.from_buffers(len(lengths), pa.py_buffer(offsets), pa.py_buffer(out))
+    return _texts(codons, partial(translate_rows, words, codons, RESIDUES))
 
 
-def _room(lengths: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
-    """Arrow's offsets of texts, and room for their bytes."""
+def _texts(lengths: NDArray[np.int64], fill: Callable[[NDArray[np.int32], NDArray[np.uint8]], None]) -> pa.Array:
+    """Return texts of these lengths, which `fill` writes at Arrow's offsets."""
     offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
-    return offsets, np.empty(offsets[-1], dtype=np.uint8)
+    letters = np.empty(offsets[-1], dtype=np.uint8)
+    fill(offsets, letters)
+    return pa.StringArray.from_buffers(len(lengths), pa.py_buffer(offsets), pa.py_buffer(letters))

@@ -9,5 +9,5 @@ from numpy.typing import NDArray
 
 
 def sequence_ids(numbers: NDArray[np.int64]) -> Any:
-    """insilico_0, … as a pyarrow string Array."""
+    """Return insilico_0, … as a pyarrow string Array."""
     return pc.binary_join_element_wise("insilico_", pa.array(numbers).cast(pa.string()), "")

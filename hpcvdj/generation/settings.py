@@ -1,4 +1,4 @@
-"""What users choose of in silico junctions."""
+"""The options of in silico junctions."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -7,16 +7,16 @@ from hpcvdj.errors import OptionError
 from hpcvdj.options import Option, Settings
 
 MOST_JUNCTIONS = 10**10
-"""Junctions to draw at most: 1 TB of text.  A larger number is a slip, and would fill the disk."""
+"""The largest number of junctions to draw, 1 TB of text.  A larger number is a typing error."""
 
 MOST_SIMULATED = 10**9
-"""Junctions to simulate at most: all are kept in memory, 150 GB of them."""
+"""The largest number of junctions to simulate: they are kept in memory, which takes 150 GB."""
 
 PAPER_SEQUENCES = 101_822
-"""In vivo sequences of the paper's mouse data set."""
+"""The number of in vivo sequences of the paper's mouse data set."""
 
 PAPER_LARGEST_PAIR = 3_249
-"""In vivo sequences of its largest V–J pair (section VI)."""
+"""The number of in vivo sequences of its largest V–J pair (section VI)."""
 
 _SEED = "the same seed gives the same junctions"
 
@@ -46,7 +46,7 @@ class GenerationSettings(Settings):
 
 
 def range_of(text: str) -> range:
-    """`0-10`, or one number, as the range from the first to the last, both included; ValueError for other texts."""
+    """Parse `0-10`, or one number, as a range that includes the last number; raises ValueError for other texts."""
     first, _, last = text.partition("-")
     numbers = range(int(first), int(last or first) + 1)
     if not numbers or not first.isdigit():

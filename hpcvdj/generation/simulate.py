@@ -1,7 +1,7 @@
-"""In silico junctions: pathways drawn at random and written as an AIRR table.
+"""In silico junctions: random pathways as an AIRR table.
 
-A junction is made as recombination makes it: a V form, a J form, a D form and an n-nucleotide string with its
-cut, each uniform over all there are, so that every pathway of one n-length is equally likely.
+A junction consists of a V form, a J form, a D form and an n-nucleotide string with its cut.  Each of these is drawn
+uniformly, so that all pathways of one n-length are equally likely.
 """
 
 from collections.abc import Iterator
@@ -28,11 +28,11 @@ _BATCH = 1 << 17
 
 
 def simulate(germline: Germline, plan: SimulationSettings) -> Iterator[pa.RecordBatch]:
-    """Junctions as AIRR record batches, V–J pairs in random order throughout.
+    """Yield junctions as AIRR record batches, in random order.
 
-    Columns: sequence_id, v_call, d_call, j_call, junction, productive, n1_length, n2_length (n-nucleotides left
-    and right of D).  The same germline, plan and seed give the same rows.  Memory: about 150 bytes a junction;
-    500 for those of the V–J pair that is being drawn.
+    Columns: sequence_id, v_call, d_call, j_call, junction, productive, n1_length, n2_length (n-nucleotides left and
+    right of D).  The same germline, plan and seed give the same rows.  A junction takes about 150 bytes of memory, or
+    500 while its V–J pair is drawn.
     """
     rng = np.random.default_rng(plan.seed)
     pairs = usable_pairs(germline, ("F", "ORF") if plan.orf else ("F",))
@@ -49,19 +49,16 @@ def simulate(germline: Germline, plan: SimulationSettings) -> Iterator[pa.Record
         chosen = rows[order[first : first + _BATCH]]
         columns = {
             "sequence_id": sequence_ids(np.arange(first, first + len(chosen))),
-            "v_call": chosen["v_call"].tolist(),
-            "d_call": chosen["d_call"].tolist(),
-            "j_call": chosen["j_call"].tolist(),
+            **{name: chosen[name].tolist() for name in ("v_call", "d_call", "j_call")},
             "junction": [f"{CYS}{cdr3}{PHE}" for cdr3 in chosen["cdr3"].astype(str)],
             "productive": np.where(chosen["productive"], "T", "F").tolist(),
-            "n1_length": chosen["n1_length"].astype(str).tolist(),
-            "n2_length": chosen["n2_length"].astype(str).tolist(),
+            **{name: chosen[name].astype(str).tolist() for name in ("n1_length", "n2_length")},
         }
         yield pa.RecordBatch.from_pydict(columns)
 
 
 def usable_pairs(germline: Germline, statuses: tuple[str, ...]) -> list[tuple[Segment, Segment]]:
-    """Every V–J pair of genes with one of the `statuses`, each gene by its first such allele; InputError if none."""
+    """List the V–J pairs of genes by their first allele with one of `statuses`; raises InputError if there is none."""
     pairs: list[tuple[Segment, Segment]] = []
     for locus in germline.loci:
         v, j = (first_alleles(s for s in germline.of(kind, locus) if s.functional in statuses) for kind in "VJ")
@@ -72,9 +69,9 @@ def usable_pairs(germline: Germline, statuses: tuple[str, ...]) -> list[tuple[Se
 
 
 def pair_sizes(count: int, pairs: int, largest_share: float) -> NDArray[np.int64]:
-    """`count` split over `pairs` in falling order, proportional to rank^-s, the first with `largest_share`.
+    """Split `count` over `pairs` in falling order, proportional to rank^-s; the first pair has `largest_share`.
 
-    With fewer pairs than 1 / largest_share the split is even.
+    With fewer pairs than 1 / largest_share, the split is even.
     """
     largest = max(round(count * largest_share), -(-count // pairs))
     rank = np.arange(1.0, pairs + 1)
@@ -86,22 +83,21 @@ def pair_sizes(count: int, pairs: int, largest_share: float) -> NDArray[np.int64
     sizes = np.floor(share * count).astype(np.int64)
     sizes[0] = largest
     surplus = count - int(sizes.sum())
-    # Flooring leaves less than one sequence per pair; hand what is left to the first of the others.
+    # Rounding down leaves less than one sequence per pair; the first of the other pairs get these.
     others = np.arange(1, pairs) if pairs > 1 else np.array([0])
-    for k in range(abs(surplus)):
-        sizes[others[k % len(others)]] += int(np.sign(surplus))
+    np.add.at(sizes, others[np.arange(abs(surplus)) % len(others)], np.sign(surplus))
     return np.asarray(sizes)
 
 
 def _draw_pair(
     germline: Germline, plan: SimulationSettings, rng: np.random.Generator, v: Segment, j: Segment, size: int
 ) -> NDArray[np.void]:
-    """`size` distinct junctions of one V–J pair, in the order in which they are drawn."""
+    """Draw `size` distinct junctions of a V–J pair."""
     kinds = [
         ("v_call", object), ("d_call", object), ("j_call", object), ("cdr3", f"S{PAPER_LONGEST_CDR3}"),
         ("productive", bool), ("n1_length", np.uint8), ("n2_length", np.uint8),
     ]  # fmt: skip
-    # AIRR d_call: the gene when any of it is left.
+    # d_call names the gene if any of it is left.
     d = [
         (form, gene.allele if form else "")
         for gene in germline.d_segments(v.locus)
@@ -126,14 +122,10 @@ def _draw_pair(
 
 
 def _draw(
-    plan: SimulationSettings,
-    rng: np.random.Generator,
-    v_parts: list[str],
-    d_parts: list[tuple[str, str]],
-    j_parts: list[str],
-    size: int,
-) -> Iterator[tuple[str, str, int, int]]:
-    """`size` draws: (CDR3, D allele, n-nucleotides left of D, right of D)."""
+    plan: SimulationSettings, rng: np.random.Generator, v_parts: list[str], d_parts: list[tuple[str, str]],
+    j_parts: list[str], size: int,
+) -> Iterator[tuple[str, str, int, int]]:  # fmt: skip
+    """Yield `size` draws: (CDR3, D allele, n-nucleotides left of D, n-nucleotides right of D)."""
     m = np.array(plan.n_lengths)
     lengths = rng.choice(m, size=size, p=np.ones(len(m)) / len(m))
     cuts = rng.integers(0, lengths + 1) if d_parts else lengths

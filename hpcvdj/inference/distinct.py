@@ -1,4 +1,4 @@
-"""Distinct productive junctions with their genes and amino acids: of individuals, or drawn from a model."""
+"""Distinct productive junctions of individuals, or drawn from a model, with their genes and amino acids."""
 
 import zlib
 from collections.abc import Collection, Sequence
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.chance.dealing import Dealt
+from hpcvdj.chance.draws import log_factors
 from hpcvdj.kernels.distinct import distinct
 from hpcvdj.kernels.neighbours.blocks import groups
 from hpcvdj.recombination.models import Model
@@ -22,15 +23,15 @@ LEFT_OUT = (
     "with genes that the model makes wrongly",
     "that another row of the individual repeats",
 )
-"""Why rows of junctions take no part."""
+"""The reasons for which rows take no part."""
 
 
 @dataclass(frozen=True)
 class DistinctJunctions:
     """Distinct junctions with one V and one J gene each, sorted by genes, length and bases.
 
-    repertoire  the junctions; its pairs are a V and a J gene
-    times       int64 [junctions]: how many individuals have it, or how often it was drawn
+    repertoire  the junctions; a pair is a V and a J gene
+    times       int64 [junctions]: the number of individuals that have each junction, or of draws
     """
 
     repertoire: Repertoire
@@ -38,10 +39,10 @@ class DistinctJunctions:
 
     @staticmethod
     def of(repertoire: Repertoire, holder: Counts, holders: int) -> "tuple[DistinctJunctions, Counts]":
-        """The distinct ones of junctions, and how many each holder has, int64 [holders].
+        """Find distinct junctions; also return the number of those of each holder, int64 [holders].
 
-        repertoire  junctions with the alleles of their genes, as of `by_gene`
-        holder      int64 [junctions]: whose each is, from 0 to holders - 1; for one holder, a junction counts once
+        repertoire  junctions with the alleles of their genes, as `by_gene` returns them
+        holder      int64 [junctions]: the holder, from 0 to holders - 1; for one holder, equal junctions count once
         """
         first, group = groups(repertoire.words, repertoire.lengths.astype(np.int64), kinds_of(repertoire))
         junction, has = np.divmod(distinct(group * holders + holder), holders)
@@ -50,7 +51,7 @@ class DistinctJunctions:
 
     @staticmethod
     def drawn(repertoire: Repertoire, broken: Collection[str] = ()) -> "DistinctJunctions":
-        """Those of drawn junctions without some genes, each of which counts as often as it was drawn."""
+        """Find the distinct ones of drawn junctions without broken genes; each counts as often as it was drawn."""
         kept = repertoire.subset(np.flatnonzero(without_genes(repertoire, broken)))
         return DistinctJunctions.of(kept, np.arange(len(kept)), len(kept))[0]
 
@@ -59,49 +60,48 @@ class DistinctJunctions:
 
     @cached_property
     def genes(self) -> list[Genes]:
-        """V and J of each pair."""
+        """The V and J gene of each pair."""
         return [(v.allele, j.allele) for v, j in self.repertoire.pairs]
 
     @cached_property
     def pair(self) -> Counts:
-        """Int64 [junctions]: the place of each junction's genes in `genes`."""
+        """The index in `genes` of each junction's genes, int64 [junctions]."""
         return kinds_of(self.repertoire)
 
     @cached_property
     def amino_acids(self) -> tuple[NDArray[np.uint8], Counts]:
-        """Uint8 [junctions, width], ASCII padded with zeros; int64 [junctions], how many."""
+        """The letters, uint8 [junctions, width], ASCII padded with zeros, and their number, int64 [junctions]."""
         return amino_acids(self.repertoire, np.arange(len(self)))
 
     def take(self, rows: Counts) -> "DistinctJunctions":
-        """Some of them, ascending."""
+        """Select some junctions; `rows` ascend."""
         return DistinctJunctions(self.repertoire.subset(rows), self.times[rows])
 
     def log_factor(self, selection: Selection) -> Floats:
-        """ln Q of each."""
-        v, j = ([pair[k] for pair in self.genes] for k in (0, 1))
-        return selection.log_factor(v, j, self.pair, *self.amino_acids)
+        """Return ln Q of each junction."""
+        return log_factors(selection, self.repertoire, *self.amino_acids)
 
     @staticmethod
     def joined(parts: "Sequence[DistinctJunctions]") -> "DistinctJunctions":
-        """All of several that have no junction in common."""
+        """Merge several parts that have no junction in common."""
         repertoire, order = merged([part.repertoire for part in parts])
         first, _ = groups(repertoire.words, repertoire.lengths.astype(np.int64), kinds_of(repertoire))
         times = np.concatenate([part.times for part in parts])[order]
         return DistinctJunctions(repertoire.subset(first), times[first])
 
     def lots(self, number: int, seed: int) -> Counts:
-        """A number from 0 to number - 1 for each, int64 [junctions]: the same for a junction wherever it comes from."""
+        """Assign a number from 0 to `number` - 1 to each junction, int64 [junctions]; equal junctions get the same."""
         upper = self.scattered(seed, 2) >> np.uint64(32)
         return ((upper * np.uint64(number)) >> np.uint64(32)).astype(np.int64)
 
     def scattered(self, *seed: int) -> NDArray[np.uint64]:
-        """A random number for each, uint64 [junctions]: the same for a junction wherever it comes from."""
+        """Assign a random number to each junction, uint64 [junctions]; equal junctions get the same."""
         mixed = np.array([zlib.crc32(",".join(pair).encode()) for pair in self.genes], dtype=np.uint64)[self.pair]
         factor = np.random.default_rng(seed).integers(1 << 63, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
         for part in (self.repertoire.lengths.astype(np.uint64), *self.repertoire.words.T):
             # The upper half of a product depends on all bits of its factors.
             product = (mixed ^ part) * factor
-            # There are as many words as the longest sequence beside it needs; those behind its own are 0.
+            # Words of 0 pad a junction to the longest one beside it, and must not change its number.
             mixed = np.where(part > 0, product ^ (product >> np.uint64(32)), mixed)
         return mixed
 
@@ -109,12 +109,12 @@ class DistinctJunctions:
 def of_individuals(
     dealt: Dealt, model: Model, broken: Collection[str] = ()
 ) -> tuple[DistinctJunctions, Counts, dict[str, int]]:
-    """The junctions of this rank that take part; of all ranks, how many each individual has, and rows left out.
-
-    An individual is a sample of `dealt`.  Genes that the model can choose, one V and one J, take part.  Rows that are
-    left out are counted by the reason.
+    """Find the distinct junctions that take part: they have one V and one J gene, which the model can choose.
 
     broken  genes that do not take part
+
+    Returns the junctions of this rank; the number of those of each individual on all ranks, an individual being a
+    sample of `dealt`; and the number of rows on all ranks that are left out, by the reason.
     """
     individuals = max(1, len(dealt.samples))
     of_individual = np.zeros(individuals, dtype=np.int64)
@@ -128,11 +128,10 @@ def of_individuals(
         single = np.repeat(~several & ~never, sizes)
         sound = without_genes(repertoire, broken)
         chosen = np.flatnonzero(single & sound)
-        found, numbers = DistinctJunctions.of(
-            repertoire.subset(chosen), rows.sample[chosen].astype(np.int64), individuals
-        )
-        parts.add(found.repertoire)
-        times.append(found.times)
+        holder = rows.sample[chosen].astype(np.int64)
+        junctions, numbers = DistinctJunctions.of(repertoire.subset(chosen), holder, individuals)
+        parts.add(junctions.repertoire)
+        times.append(junctions.times)
         of_individual += numbers
         left_out += sizes[several].sum(), sizes[never].sum(), (single & ~sound).sum(), len(chosen) - numbers.sum()
     return (

@@ -1,4 +1,4 @@
-"""The folder of an inferred model: IGoR's four files, and what says where it comes from."""
+"""The folder of an inferred model: IGoR's four files, and files that say where the model comes from."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,31 +23,26 @@ from hpcvdj.storage.folders import atomic_folder, require_unchanged_folder
 from hpcvdj.storage.json_text import json_text
 
 ITERATIONS, ERRORS, UNEXPLAINED = "iterations.tsv", "standard_errors.tsv", "unexplained.tsv"
-"""The evaluations; the standard error of each probability; the rows that it cannot make."""
+"""The evaluations; the standard error of each probability; the rows that the model cannot make."""
 
-_OWN = (FACTS, ITERATIONS, ERRORS, UNEXPLAINED, SELECTION_FACTS)
-MODEL_FILES = (*FILES, SELECTION, *_OWN)
-"""All files that hpcvdj reads in, or writes to, the folder of a model."""
+_RECORDS = (FACTS, ITERATIONS, ERRORS, UNEXPLAINED, SELECTION_FACTS)
+MODEL_FILES = (*FILES, SELECTION, *_RECORDS)
+"""All files that hpcvdj reads from, or writes to, the folder of a model."""
 
 
 def named(model: Model, name: str) -> Model:
-    """The model with a name, and the digest that it has once it is written; nothing is left to correct in its files."""
+    """Give a model a name, and the digest of the files that will be written, which need no corrections."""
     texts = model_texts(model)
     return replace(model, name=name, digest=model_digest(texts[file] for file in FILES), corrected={})
 
 
 def write_folder(
-    target: Path,
-    fit: Fit,
-    facts: Mapping[str, Any],
-    unexplained: Sequence[Mapping[str, Any]],
-    *,
-    overwrite: bool,
+    target: Path, fit: Fit, facts: Mapping[str, Any], unexplained: Sequence[Mapping[str, Any]], *, overwrite: bool
 ) -> None:
-    """Write the folder of an inferred model; all of it appears, or nothing.
+    """Write the folder of an inferred model; all files appear together.
 
     facts        for inference.json
-    unexplained  rows with probability 0: a mapping with the same keys for each
+    unexplained  the rows with probability 0, all with the same keys
     """
     texts = model_texts(fit.model)
     columns = [column.name for column in fields(Evaluated) if column.name != "error_rate" or _with_errors(fit)]
@@ -56,23 +51,19 @@ def write_folder(
         texts[ERRORS] = _errors(fit.model, fit.errors)
     if unexplained:
         texts[UNEXPLAINED] = _tsv(list(unexplained[0]), (row.values() for row in unexplained))
-    texts[FACTS] = _json(FORMAT, facts)
+    texts[FACTS] = json_text({"format": FORMAT, **facts})
     write_files(target, texts, overwrite=overwrite)
 
 
-def _json(name: str, facts: Mapping[str, Any]) -> str:
-    return json_text({"format": name, **facts})
-
-
 def _with_errors(fit: Fit) -> bool:
-    """Whether sequencing errors were taken into account."""
+    """Return whether sequencing errors were taken into account."""
     return any(evaluation.error_rate for evaluation in fit.trace)
 
 
 def write_with_selection(
     source: Path, target: Path, model: Model, facts: Mapping[str, Any], *, overwrite: bool
 ) -> None:
-    """Write a copy of a model's folder, with what was corrected, and the selection factor of `model`.
+    """Write a copy of a model's folder, with corrected files and the selection factor of `model`.
 
     facts  for selection.json
     """
@@ -81,9 +72,10 @@ def write_with_selection(
     digest = model_digest(texts[name] for name in FILES)
     if digest != model.digest:
         raise InputError(f"{source}: changed while it was read; start again when it is complete")
-    texts |= {name: (source / name).read_text() for name in _OWN if (source / name).is_file()}
-    said = {"species": model.species, **facts} if model.species else facts
-    texts |= {SELECTION: model.selection.text(digest), SELECTION_FACTS: _json(SELECTION_FORMAT, said)}
+    texts |= {name: (source / name).read_text() for name in _RECORDS if (source / name).is_file()}
+    species = {"species": model.species} if model.species else {}
+    texts[SELECTION] = model.selection.text(digest)
+    texts[SELECTION_FACTS] = json_text({"format": SELECTION_FORMAT, **species, **facts})
     write_files(target, texts, overwrite=overwrite)
 
 
@@ -106,7 +98,7 @@ def _text(value: Any) -> str:
 
 
 def _errors(model: Model, errors: Model) -> str:
-    """A row for each probability: event, what it depends on, outcome, probability, standard error."""
+    """Return a row for each probability: event, condition, outcome, probability, standard error."""
     rows: list[list[Any]] = []
     of_errors = events(errors)
     for name, event in events(model).items():
@@ -123,12 +115,12 @@ def _errors(model: Model, errors: Model) -> str:
 
 
 def read_selection_facts(folder: Path) -> dict[str, Any] | None:
-    """What selection.json says; None if the folder has none that hpcvdj wrote."""
+    """Read selection.json; return None if the folder has none that hpcvdj wrote."""
     return json_facts(folder / SELECTION_FACTS, SELECTION_FORMAT)
 
 
 def read_trace(folder: Path) -> list[Evaluated]:
-    """The evaluations of an inferred model; empty if the folder has none."""
+    """Read the evaluations of an inferred model; return an empty list if the folder has none."""
     try:
         head, *lines = (folder / ITERATIONS).read_text().splitlines()
         rows = [dict(zip(head.split("\t"), line.split("\t"), strict=True)) for line in lines]
@@ -145,7 +137,7 @@ def read_trace(folder: Path) -> list[Evaluated]:
 
 
 def read_errors(folder: Path) -> dict[tuple[str, str, str], float]:
-    """The standard errors of an inferred model by (event, condition, outcome); empty if the folder has none."""
+    """Read the standard errors of an inferred model by (event, condition, outcome); empty if there are none."""
     try:
         _, *lines = (folder / ERRORS).read_text().splitlines()
         rows = [line.split("\t") for line in lines]
@@ -155,7 +147,7 @@ def read_errors(folder: Path) -> dict[tuple[str, str, str], float]:
 
 
 def raise_if_inferred(target: Path, identity: Identity) -> None:
-    """Raise CompleteError if there is the model of a run with this identity, InputError if there is something else."""
+    """Raise CompleteError if the target is the model of a run with this identity, InputError if it is anything else."""
     if not (target.exists() or target.is_symlink()):
         return
     facts = read_facts(target)
@@ -171,7 +163,7 @@ def raise_if_inferred(target: Path, identity: Identity) -> None:
 
 
 def fit_facts(fit: Fit) -> dict[str, Any]:
-    """What inference.json says of a fit."""
+    """Return what inference.json has about a fit."""
     return {
         "rows_counted": fit.counted[0],
         "rows_held_out": fit.counted[1],

@@ -1,4 +1,4 @@
-"""Whether an inferred model explains junctions that were held out better than the model that inference began with."""
+"""The gain in likelihood of held-out junctions under an inferred model, over the model that inference began with."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,16 +16,16 @@ from hpcvdj.runs.run import Run
 from hpcvdj.values.compute import count_in_memory
 
 ERRORS = 2.0
-"""Standard errors by which the inferred model must be worse to be called so."""
+"""The number of standard errors by which an inferred model must be worse for a warning."""
 
 
 @dataclass(frozen=True)
 class Gain:
-    """Of junctions that were held out, ln P(junction with V and J) under the inferred model, less that under the other.
+    """The difference in ln P(junction with V and J) of held-out junctions: inferred model minus other model.
 
     nats, error   the mean over junctions that both models make, and its standard error
-    junctions     how many these are
-    gained, lost  junctions that only the inferred model makes, and that only the other one makes
+    junctions     the number of these junctions
+    gained, lost  the numbers of junctions that only the inferred model, or only the other one, makes
     """
 
     nats: float
@@ -36,19 +36,19 @@ class Gain:
 
     @property
     def is_loss(self) -> bool:
-        """Whether the inferred model explains them worse."""
+        """Whether the inferred model explains the junctions worse."""
         return self.nats < -ERRORS * self.error and self.gained <= self.lost
 
 
 def gain_of(held: Repertoire, inferred: Model | None, other: Model, run: Run, backend: Backend) -> Gain | None:
-    """The gain of root's inferred model over another one, on root, of junctions that all ranks have.
+    """Compute the gain of root's inferred model over another model, on root, from junctions that all ranks have.
 
     inferred  None on the other ranks
 
-    Only junctions of functional V and J count, given that such a junction is made: models differ in how often they
-    choose pseudogenes, of which tables have all rows or none.
+    Only junctions of functional V and J genes count, with their probability among such junctions: models differ in how
+    often they choose pseudogenes, and tables have either all or none of the rows with pseudogenes.
 
-    None without two junctions that both make.
+    Returns None with fewer than two junctions that both models make.
     """
     models = [
         replace(model, v=_functional(model.v), j=_functional(model.j))
@@ -60,17 +60,19 @@ def gain_of(held: Repertoire, inferred: Model | None, other: Model, run: Run, ba
     ]
     if values[0] is None or values[1] is None:
         return None
-    made, by_other = (p[:, 0] / Possible.of(model).probability for p, model in zip(values, models, strict=True))
-    both = (made > 0) & (by_other > 0)
+    p_inferred, p_other = (p[:, 0] / Possible.of(model).probability for p, model in zip(values, models, strict=True))
+    both = (p_inferred > 0) & (p_other > 0)
     if both.sum() < 2:
         return None
-    logs = np.log(made[both] / by_other[both])
+    logs = np.log(p_inferred[both] / p_other[both])
     return Gain(
         float(logs.mean()), float(logs.std(ddof=1) / np.sqrt(len(logs))), len(logs),
-        int(((made > 0) & ~(by_other > 0)).sum()), int(((by_other > 0) & ~(made > 0)).sum()),
+        int(((p_inferred > 0) & ~both).sum()), int(((p_other > 0) & ~both).sum()),
     )  # fmt: skip
 
 
 def _functional(templates: tuple[Template, ...]) -> tuple[Template, ...]:
-    """The alleles, of which those that are not functional cannot contribute."""
-    return tuple(own if own.function in FUNCTIONAL else replace(own, segment="", extended="") for own in templates)
+    """Empty the segments of alleles that are not functional, so that they cannot contribute."""
+    return tuple(
+        allele if allele.function in FUNCTIONAL else replace(allele, segment="", extended="") for allele in templates
+    )

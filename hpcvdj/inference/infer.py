@@ -1,7 +1,7 @@
-"""Inferring a recombination model from junctions, by expectation-maximisation over all ranks.
+"""The inference of a recombination model from junctions, by expectation-maximisation over all ranks.
 
-Every rank counts the events of its share of the junctions; counts are integers, which add up exactly; root takes the M
-step, and all ranks go on from its model.  So the model is the same to the bit for any number of ranks and threads.
+Every rank counts the events of its share of the junctions.  Counts are integers, which add up exactly.  Root takes the
+M step, and all ranks go on from its model.  So the model is the same to the bit for any number of ranks and threads.
 """
 
 import logging
@@ -37,17 +37,17 @@ from hpcvdj.values.compute import shared_repertoire
 log = logging.getLogger(__name__)
 
 FEWEST_ROWS = 3000
-"""With fewer rows, only P(V) and P(J) are inferred unless it is asked for otherwise."""
+"""With fewer rows, only P(V) and P(J) are inferred, unless the user names parameters."""
 
 FEWEST_POSSIBLE = 0.25
-"""With a smaller share of possible rows, the start is taken for that of another species or locus: the mouse model makes
-one in seven rows of a human.  Rows with many sequencing errors have larger shares."""
+"""With a smaller share of possible rows, the start is considered a model of another species or locus: the mouse model
+makes one in seven rows of a human.  Rows with many sequencing errors have larger shares."""
 
 RARE, COMMON = 1e-3, 1e-2
-"""Probabilities of an allele: below the first, a model hardly knows its deletions; from the second on, they matter."""
+"""Probabilities of an allele: below the first, its deletions are hardly known; from the second on, they matter."""
 
 FIRST_ERROR_RATE = 1e-3
-"""With which the inference of a rate of sequencing errors starts."""
+"""The rate of sequencing errors that inference starts from."""
 
 THREADS_PER_BLOCK = 256
 
@@ -57,13 +57,13 @@ class Fit:
     """An inferred model.
 
     model        the model
-    best         the evaluation at which it was reached
+    best         the evaluation at which the model was reached
     trace        all evaluations
-    counted      rows that were counted, and those held out
+    counted      the numbers of rows that were counted and held out
     errors       the standard error of each parameter, as a model; None without a bootstrap
     gain         over the model that inference began with; None if it began where everything is equally likely, without
                  rows held out, and with an error rate
-    warnings     what to know before using it
+    warnings     what to know before using the model
     """
 
     model: Model
@@ -83,18 +83,18 @@ class Fit:
 
 
 class _Sum:
-    """Root's store of the counts."""
+    """The store of the counts on root."""
 
     def put(self, unit: Unit, values: NDArray[Any]) -> None:
-        """Take the sum over the ranks."""
+        """Keep the sum over the ranks."""
         self.values = values
 
     def save(self, partial: Partial | None) -> None:
-        """Nothing: an evaluation that is cut starts again."""
+        """Do nothing: an evaluation that is interrupted starts again."""
 
 
 class Expectations:
-    """Evaluates models over the ranks."""
+    """The evaluation of models over the ranks."""
 
     def __init__(self, problem: InferenceProblem, run: Run, backend: Backend) -> None:
         self._problem, self._run = problem, run
@@ -105,12 +105,12 @@ class Expectations:
             self._kernel: Any = backend.load(self._method, problem, THREADS_PER_BLOCK)
 
     def weigh(self, row_weights: NDArray[np.uint32]) -> None:
-        """Count the rows so often from now on; as of `InferenceProblem`."""
+        """Set how often each row counts from now on, as in `InferenceProblem`."""
         self._problem = self._problem.weighted(row_weights)
         self._kernel.weigh(self._problem)
 
     def __call__(self, model: Model | None, saved: str) -> Expected | None:
-        """What is expected under root's model, on root; the other ranks pass None.
+        """Return what is expected under root's model, on root; the other ranks pass None.
 
         saved  the end of the message if a signal stops the run
         """
@@ -141,33 +141,32 @@ def infer(
     save: Callable[[bytes], None] = lambda state: None,
     identity: Mapping[str, Any] = MappingProxyType({}),
 ) -> Fit | None:
-    """Infer a model, on root; None on the other ranks, which pass no rows.
+    """Infer a model, on root; return None on the other ranks, which pass no rows.
 
-    model     the alleles, and where to start from
-    state     where an earlier run of this identity was, as it gave it to `save`
+    model     the alleles, and the model to start from
+    state     the state of an earlier run of this identity, as it passed it to `save`
     identity  what two runs must have in common for one to continue the other, as JSON values
 
-    StoppedError on every rank after a signal; InputError if hardly any row is possible, or for a damaged state.
+    Raises StoppedError on every rank after a signal, and InputError if hardly any row is possible, or if the state is
+    damaged.
     """
     free, warnings = run.from_root(lambda: _free(chosen, model, plan))
-    given = model
-    begun = started(model, plan.start or "mixed", free)
-    model = replace(begun, error_rate=FIRST_ERROR_RATE if plan.errors else 0.0, selection=None)
+    first = started(model, plan.start or "mixed", free)
+    first = replace(first, error_rate=FIRST_ERROR_RATE if plan.errors else 0.0, selection=None)
     repertoire, held = _shared(chosen, plan, run)
-    weights = (~held).astype(np.uint32)
-    evaluate = Expectations(InferenceProblem(repertoire, weights, model, plan.errors), run, backend)
-    search = Search(plan, free, int((~held).sum()), int(held.sum()), model, identity=identity)
-    kept = _Kept(search, plan.bootstrap, plan.seed)
+    evaluate = Expectations(InferenceProblem(repertoire, (~held).astype(np.uint32), first, plan.errors), run, backend)
+    search = Search(plan, free, int((~held).sum()), int(held.sum()), first, identity=identity)
+    kept = _Kept(search)
     run.on_root(lambda: kept.restore(state) if state is not None else None)
     search = kept.search
     while not run.from_root(lambda: search.done):
         _step(search, evaluate, run, f"after iteration {len(search.trace)}")
-        run.on_root(lambda: _after(kept, plan, save))
+        run.on_root(lambda: _after(kept, save))
     errors = _bootstrapped(kept, evaluate, held, run, save)
     gain = None
     if plan.start != "uniform" and not plan.errors and held.any():
         inferred = search.best if run.is_root else None
-        gain = gain_of(repertoire.subset(np.flatnonzero(held)), inferred, replace(given, selection=None), run, backend)
+        gain = gain_of(repertoire.subset(np.flatnonzero(held)), inferred, replace(model, selection=None), run, backend)
     if not run.is_root:
         return None
     assert search.best is not None
@@ -177,20 +176,20 @@ def infer(
     if 2 * best.lost > search.rows:
         warnings.append(
             f"{best.lost:,} of {search.rows:,} rows have probability 0: are they of another species or locus than "
-            f"{given.name}, or do they have many sequencing errors ({option('errors', True)})?"
+            f"{model.name}, or do they have many sequencing errors ({option('errors', True)})?"
         )
-    warnings += _changed_alleles(given, search.best, free)
+    warnings += _changed_alleles(model, search.best, free)
     if gain is not None and gain.is_loss:
         warnings.append(
-            f"junctions that were held out are less probable than under {given.name}, by {-gain.nats:.3f} ± "
+            f"junctions that were held out are less probable than under {model.name}, by {-gain.nats:.3f} ± "
             f"{gain.error:.3f} nats each: use that model, or infer from more rows"
         )
     return Fit(search.best, best, tuple(search.trace), (search.rows, search.held), errors, gain, tuple(warnings))
 
 
-def _after(kept: "_Kept", plan: InferenceSettings, save: Callable[[bytes], None]) -> None:
-    """Report and save; InputError if fewer than `FEWEST_POSSIBLE` of the junctions are possible."""
-    search = kept.search
+def _after(kept: "_Kept", save: Callable[[bytes], None]) -> None:
+    """Log and save an iteration; raise InputError if too few of the junctions are possible."""
+    search, plan = kept.search, kept.search.settings
     _report(search)
     possible = search.rows - search.trace[-1].lost
     if possible < max(1, FEWEST_POSSIBLE * search.rows):
@@ -205,7 +204,7 @@ def _after(kept: "_Kept", plan: InferenceSettings, save: Callable[[bytes], None]
 
 
 def _changed_alleles(start: Model, result: Model, free: frozenset[str]) -> list[str]:
-    """Warnings about alleles of the start that the result never makes, or makes with deletions that nobody knows."""
+    """Warn of alleles of the start that the result never makes, or makes with unknown deletions."""
     lost, unknown = [], []
     for segment, deletions in (("V", "v_3_del"), ("D", "d_del"), ("J", "j_5_del")):
         before, after = (of.p_segment(segment) for of in (start, result))  # type: ignore[arg-type]
@@ -228,7 +227,7 @@ def _changed_alleles(start: Model, result: Model, free: frozenset[str]) -> list[
 
 
 def _free(chosen: ChosenRows | None, model: Model, plan: InferenceSettings) -> tuple[frozenset[str], list[str]]:
-    """The parameters that are inferred, and warnings about the number of rows."""
+    """Return the parameters that are inferred, and warnings about the number of rows."""
     assert chosen is not None
     rows, only, warnings = len(chosen.repertoire), plan.only, []
     if rows < FEWEST_ROWS and not only and plan.start != "uniform":
@@ -245,7 +244,7 @@ def _free(chosen: ChosenRows | None, model: Model, plan: InferenceSettings) -> t
 
 
 def _shared(chosen: ChosenRows | None, plan: InferenceSettings, run: Run) -> tuple[Repertoire, NDArray[np.bool_]]:
-    """The junctions on every rank, and which of them are held out."""
+    """Share the junctions with every rank, and draw those that are held out."""
     repertoire = shared_repertoire(chosen.repertoire if chosen is not None else None, run)
     # By the data row, so that the order in which rows are kept does not matter.
     drawn = np.empty(0)
@@ -256,7 +255,7 @@ def _shared(chosen: ChosenRows | None, plan: InferenceSettings, run: Run) -> tup
 
 
 def _step(search: Search, evaluate: Expectations, run: Run, saved: str) -> None:
-    """Evaluate the model of root's search, which then chooses the next one.
+    """Evaluate the model of root's search, which then chooses the next model.
 
     saved  where the search continues if a signal stops the run
     """
@@ -267,28 +266,28 @@ def _step(search: Search, evaluate: Expectations, run: Run, saved: str) -> None:
 
 
 def _report(search: Search) -> None:
-    """A line for the last iteration."""
+    """Log a line about the last iteration."""
     evaluation, accepted = search.trace[-1], search.accepted
     gain = evaluation.log_likelihood - accepted[-2].log_likelihood if len(accepted) > 1 and evaluation.accepted else 0.0
     held = f", held out {evaluation.held_out:.5f}" if search.judged else ""
-    said = f" ({gain:+.5f})" if len(accepted) > 1 else ""
-    said = said if evaluation.accepted else ", not taken: less likely"
+    change = f" ({gain:+.5f})" if len(accepted) > 1 else ""
+    change = change if evaluation.accepted else ", not taken: less likely"
     rate = f", error rate {evaluation.error_rate:.3g}" if evaluation.error_rate else ""
     log.info(
         "iteration %d (%s): %.5f nats a junction%s%s%s, %.1f s", evaluation.iteration, evaluation.kind,
-        evaluation.log_likelihood, said, held, rate, evaluation.seconds,
+        evaluation.log_likelihood, change, held, rate, evaluation.seconds,
     )  # fmt: skip
 
 
 class _Kept:
-    """What a run keeps: the search; of the samples so far, means and sums of squared deviations from them."""
+    """The state of a run: the search, and the means and sums of squared deviations of the samples so far."""
 
-    def __init__(self, search: Search, samples: int, seed: int) -> None:
-        self.search, self.samples, self.seed, self.taken = search, samples, seed, 0
+    def __init__(self, search: Search) -> None:
+        self.search, self.taken = search, 0
         self.sums: list[list[Array]] = [list(map(np.zeros_like, parameters(search.model))) for _ in range(2)]
 
     def add(self, model: Model) -> None:
-        """Take the model of a sample."""
+        """Add the model of a sample."""
         self.taken += 1
         for mean, squares, value in zip(*self.sums, parameters(model), strict=True):
             before = value - mean
@@ -296,17 +295,17 @@ class _Kept:
             squares += before * (value - mean)
 
     def errors(self) -> Model:
-        """The standard deviation of each parameter over the samples, as a model."""
+        """Return the standard deviation of each parameter over the samples, as a model."""
         values = [np.sqrt(squares / max(1, self.taken - 1)) for squares in self.sums[1]]
         return with_parameters(self.search.model, values)
 
     def saved(self) -> bytes:
-        """For `restore`."""
+        """Return the state as bytes, for `restore`."""
         arrays = {f"bootstrap{k}/{n:02}": values for k, sums in enumerate(self.sums) for n, values in enumerate(sums)}
         return self.search.saved({**arrays, "taken": np.array(self.taken)} if self.taken else {})
 
     def restore(self, state: bytes) -> None:
-        """Go on from where `saved` was; InputError if it is damaged."""
+        """Go on from a state that `saved` returned; raises InputError if it is damaged."""
         self.search, more = self.search.restored(state)
         if "taken" in more:
             self.taken = int(more["taken"])
@@ -316,21 +315,21 @@ class _Kept:
 def _bootstrapped(
     kept: _Kept, evaluate: Expectations, held: NDArray[np.bool_], run: Run, save: Callable[[bytes], None]
 ) -> Model | None:
-    """The standard errors, on root: each sample of the rows is searched to the end, from the result."""
-    if not kept.samples:
+    """Return the standard errors, on root; the search for each sample of the rows starts from the result."""
+    plan, rows = kept.search.settings, np.flatnonzero(~held)
+    if not plan.bootstrap:
         return None
-    rows = np.flatnonzero(~held)
-    while (sample := run.from_root(lambda: kept.taken)) < kept.samples:
+    while (sample := run.from_root(lambda: kept.taken)) < plan.bootstrap:
         weights = None
         if run.is_root:
-            drawn = np.random.default_rng([kept.seed, sample, 1]).integers(len(rows), size=len(rows))
+            drawn = np.random.default_rng([plan.seed, sample, 1]).integers(len(rows), size=len(rows))
             weights = {"weights": np.bincount(rows[drawn], minlength=len(held)).astype(np.uint32)}
         evaluate.weigh(run.share_arrays(weights)["weights"])
-        search = Search(kept.search.settings, kept.search.free, len(rows), 0, kept.search.best or kept.search.model)
+        search = Search(plan, kept.search.free, len(rows), 0, kept.search.best or kept.search.model)
         while not run.from_root(lambda search=search: search.done):  # type: ignore[misc]
             _step(search, evaluate, run, f"after {sample} samples")
         if run.is_root:
             kept.add(search.best or search.model)
-            log.info("bootstrap: sample %d of %d", sample + 1, kept.samples)
+            log.info("bootstrap: sample %d of %d", sample + 1, plan.bootstrap)
         run.on_root(lambda: save(kept.saved()))
     return kept.errors() if run.is_root else None

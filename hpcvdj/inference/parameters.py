@@ -1,7 +1,7 @@
-"""The parameters of a model that inference changes: the M step, starting points, and steps that save time.
+"""The parameters of a model that inference changes: the M step, starting points, and extrapolated steps.
 
-The M step takes the share of each event among the expected counts of its kind.  The first base of an insertion is no
-parameter of its own, in files of IGoR's format: it has the stationary distribution of the steps from base to base.
+The M step takes the share of each event among the expected counts of its kind.  The first base of an insertion is not a
+parameter in files of IGoR's format: it has the stationary distribution of the steps from base to base.
 """
 
 from collections.abc import Sequence
@@ -19,29 +19,31 @@ from hpcvdj.recombination.models import Array, Insertion, Model, stationary
 from hpcvdj.runs.run import Run
 
 SMALLEST = 1e-300
-"""What a probability that is not 0 cannot fall below."""
+"""The smallest probability that is not 0."""
 
 GENE_USAGE = ("v_choice", "j_choice")
 
 _LARGEST_CHANGE = 3.0
-"""The most that an accelerated step changes the logarithm of a probability beyond the step before."""
+"""The largest change of the logarithm of a probability by an extrapolated step, relative to the last step of EM."""
 
+_DELETIONS = {"v_3_del": "v_deletions", "j_5_del": "j_deletions", "d_del": "d_deletions"}
+"""The field of a model that each parameter of deletions is."""
 
 PARAMETERS = (
     "v_choice", "j_choice", "d_gene", "v_3_del", "d_del", "j_5_del", "vd_ins", "dj_ins", "vd_dinucl", "dj_dinucl",
     "vj_ins", "vj_dinucl",
 )  # fmt: skip
-"""What can be inferred or fixed: IGoR's events, `d_del` for the deletions at both ends of D."""
+"""The parameters that can be inferred or fixed: IGoR's events, and `d_del` for the deletions at both ends of D."""
 
 
 def parameter_names(model: Model) -> tuple[str, ...]:
-    """Those of `PARAMETERS` that a model has."""
+    """Return the members of `PARAMETERS` that a model has."""
     lacks = ("vj_",) if model.has_d else ("d", "vd_")
     return tuple(name for name in PARAMETERS if not name.startswith(lacks))
 
 
 def free_parameters(model: Model, only: Sequence[str] = (), fixed: Sequence[str] = ()) -> frozenset[str]:
-    """The parameters that are inferred; InputError for a name that the model does not have, or if none is left."""
+    """Return the parameters that are inferred; raises InputError for an unknown name, or if none is left."""
     names = parameter_names(model)
     for name in (*only, *fixed):
         if name not in names:
@@ -53,14 +55,14 @@ def free_parameters(model: Model, only: Sequence[str] = (), fixed: Sequence[str]
 
 
 def functional(model: Model, segment: SegmentType) -> Array:
-    """1 for each allele that is functional and has a segment, else 0; float64 [alleles]."""
+    """Return 1 for each allele that is functional and has a segment, else 0; float64 [alleles]."""
     return np.array(
         [float(bool(template.segment) and template.function in FUNCTIONAL) for template in model.templates(segment)]
     )
 
 
 def log_prior(model: Model, prior: float) -> float:
-    """The logarithm of the Dirichlet prior of P(V) and P(J), less a constant: what `maximised` adds to a likelihood."""
+    """Return the logarithm of the Dirichlet prior of P(V) and P(J) that `maximised` takes, up to a constant."""
     total = 0.0
     for segment in ("V", "J"):
         chances = model.p_segment(segment)[functional(model, segment) > 0]  # type: ignore[arg-type]
@@ -69,41 +71,41 @@ def log_prior(model: Model, prior: float) -> float:
 
 
 def maximised(model: Model, expected: Expected, free: frozenset[str], prior: float = 0.0) -> Model:
-    """The M step: the model whose free parameters are most likely, given expected counts.
+    """Take the M step: return the model whose free parameters are most likely, given expected counts.
 
-    prior  counted in addition for each functional V and J allele
+    prior  count that is added for each functional V and J allele
 
-    What has no counts stays as it is.
+    Parameters without counts stay as they are.
     """
     insertions = []
-    for name, insertion, lengths, first, steps in zip(
-        _insertion_names(model), model.insertions, expected.lengths, expected.first, expected.transitions, strict=True
-    ):
+    counts = zip(expected.lengths, expected.first, expected.transitions, strict=True)
+    for (name, insertion), (lengths, first, steps) in zip(model.named_insertions.items(), counts, strict=True):
         changed = insertion
-        if f"{name}_ins" in free:
+        if f"{name.lower()}_ins" in free:
             changed = replace(changed, lengths=_shares(lengths, insertion.lengths))
-        if f"{name}_dinucl" in free:
+        if f"{name.lower()}_dinucl" in free:
             transitions = most_likely_steps(insertion.transitions, first, steps)
             changed = replace(changed, transitions=transitions, first=stationary(transitions))
         insertions.append(changed)
-    changes = {
-        "v_3_del": ("v_deletions", _shares(expected.v, model.v_deletions, 1)),
-        "j_5_del": ("j_deletions", _shares(expected.j, model.j_deletions, 1)),
-        "d_del": ("d_deletions", _shares(expected.d, model.d_deletions, (1, 2))),
+    deletions = {
+        "v_deletions": _shares(expected.v, model.v_deletions, 1),
+        "j_deletions": _shares(expected.j, model.j_deletions, 1),
+        "d_deletions": _shares(expected.d, model.d_deletions, (1, 2)),
     }
-    arrays: dict[str, Any] = dict(value for name, value in changes.items() if name in free)
-    arrays["error_rate"] = float(_shares(expected.errors, errors(model))[0])
-    return replace(model, insertions=tuple(insertions), **arrays, **_choices(model, expected, free, prior))
+    changes: dict[str, Any] = {field: deletions[field] for name, field in _DELETIONS.items() if name in free}
+    changes |= _choices(model, expected, free, prior)
+    error_rate = float(_shares(expected.errors, errors(model))[0])
+    return replace(model, insertions=tuple(insertions), error_rate=error_rate, **changes)
 
 
 def _shares(counts: Array, before: Array, axes: int | tuple[int, ...] | None = None) -> Array:
-    """Counts divided by their sums over `axes`; `before` where there are none."""
+    """Divide counts by their sums over `axes`; keep `before` where a sum is 0."""
     sums = counts.sum(axis=axes, keepdims=True)
     return np.where(sums > 0, counts / np.where(sums > 0, sums, 1.0), before)
 
 
 def _choices(model: Model, expected: Expected, free: frozenset[str], prior: float) -> dict[str, Any]:
-    """P(V) and P(D, J), or P(V, J)."""
+    """Return P(V) and P(D, J), or P(V, J)."""
     v_prior, j_prior = (prior * functional(model, segment) for segment in ("V", "J"))  # type: ignore[arg-type]
     if not model.has_d:
         return {"p_vj": _product(model.p_vj.T, expected.choices.T, free, ("j_choice", "v_choice"), j_prior, v_prior).T}
@@ -116,29 +118,30 @@ def _choices(model: Model, expected: Expected, free: frozenset[str], prior: floa
 def _product(
     before: Array, counts: Array, free: frozenset[str], names: tuple[str, str], row_prior: Array, column_prior: Array
 ) -> Array:
-    """P(column) P(row | column), of which either may be fixed; `names` are those of rows and of columns.
+    """Return P(column) P(row | column), of which either factor may be fixed.
 
-    row_prior is that of rows where rows stand for alleles: it counts with the row's share in each column.
+    names      the parameters of rows and of columns
+    row_prior  the prior of rows, which is divided among the columns by the row's share in each of them
     """
     if not free.intersection(names):
         return before
     columns = before.sum(axis=0)
-    given = _shares(before, np.zeros_like(before), 0)
+    conditional = _shares(before, np.zeros_like(before), 0)
     if row_prior.any():
-        share = before / np.where(before.sum(axis=1, keepdims=True) > 0, before.sum(axis=1, keepdims=True), 1.0)
-        counts = counts + row_prior[:, None] * share
+        sums = before.sum(axis=1, keepdims=True)
+        counts = counts + row_prior[:, None] * (before / np.where(sums > 0, sums, 1.0))
     if names[0] in free:
-        given = _shares(counts, given, 0)
+        conditional = _shares(counts, conditional, 0)
     if names[1] in free:
-        # A column without rows cannot be: a prior on it would be lost to the others.
-        columns = _shares((counts.sum(axis=0) + column_prior) * given.any(axis=0), columns)
-    return np.asarray(columns * given)
+        # A column without rows is impossible, and its prior would be lost to the others.
+        columns = _shares((counts.sum(axis=0) + column_prior) * conditional.any(axis=0), columns)
+    return np.asarray(columns * conditional)
 
 
 def most_likely_steps(before: Array, first: Array, steps: Array) -> Array:
-    """The steps from base to base, [to, from], that make Σ steps · log R + Σ first · log π(R) largest, or larger.
+    """Return probabilities R of steps between bases, [to, from], with a larger Σ steps · log R + Σ first · log π(R).
 
-    before  the steps until now
+    before  the probabilities of steps until now
     first   expected counts of first bases, [4]
     steps   expected counts of steps, [to, from]
 
@@ -151,25 +154,25 @@ def most_likely_steps(before: Array, first: Array, steps: Array) -> Array:
         counted = counts > 0
         return float(counts[counted] @ np.log(np.maximum(chances[counted], SMALLEST)))
 
-    # A first base is as one step from a base before it, which is near the largest value, and usually above the last.
+    # To count a first base as a step from a base before it comes near the maximum, and usually improves the value.
     at = stationary(before)
     reverse = before * at / np.where(at > 0, at, 1.0)[:, None]
     near = _shares(steps + reverse * first[:, None], before, 0)
     if value(near) >= value(before):
         return near
-    found = minimize(lambda logs: -value(_columns(logs, before)), np.zeros(16), method="L-BFGS-B")
-    refined = _columns(found.x, before)
+    minimum = minimize(lambda logs: -value(_columns(logs, before)), np.zeros(16), method="L-BFGS-B")
+    refined = _columns(minimum.x, before)
     return refined if value(refined) > value(before) else before
 
 
 def _columns(logs: Array, base: Array) -> Array:
-    """`base` with each probability multiplied by an exponential, and columns that add up to 1."""
+    """Multiply each probability of `base` by an exponential, and let columns add up to 1."""
     out = base * np.exp(np.clip(logs.reshape(4, 4), -50, 50))
     return np.asarray(out / out.sum(axis=0))
 
 
 def uniform(model: Model) -> Model:
-    """The model with the same alleles and sizes in which everything that can be is equally likely."""
+    """Return the model with the same alleles and sizes in which all possible outcomes are equally likely."""
 
     def of(allowed: Array, axes: int | tuple[int, ...] | None = None) -> Array:
         return _shares(allowed, np.zeros_like(allowed), axes)
@@ -181,8 +184,9 @@ def uniform(model: Model) -> Model:
     v, j = (
         np.array([float(bool(template.segment)) for template in model.templates(segment)]) for segment in ("V", "J")
     )  # type: ignore[arg-type]
-    changes: dict[str, Any] = {"v_deletions": kept("V", model.v_deletions.shape[1])}
-    changes["j_deletions"] = kept("J", model.j_deletions.shape[1])
+    changes: dict[str, Any] = {
+        "v_deletions": kept("V", model.v_deletions.shape[1]), "j_deletions": kept("J", model.j_deletions.shape[1]),
+    }  # fmt: skip
     if model.has_d:
         left, right = np.indices(model.d_deletions.shape[1:])
         lengths = np.array([len(template.extended) for template in model.d])
@@ -198,22 +202,21 @@ def uniform(model: Model) -> Model:
 
 
 def mixed(model: Model, share: float) -> Model:
-    """`model` with a share of `uniform`, in each distribution: a probability of 0 would stay 0."""
-    other = uniform(model)
-    values = [(1 - share) * a + share * b for a, b in zip(parameters(model), parameters(other), strict=True)]
+    """Mix each distribution of a model with a share of the uniform one, as a probability of 0 would stay 0."""
+    arrays = zip(parameters(model), parameters(uniform(model)), strict=True)
+    values = [(1 - share) * array + share * even for array, even in arrays]
     return with_parameters(model, normalised(values, model))
 
 
 def with_fixed(model: Model, other: Model, free: frozenset[str]) -> Model:
-    """`model` with the parameters of `other` that are not free."""
+    """Return `model` with the parameters of `other` that are not free."""
     insertions = []
-    for name, insertion, before in zip(_insertion_names(model), model.insertions, other.insertions, strict=True):
-        changed = insertion if f"{name}_ins" in free else replace(insertion, lengths=before.lengths)
-        if f"{name}_dinucl" not in free:
+    for (name, insertion), before in zip(model.named_insertions.items(), other.insertions, strict=True):
+        changed = insertion if f"{name.lower()}_ins" in free else replace(insertion, lengths=before.lengths)
+        if f"{name.lower()}_dinucl" not in free:
             changed = replace(changed, transitions=before.transitions, first=before.first)
         insertions.append(changed)
-    arrays = (("v_3_del", "v_deletions"), ("j_5_del", "j_deletions"), ("d_del", "d_deletions"))
-    changes: dict[str, Any] = {name: getattr(other, name) for event, name in arrays if event not in free}
+    changes: dict[str, Any] = {field: getattr(other, field) for name, field in _DELETIONS.items() if name not in free}
     if not model.has_d:
         changes["p_vj"] = _product_of(model.p_vj.T, other.p_vj.T, free, ("j_choice", "v_choice")).T
     else:
@@ -224,40 +227,36 @@ def with_fixed(model: Model, other: Model, free: frozenset[str]) -> Model:
 
 
 def _product_of(inferred: Array, other: Array, free: frozenset[str], names: tuple[str, str]) -> Array:
-    """P(column) P(row | column), each from `inferred` if it is free; `names` are those of rows and of columns.
+    """Return P(column) P(row | column), each factor from `inferred` if it is free, else from `other`.
 
-    P(row | column) of a column that is 0 there is the other's.
+    names  the parameters of rows and of columns
+
+    If a column is 0 in the source of P(row | column), the other model's P(row | column) is taken.
     """
     if not free.intersection(names):
         return other
     row_source, column_source = (inferred if name in free else other for name in names)
     rest = other if row_source is inferred else inferred
-    given = _shares(row_source, _shares(rest, np.zeros_like(rest), 0), 0)
-    return np.asarray(column_source.sum(axis=0) * given)
-
-
-def _insertion_names(model: Model) -> list[str]:
-    return [name.lower() for name in model.named_insertions]
+    conditional = _shares(row_source, _shares(rest, np.zeros_like(rest), 0), 0)
+    return np.asarray(column_source.sum(axis=0) * conditional)
 
 
 def errors(model: Model) -> Array:
-    """P(a template base is misread), and P(it is not), [2]."""
+    """Return P(a template base is misread) and P(it is not), [2]."""
     return np.array([model.error_rate, 1 - model.error_rate])
 
 
 def parameters(model: Model) -> list[Array]:
-    """The arrays of a model's parameters."""
-    arrays = [model.p_v, model.p_dj, model.p_vj, model.v_deletions, model.d_deletions, model.j_deletions]
-    arrays.append(errors(model))
+    """Return the arrays of a model's parameters."""
     return [
-        *arrays,
+        model.p_v, model.p_dj, model.p_vj, model.v_deletions, model.d_deletions, model.j_deletions, errors(model),
         *(insertion.lengths for insertion in model.insertions),
         *(insertion.transitions for insertion in model.insertions),
-    ]
+    ]  # fmt: skip
 
 
 def shared_model(of_root: Model | None, like: Model, run: Run) -> Model:
-    """Root's model on every rank; the other ranks pass None.
+    """Share root's model with every rank; the other ranks pass None.
 
     like  a model of the same alleles
     """
@@ -267,7 +266,7 @@ def shared_model(of_root: Model | None, like: Model, run: Run) -> Model:
 
 
 def with_parameters(model: Model, values: Sequence[Array]) -> Model:
-    """`model` with other arrays, in the order of `parameters`."""
+    """Return `model` with other arrays, in the order of `parameters`."""
     p_v, p_dj, p_vj, v, d, j, reading, *chains = values
     number = len(model.insertions)
     insertions = tuple(
@@ -281,20 +280,20 @@ def with_parameters(model: Model, values: Sequence[Array]) -> Model:
 
 
 def normalised(values: Sequence[Array], model: Model) -> list[Array]:
-    """Arrays in the order of `parameters`, each distribution divided by its sum."""
+    """Divide each distribution by its sum; the arrays are in the order of `parameters`."""
     number = len(model.insertions)
     axes = [None, None, None, 1, (1, 2), 1, None, *[None] * number, *[0] * number]
     return [_shares(value, value, axis) for value, axis in zip(values, axes, strict=True)]  # type: ignore[arg-type]
 
 
 def extrapolated(points: Sequence[Model], expected: Expected, longest: float) -> tuple[Model, float]:
-    """A step as long as that of many EM steps, from three points that follow each other, and how long it is.
+    """Extrapolate three points of successive EM steps to a step that is worth many; also return its length.
 
-    The squared extrapolation of Varadhan and Roland (Scandinavian Journal of Statistics 35, 2008), of logarithms of
-    probabilities.  Differences are weighted by expected counts, which is the metric of the likelihood.
+    This is the squared extrapolation of Varadhan and Roland (Scandinavian Journal of Statistics 35, 2008), of the
+    logarithms of probabilities.  Differences are weighted by expected counts, which is the metric of the likelihood.
 
     expected  the counts at the second point
-    longest   the longest step, in steps of EM; 1 is the third point
+    longest   the largest length, in steps of EM; a length of 1 gives the third point
     """
     logs = [[np.log(np.maximum(value, SMALLEST)) for value in parameters(point)] for point in points]
     counts = [expected.choices, expected.dj, expected.choices, expected.v, expected.d, expected.j, expected.errors]

@@ -1,13 +1,14 @@
-"""Regression of real against generated junctions, of which an individual has each once or not at all.
+"""Logistic regression of real against generated junctions, which infers selection.
 
-An individual of n recombinations has a junction of probability p and factor Q with probability 1 - exp(-n p Q).  So the
-odds that a junction is real, one of the individuals, and not generated, one of individuals without selection, are
+An individual with n recombinations has a junction of probability p and factor Q with the probability 1 - exp(-n p Q).
+A real junction is one of the individuals; a generated junction is one of individuals without selection.  The odds that
+a junction is real are, up to a known constant,
 
     Σ (1 - exp(-n p Q)) / Σ (1 - exp(-n p))     (sums over individuals)
 
-up to a known constant.  This is Q for an improbable junction; for one that everybody has it is 1 and says nothing of Q.
-ln Q is a sum of weights of features; Newton's method makes the logistic likelihood of the odds largest, less a penalty.
-Sums are taken in one order by one thread, so the weights have the same digits everywhere.
+This is Q for an improbable junction; it is 1 for a junction that all individuals have, which says nothing about Q.  ln
+Q is a sum of weights of features.  Newton's method maximises the logistic likelihood of the odds, less a penalty.  One
+thread takes all sums in a fixed order, so the weights have the same digits everywhere.
 """
 
 import logging
@@ -26,26 +27,26 @@ RIDGES = tuple(4.0**power for power in range(9, -4, -1))
 """The penalty is half of one of these times the sum of the squared weights: from almost no factor to weights of 1."""
 
 _TOLERANCE = 0.1
-"""Nats of the log-likelihood of all junctions: a step that gains less is the last one."""
+"""A step that gains fewer nats of the log-likelihood of all junctions is the last one."""
 
 _RESIDUAL = 0.1
-"""By how much the square of what is left of the equations of a step falls before they count as solved."""
+"""The factor by which the squared residual of the equations of a step must fall."""
 
 _WORSE = 1.0
-"""Nats by which a penalty must be worse than another one for smaller ones not to be tried."""
+"""Smaller penalties are not tried after one that is worse than the best by more nats than this."""
 
 _MOST_STEPS, _MOST_EQUATION_STEPS, _MOST_HALVINGS = 100, 1000, 30
 
 
 @dataclass(frozen=True)
 class Regression:
-    """Junctions, and what they are regressed on.
+    """Junctions with their features.
 
-    matrix     sparse [junctions, features], of zeros and ones; the first feature is that of all junctions
-    real       bool [junctions]: of the individuals, not generated
-    times      float64 [junctions]: how often each counts
+    matrix     sparse [junctions, features], of zeros and ones; all junctions have the first feature
+    real       bool [junctions]: whether each junction is real, not generated
+    times      float64 [junctions]: how often each junction counts
     log_p      float64 [junctions]: natural logarithm of the probability among productive recombinations
-    holders    of the individuals
+    holders    the expected numbers of individuals that have a junction
     log_ratio  natural logarithm of the expected ratio of real to generated junctions where Q is 1
     """
 
@@ -57,7 +58,7 @@ class Regression:
     log_ratio: float
 
     def take(self, rows: NDArray[Any]) -> "Regression":
-        """Of the chosen junctions: their numbers, or whether each is chosen."""
+        """Select junctions by their indices, or by whether each is chosen."""
         return replace(
             self, matrix=self.matrix[rows], real=self.real[rows], times=self.times[rows], log_p=self.log_p[rows]
         )
@@ -67,17 +68,17 @@ class Regression:
         return self.holders.expected(self.log_p)[0]
 
     def _log_odds(self, weights: Floats) -> tuple[Floats, Floats]:
-        """The log-odds, and by how much each grows with ln Q."""
+        """Return the log-odds, and their derivatives with respect to ln Q."""
         log_number, slope = self.holders.expected(self.log_p + self.matrix @ weights)
         return self.log_ratio + log_number - self._without, slope
 
     def loss(self, weights: Floats) -> float:
-        """The negative log-likelihood."""
+        """Return the negative log-likelihood."""
         log_odds = self._log_odds(weights)[0]
         return float((self.times * np.logaddexp(0.0, np.where(self.real, -log_odds, log_odds))).sum())
 
     def fitted(self, ridge: float, weights: Floats) -> Floats:
-        """The weights that are most likely under a penalty, from those to begin with."""
+        """Return the most likely weights under a penalty; the search starts from `weights`."""
         penalty = np.full(len(weights), ridge)
         penalty[0] = 0.0
         value = self._objective(weights, penalty)
@@ -100,12 +101,12 @@ class Regression:
         return self.loss(weights) + float((penalty * weights * weights).sum()) / 2
 
     def _newton_step(self, weights: Floats, penalty: Floats) -> Floats:
-        """Where the expected curvature and the slope of the objective lead; by conjugate gradients."""
+        """Solve for the step of Newton's method, with the expected curvature, by conjugate gradients."""
         log_odds, slope = self._log_odds(weights)
         chance = 1 / (1 + np.exp(-log_odds))
         left = self.matrix.T @ (self.times * slope * (self.real - chance)) - penalty * weights
         curvature = self.times * slope * slope * chance * (1 - chance)
-        # Of zeros and ones, so the squares are the values; a feature without curvature has none to divide by.
+        # The values are zeros and ones, which are their squares; a feature without curvature must not divide by 0.
         diagonal = np.maximum(self.matrix.T @ curvature + penalty, 1e-9)
         step, scaled = np.zeros_like(weights), left / diagonal
         direction, size = scaled, float((left * scaled).sum())
@@ -123,9 +124,9 @@ class Regression:
 
 
 def fit(rows: Regression, judging: NDArray[np.bool_]) -> tuple[Floats, float]:
-    """The weights, with the penalty under which those of the other junctions make the `judging` ones most likely.
+    """Return the weights of all junctions, and their penalty.
 
-    judging  bool [junctions]
+    judging  bool [junctions]: the penalty is the one with which weights of the other junctions fit these best
     """
     inferring, judge = rows.take(~judging), rows.take(judging)
     weights = np.zeros(rows.matrix.shape[1])
@@ -134,7 +135,7 @@ def fit(rows: Regression, judging: NDArray[np.bool_]) -> tuple[Floats, float]:
         weights = inferring.fitted(ridge, weights)
         tried.append((judge.loss(weights), ridge, weights))
         best, ridge_of_best, start = min(tried, key=lambda trial: trial[0])
-        # Smaller penalties would fit still more of the chance events of the other junctions.
+        # Smaller penalties would overfit still more.
         if tried[-1][0] > best + _WORSE:
             break
     return rows.fitted(ridge_of_best, start), ridge_of_best

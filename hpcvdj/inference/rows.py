@@ -1,4 +1,4 @@
-"""The rows that a model is inferred from: rearrangements that selection has not seen, each once."""
+"""The rows that a model is inferred from: distinct rearrangements that selection does not act on."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.errors import TooFewError
-from hpcvdj.inference.settings import RowChoice, Rows
-from hpcvdj.kernels.generation.letters import productive_rows
+from hpcvdj.inference.settings import RowChoice
 from hpcvdj.kernels.neighbours.blocks import groups
 from hpcvdj.kernels.neighbours.counted import Counted
 from hpcvdj.kernels.neighbours.likely_errors import likely_errors
+from hpcvdj.probabilities.productive import is_productive
 from hpcvdj.recombination.repertoire import Repertoire
 from hpcvdj.repertoires.genes import kinds_of, merged
 from hpcvdj.repertoires.junctions import Junctions
@@ -24,7 +24,7 @@ class ChosenRows:
 
     repertoire  their junctions
     row         int64 [junctions]: data rows of the input, from 0
-    left_out    how many rows are left out, by the reason
+    left_out    the number of rows that are left out, by the reason
     """
 
     repertoire: Repertoire
@@ -33,16 +33,16 @@ class ChosenRows:
 
     @staticmethod
     def joined(parts: "Sequence[ChosenRows]", choice: RowChoice, seed: int = 0) -> "ChosenRows":
-        """Those of several, by pair, length and row; if there are more than are to be taken, drawn ones.
+        """Merge several parts, sorted by pair, length and row, and draw `max_rows` if there are more.
 
-        InputError if there is none.
+        Raises InputError if there is no row.
         """
         left_out = Counter[str]()
         for part in parts:
             left_out.update(part.left_out)
         if not any(len(part.row) for part in parts):
             raise _no_rows(left_out, choice)
-        # Tables one after another, so that rows of a pair and length are mostly in order.
+        # In the order of the tables, rows of a pair and length are mostly sorted.
         parts = sorted((part for part in parts if len(part.row)), key=lambda part: int(part.row[0]))
         repertoire, order = merged([part.repertoire for part in parts])
         row = np.concatenate([part.row for part in parts])[order]
@@ -51,7 +51,7 @@ class ChosenRows:
             order = np.lexsort((row, lengths, kind))
             repertoire, row = repertoire.subset(order), row[order]
         if len(row) > choice.max_rows:
-            # By the data row, so that it does not matter who read it.
+            # The data row decides, so that it does not matter which rank read it.
             number = np.random.default_rng([seed, 4]).random(int(row.max()) + 1)[row]
             left_out["not drawn"] = len(row) - choice.max_rows
             drawn = np.sort(np.argpartition(number, choice.max_rows)[: choice.max_rows])
@@ -60,24 +60,22 @@ class ChosenRows:
 
 
 def _no_rows(left_out: Counter[str], choice: RowChoice) -> TooFewError:
-    said = ", ".join(f"{number:,} {reason}" for reason, number in left_out.items() if number)
+    reasons = ", ".join(f"{number:,} {reason}" for reason, number in left_out.items() if number)
     remedy = f"give tables with {choice.rows} rows, or take a published model and hpcvdj infer-selection"
     if choice.rows == "all":
         remedy = "look at the reasons of the excluded rows"
-    return TooFewError(f"no row to infer a model from ({said or 'no row could be read'}); {remedy}")
+    return TooFewError(f"no row to infer a model from ({reasons or 'no row could be read'}); {remedy}")
 
 
 def choose(junctions: Junctions, choice: RowChoice) -> ChosenRows:
-    """The rows of `junctions` that take part.  Without their reads, likely errors are not known."""
+    """Select the rows of `junctions` that take part.  Without read counts, likely errors take part, too."""
     repertoire = junctions.repertoire
-    lengths, pairs = (
-        repertoire.lengths.astype(np.int64),
-        np.repeat(np.arange(len(repertoire.pairs)), np.diff(repertoire.offsets)),
-    )
+    lengths, pairs = repertoire.lengths.astype(np.int64), kinds_of(repertoire)
     kinds = pairs * (int(junctions.repertoire_of.max(initial=0)) + 1) + junctions.repertoire_of
-    left_out: dict[str, int] = {}
-    keep = _in_frame_kept(repertoire, lengths, choice.rows)
-    left_out[f"not {choice.rows}"] = int((~keep).sum())
+    keep = (lengths % 3 > 0) | (choice.rows == "all")
+    if choice.rows == "nonproductive":
+        keep = ~is_productive(repertoire)
+    left_out = {f"not {choice.rows}": int((~keep).sum())}
     if not choice.likely_errors and junctions.reads is not None:
         rows, individuals = np.flatnonzero(keep), junctions.repertoire_of.astype(np.int64)
         every = Counted(repertoire.words, repertoire.lengths, junctions.reads, individuals)
@@ -93,20 +91,10 @@ def choose(junctions: Junctions, choice: RowChoice) -> ChosenRows:
     return ChosenRows(repertoire.subset(rows), junctions.row[rows], left_out)
 
 
-def _in_frame_kept(repertoire: Repertoire, lengths: NDArray[np.int64], rows: Rows) -> NDArray[np.bool_]:
-    if rows == "all":
-        return np.ones(len(lengths), dtype=bool)
-    if rows == "out-of-frame":
-        return np.asarray(lengths % 3 > 0)
-    productive = np.empty(len(lengths), dtype=bool)
-    productive_rows(repertoire.words, repertoire.lengths.astype(np.uint16), productive)
-    return ~productive
-
-
 def _repeated(
     repertoire: Repertoire, kinds: NDArray[np.int64], rows: NDArray[np.int64], data_row: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Of some rows, those that have the junction, V, J and repertoire of one with a smaller data row."""
+    """Select those of `rows` that have the junction, V, J and repertoire of a smaller data row."""
     if ((np.diff(data_row[rows]) < 0) & (np.diff(kinds[rows]) == 0)).any():
         rows = rows[np.argsort(data_row[rows])]
     first, _ = groups(repertoire.words[rows], repertoire.lengths[rows].astype(np.int64), kinds[rows])

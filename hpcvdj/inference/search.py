@@ -1,7 +1,7 @@
-"""The search for the most likely model: which model is evaluated next, and which one is the result.
+"""The search for the most likely model: it chooses the model that is evaluated next, and the result.
 
-Expectation-maximisation with squared extrapolation: two steps of EM, then a long step that continues them.  A long step
-that is less likely than what was before it is taken back, so what is accepted is never less likely.
+The search is expectation-maximisation with squared extrapolation: two steps of EM, then a long step that continues
+them.  A long step to a less likely model is not accepted, so the likelihood of accepted models never falls.
 """
 
 import math
@@ -17,23 +17,23 @@ from hpcvdj.recombination.models import Array, Model, require_probabilities
 from hpcvdj.storage.states import DAMAGED_STATE, read_state, state_bytes
 
 LONGEST_STEP = 4.0
-"""Steps of EM that the first long step may be worth; a limit that is reached and accepted grows by this factor."""
+"""The limit of the first long step, in steps of EM; a limit that is reached and accepted grows by this factor."""
 
 WAIT = 6
-"""Evaluations without a better held-out likelihood after which the search ends."""
+"""The number of evaluations without a better held-out likelihood after which the search ends."""
 
 
 @dataclass(frozen=True)
 class Evaluated:
-    """What an evaluation gives.
+    """The result of an evaluation.
 
     iteration       its number, from 1
     kind            start, em or long: how the model was reached
-    accepted        whether the search goes on from it
-    log_likelihood  nats per junction that was counted and is possible at the start
-    held_out        the same of the junctions held out; nan without any
-    lost            counted junctions with probability 0
-    seconds         that it took
+    accepted        whether the search goes on from the model
+    log_likelihood  nats per junction that is counted and possible at the start
+    held_out        the same for held-out junctions; nan without any
+    lost            the number of counted junctions with probability 0
+    seconds         the time that it took
     error_rate      of the model; 0 if sequencing errors are not taken into account
     """
 
@@ -51,19 +51,19 @@ class Evaluated:
 class Search:
     """The state of a search.
 
-    settings    how it goes on and ends
+    settings    how the search goes on and ends
     free        the parameters that are inferred
-    rows, held  junctions that are counted, and that are held out
-    model       to be evaluated next
-    kind        how it was reached
-    points      the models of the last steps of EM, as `extrapolated` takes them; two at most
-    fallback    where to go if a long step is not accepted
-    longest     the longest step
-    step        how long the last long step was
+    rows, held  the numbers of junctions that are counted and held out
+    model       the model that is evaluated next
+    kind        how this model was reached
+    points      the models of the last steps of EM, for `extrapolated`; two at most
+    fallback    the model to go on from if a long step is not accepted
+    longest     the limit of a long step
+    step        the length of the last long step
     objective   of the last accepted model
     best        the accepted model with the best held-out likelihood, or the last one
-    waited      evaluations since the best one
-    impossible  junctions with probability 0 at the start, counted and held out: they are never possible
+    waited      the number of evaluations since the best one
+    impossible  the numbers of counted and held-out junctions with probability 0 at the start, which stay impossible
     identity    what a run must have in common with this one to continue it
     """
 
@@ -88,16 +88,16 @@ class Search:
 
     @property
     def judged(self) -> bool:
-        """Whether there are junctions held out that say which model is the best."""
+        """Whether held-out junctions decide which model is the best."""
         return self.held > self.impossible[1]
 
     @property
     def accepted(self) -> list[Evaluated]:
-        """The evaluations that the search went on from."""
+        """The evaluations whose models the search went on from."""
         return [evaluation for evaluation in self.trace if evaluation.accepted]
 
     def take(self, expected: Expected, seconds: float) -> Evaluated:
-        """What was expected at `model`; chooses the model to be evaluated next, or ends."""
+        """Take the expected counts of `model`; choose the model that is evaluated next, or end the search."""
         if not self.trace:
             self.impossible = expected.lost, expected.held_lost
         counted = _mean(expected.log_likelihood, self.rows, self.impossible[0])
@@ -131,12 +131,12 @@ class Search:
         self.fallback = None
         if len(self.points) == 2:
             far, self.step = extrapolated([*self.points, following], expected, self.longest)
-            # A long step changes joint probabilities, of which one factor may be fixed, and rounds what it leaves.
+            # A long step changes joint probabilities, whose factors may be fixed, and rounds the other parameters.
             self.model = with_fixed(far, following, self.free)
             self.kind, self.fallback, self.points = "long", following, []
             if self.step <= 1.0:
                 self.model, self.kind = following, "em"
-                # Otherwise a limit that has fallen to a step of EM would never grow again.
+                # Otherwise, a limit that has fallen to a step of EM would never grow again.
                 self.longest = max(self.longest, LONGEST_STEP)
         else:
             self.model, self.kind = following, "em"
@@ -148,7 +148,7 @@ class Search:
         self.best, self.best_held_out, self.waited = self.model, evaluation.held_out, 0
 
     def saved(self, more: Mapping[str, Array]) -> bytes:
-        """The state, for `restored`, and more arrays beside it."""
+        """Return the state and more arrays as bytes, for `restored`."""
         models = {"model": self.model, "fallback": self.fallback, "best": self.best}
         models |= {f"point{k}": point for k, point in enumerate(self.points)}
         arrays = dict(more)
@@ -161,9 +161,9 @@ class Search:
         return state_bytes(meta, arrays, self.identity)
 
     def restored(self, data: bytes) -> "tuple[Search, dict[str, Array]]":
-        """This search, which has not begun, in the state that `saved` gave, and the other arrays.
+        """Return this search, which has not begun, in a state that `saved` returned, and the other arrays.
 
-        InputError if it is damaged.
+        Raises InputError if the state is damaged.
         """
         try:
             meta, arrays = read_state(data, self.identity)
@@ -195,5 +195,5 @@ class Search:
 
 
 def _mean(total: float, rows: int, impossible: int) -> float:
-    """The log-likelihood per row of those that are possible at the start; nan without any."""
+    """Return the log-likelihood per row that is possible at the start; nan without any."""
     return (total - impossible * math.log(LEAST)) / (rows - impossible) if rows > impossible else math.nan

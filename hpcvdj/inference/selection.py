@@ -1,9 +1,9 @@
-"""Inferring the selection factor of a model: regression of real against generated productive junctions.
+"""The inference of the selection factor of a model, by regression of real against generated productive junctions.
 
-An individual has a distinct junction once, however often its cells made it; in nucleotides, or in amino acids if no
-more is known.  So the real junctions are the distinct
-ones of each individual, and generated ones count as often as individuals of the same sizes would have them if nothing
-was selected.  See `hpcvdj.inference.regression`.  A constant makes the mean of Q over further draws 1.
+An individual has a distinct junction once, however often its cells made it.  Junctions are nucleotides, or amino acids
+if only these are known.  So the real junctions are the distinct ones of each individual, and generated junctions count
+as often as individuals of the same sizes would have them without selection.  See `hpcvdj.inference.regression`.  A
+constant makes the mean of Q over further draws 1.
 """
 
 import logging
@@ -35,44 +35,44 @@ from hpcvdj.runs.run import Run
 log = logging.getLogger(__name__)
 
 MOST_UNCERTAINTY = 0.1
-"""Nats per junction that the uncertainty of the weights may cost without a penalty before there is a warning.
+"""The cost of the uncertainty of the weights without a penalty, in nats per junction, from which on there is a warning.
 
-With p features and n real junctions, it costs p / 2n at least: half the mean variance of ln Q, which is p over the sum
-of P (1 - P) of all junctions.  P is the probability that a junction is real, so this sum is at most that of P, n.
+With p features and n real junctions, the cost is at least p / 2n: half the mean variance of ln Q, which is p divided by
+the sum of P (1 - P) over all junctions.  P is the probability that a junction is real, so this sum is at most n.
 """
 
 FRESH = 300_000
-"""Draws from the model to compare with, at least, and as many others that make the mean of Q 1."""
+"""The smallest number of draws that are compared, and of the further draws that make the mean of Q 1."""
 
 FEWEST_OF_CLASS = 100
-"""Draws with a V and a J gene that the mean of Q over them needs."""
+"""The number of draws with a V and a J gene that a mean of Q over them needs."""
 
 PARTS = 10
-"""The different junctions are divided into so many parts: one is held out, and one says how large the penalty is."""
+"""The number of parts of the distinct junctions: one part is held out, and one decides the penalty."""
 
 HELD_OUT, JUDGING = 0, 1
 
 LEAST_GAIN = 2
-"""Standard errors from which a gain is one."""
+"""The number of standard errors from which on a gain is significant."""
 
 SMALLEST = 1e-300
-"""What counts as the probability of a junction that the model cannot make."""
+"""The probability that stands for that of a junction that the model cannot make."""
 
 
 @dataclass(frozen=True)
 class SelectionFit:
     """An inferred selection factor.
 
-    model     with the factor
-    rows      distinct junctions that the factor was inferred from, and how many were held out
-    individuals  that have real junctions
-    gain      nats that the factor adds to the log-likelihood of a distinct junction of an individual that was held out
-    error     its standard error
-    auc       the probability that a real junction that was held out has a larger Q than a generated one
-    left_out  rows that did not take part, by the reason
-    warnings  what to know of it
-    rows_read, excluded  rows of the tables, and those that could not be read
-    reasons   why these could not, and how many
+    model     the model with the factor
+    rows      the numbers of distinct junctions that the factor was inferred from, and that were held out
+    individuals  the number of individuals with real junctions
+    gain      nats that the factor adds to the log-likelihood of a held-out distinct junction of an individual
+    error     the standard error of the gain
+    auc       the probability that a held-out real junction has a larger Q than a generated one
+    left_out  the number of rows that did not take part, by the reason
+    warnings  what to know before using the factor
+    rows_read, excluded  the number of rows of the tables, and of those that could not be read
+    reasons   why rows could not be read, and their numbers
     """
 
     model: Model
@@ -95,13 +95,13 @@ class SelectionFit:
 
     @property
     def explains(self) -> bool:
-        """Whether the factor explains more of junctions that were held out than chance does."""
+        """Whether the factor explains more of the held-out junctions than chance does."""
         return self.gain >= LEAST_GAIN * self.error
 
 
 @dataclass(frozen=True)
 class _Real:
-    """The real junctions: those that take part, and of how many; how many each individual has; what is left out."""
+    """The real junctions that take part, out of `distinct` ones, and the number of those of each individual."""
 
     taken: DistinctJunctions
     distinct: int
@@ -112,16 +112,12 @@ class _Real:
 
 
 def infer_selection(
-    dealt: Dealt,
-    model: Model,
-    plan: SelectionSettings,
-    backend_name: str = AUTO,
-    fits: ModelFit = UNCHECKED,
+    dealt: Dealt, model: Model, plan: SelectionSettings, backend_name: str = AUTO, fits: ModelFit = UNCHECKED
 ) -> SelectionFit | None:
-    """Infer the factor of a model from the ranks' rows, and others that the model makes; None on other ranks than root.
+    """Infer the selection factor of a model from the ranks' rows; return it on root, None on the other ranks.
 
-    An individual is a sample of the rows, of which equal junctions are on one rank.  Genes that `fits` finds broken are
-    left out.  InputError if there are too few.
+    An individual is a sample of the rows, and equal junctions are on one rank.  Genes that `fits` finds broken are left
+    out.  Raises InputError if there are too few junctions.
     """
     run = dealt.run
     real = _real(dealt, model, plan, fits.broken)
@@ -129,24 +125,22 @@ def infer_selection(
     # Other seeds than that of `hpcvdj generate`, so that generated tables are never compared with themselves.
     seeds = np.random.SeedSequence([plan.seed, 1]).generate_state(2, np.uint64).tolist()
     chances = [Chance(model, number, seed, backend_name, strict_binding=False) for seed in seeds]
-    known = run.from_root(lambda: real is None or has_nucleotides(real.taken.repertoire))
-    generated, fresh = (
-        DistinctJunctions.drawn(as_read(drawn, real.taken.repertoire), fits.broken)
-        if drawn is not None and real is not None
-        else None
-        for drawn in (chance.drawn(run) for chance in chances)
-    )
-    held = fresh.take(np.flatnonzero(fresh.lots(PARTS, plan.seed) == HELD_OUT)) if fresh is not None else None
-    parts = [real.taken if real is not None else None, generated, held]
-    spelled = [part.repertoire if part is not None else None for part in parts]
-    names = PGEN_COLUMNS[:1] if known else PGEN_COLUMNS[1:2]
-    p = [chances[0].among_productive(repertoire, names, run) for repertoire in spelled]
+    nucleotides = run.from_root(lambda: real is None or has_nucleotides(real.taken.repertoire))
+    draws = [chance.drawn(run) for chance in chances]
+    parts: list[DistinctJunctions | None] = [None] * 3
+    if real is not None:
+        generated, fresh = (
+            DistinctJunctions.drawn(as_read(drawn, real.taken.repertoire), fits.broken)
+            for drawn in draws
+            if drawn is not None
+        )
+        parts = [real.taken, generated, fresh.take(np.flatnonzero(fresh.lots(PARTS, plan.seed) == HELD_OUT))]
+    names = PGEN_COLUMNS[:1] if nucleotides else PGEN_COLUMNS[1:2]
+    p = [chances[0].among_productive(part.repertoire if part is not None else None, names, run) for part in parts]
 
     def fitted() -> SelectionFit:
         assert real is not None
-        assert generated is not None
-        assert fresh is not None
-        # Without broken genes, the others share what recombination makes.
+        # Without broken genes, the probabilities of the other genes add up to this share.
         share = int(generated.times.sum() + fresh.times.sum()) / (2 * number)
         return _fitted(real, [_Sample.of(*sample, share) for sample in zip(parts, p, strict=True)], fresh, model, plan)
 
@@ -154,12 +148,12 @@ def infer_selection(
 
 
 def _real(dealt: Dealt, model: Model, plan: SelectionSettings, broken: frozenset[str]) -> _Real | None:
-    """Those of all ranks, on root."""
+    """Gather the real junctions of all ranks on root; draw some of them if there are too many."""
     run = dealt.run
-    own, of_individual, left_out = of_individuals(dealt, model, broken)
-    distinct = int(run.sum(np.array([len(own)]))[0])
+    junctions, of_individual, left_out = of_individuals(dealt, model, broken)
+    distinct = int(run.sum(np.array([len(junctions)]))[0])
     run.on_root(lambda: _require_enough(distinct, left_out))
-    parts = run.gather(own.take(_drawn(own.scattered(plan.seed, 3), plan.max_junctions, run)))
+    parts = run.gather(junctions.take(_drawn(junctions.scattered(plan.seed, 3), plan.max_junctions, run)))
     if parts is None:
         return None
     assert dealt.tally is not None
@@ -169,23 +163,18 @@ def _real(dealt: Dealt, model: Model, plan: SelectionSettings, broken: frozenset
 
 def _require_enough(distinct: int, left_out: dict[str, int]) -> None:
     if distinct < FEWEST_JUNCTIONS:
-        said = "".join(f", {number:,} {reason}" for reason, number in left_out.items() if number)
+        reasons = "".join(f", {number:,} {reason}" for reason, number in left_out.items() if number)
         raise TooFewError(
-            f"{distinct:,} distinct productive junctions{said}: too few to infer selection, which needs "
+            f"{distinct:,} distinct productive junctions{reasons}: too few to infer selection, which needs "
             f"{FEWEST_JUNCTIONS:,}, better 100,000; give more tables"
         )
 
 
 def _drawn(numbers: NDArray[np.uint64], most: int, run: Run) -> Counts:
-    """The places of those of this rank's random numbers that are among the `most` smallest of all ranks, ascending."""
-    parts = run.gather(np.sort(numbers)[:most])
-
-    def largest() -> int:
-        assert parts is not None
-        smallest = np.sort(np.concatenate(parts))[:most]
-        return int(smallest[-1])
-
-    return np.flatnonzero(numbers <= np.uint64(run.from_root(largest)))
+    """Return the indices of this rank's random numbers that are among the `most` smallest of all ranks, ascending."""
+    parts = run.gather(np.sort(numbers)[:most]) or []
+    largest = run.from_root(lambda: int(np.sort(np.concatenate(parts))[:most][-1]))
+    return np.flatnonzero(numbers <= np.uint64(largest))
 
 
 @dataclass(frozen=True)
@@ -193,7 +182,7 @@ class _Sample:
     """Distinct junctions, real or drawn.
 
     log_p  float64 [junctions]: natural logarithm of the probability among productive recombinations of these genes
-    times  float64 [junctions]: how often each counts
+    times  float64 [junctions]: how often each junction counts
     """
 
     junctions: DistinctJunctions
@@ -202,25 +191,25 @@ class _Sample:
 
     @staticmethod
     def of(junctions: DistinctJunctions | None, p: Floats | None, share: float = 1.0) -> "_Sample":
-        """Those of probabilities p, float64 [junctions, 1], among all productive recombinations; a share is left."""
+        """Build a sample from p, float64 [junctions, 1], among productive recombinations; its genes have a share."""
         assert junctions is not None
         assert p is not None
         return _Sample(junctions, np.log(np.maximum(p[:, 0] / share, SMALLEST)), junctions.times.astype(np.float64))
 
     def held_by(self, holders: Holders) -> "_Sample":
-        """Drawn junctions that count, for each draw, as often as individuals have them for each recombination."""
+        """Let drawn junctions count per draw as often as individuals are expected to have them per recombination."""
         once = np.exp(holders.expected(self.log_p)[0] - self.log_p) / holders.recombinations
         return replace(self, times=self.times * once)
 
     def take(self, chosen: NDArray[np.bool_]) -> "_Sample":
-        """Those that are chosen."""
+        """Select the chosen junctions."""
         return _Sample(self.junctions.take(np.flatnonzero(chosen)), self.log_p[chosen], self.times[chosen])
 
     def mean(self, values: Floats) -> tuple[float, float]:
-        """The mean of a number that each junction has, and its standard error."""
+        """Return the mean of values of the junctions, and its standard error."""
         total, rows = self.times.sum(), len(values)
         mean = float((self.times * values).sum() / total)
-        # What individuals have in common is not drawn for each of them.
+        # A junction of several individuals is drawn once, not once for each of them.
         squares = float(((self.times * (values - mean)) ** 2).sum() / total**2)
         return mean, math.sqrt(squares * rows / (rows - 1))
 
@@ -228,10 +217,10 @@ class _Sample:
 def _fitted(
     real: _Real, samples: Sequence[_Sample], fresh: DistinctJunctions, model: Model, plan: SelectionSettings
 ) -> SelectionFit:
-    """The factor.
+    """Fit the factor.
 
-    samples  the real junctions, drawn ones to compare with, and others of the part that is held out
-    fresh    drawn, for the mean of Q
+    samples  the real junctions, the draws to compare them with, and held-out draws
+    fresh    draws for the mean of Q
     """
     taken, drawn, further = samples
     draws = drawn.times.sum()
@@ -263,10 +252,10 @@ def _fitted(
 
 
 def _gain(real: _Sample, generated: _Sample, selection: Selection, holders: Holders) -> tuple[float, float]:
-    """The mean, over real junctions, of the logarithm of how much more likely the factor makes each; standard error.
+    """Return the gain in log-likelihood per real junction through the factor, and its standard error.
 
-    The factor changes how many individuals are expected to have a junction, and these numbers as shares of their sum,
-    which is that over generated junctions.
+    The factor changes the expected number of individuals that have a junction.  The likelihood of a junction is its
+    share of the sum of these numbers, which is estimated from generated junctions.
     """
     logs = [
         holders.expected(sample.log_p + sample.junctions.log_factor(selection))[0] - holders.expected(sample.log_p)[0]
@@ -278,7 +267,7 @@ def _gain(real: _Sample, generated: _Sample, selection: Selection, holders: Hold
 
 
 def _auc(real: _Sample, generated: _Sample, selection: Selection) -> float:
-    """P(a real junction has a larger Q than a generated one), ties counted half (Mann and Whitney)."""
+    """Return P(a real junction has a larger Q than a generated one); ties count half (Mann and Whitney)."""
     values, others = (sample.junctions.log_factor(selection) for sample in (real, generated))
     order = np.argsort(others, kind="stable")
     below = np.concatenate([[0.0], np.cumsum(generated.times[order])])
@@ -288,7 +277,7 @@ def _auc(real: _Sample, generated: _Sample, selection: Selection) -> float:
 
 
 def _warnings(weights: int, rows: int, gain: float, error: float) -> list[str]:
-    """What to know of a factor."""
+    """Return what to know before using a factor."""
     warnings = []
     cost = weights / (2 * rows)
     if cost > MOST_UNCERTAINTY:
@@ -306,7 +295,7 @@ def _warnings(weights: int, rows: int, gain: float, error: float) -> list[str]:
 
 
 def design(parts: Sequence[DistinctJunctions]) -> tuple[list[str], Any]:
-    """The features of junctions: names, and a sparse matrix [junctions, features] of 1 where a junction has one."""
+    """Return the names of features, and a sparse matrix [junctions, features] with 1 where a junction has a feature."""
     from scipy.sparse import csr_matrix
 
     texts = [part.amino_acids for part in parts]
@@ -332,10 +321,10 @@ def design(parts: Sequence[DistinctJunctions]) -> tuple[list[str], Any]:
 def _regression(
     real: _Sample, generated: _Sample, holders: Holders, log_ratio: float, judging: NDArray[np.bool_]
 ) -> tuple[Selection, float]:
-    """The weights as they come, and their penalty; the range is that of these junctions.
+    """Return the factor before its normalisation, with the range of Q of these junctions, and the penalty.
 
-    log_ratio  of how often real and generated junctions are expected where Q is 1
-    judging    bool [real and generated junctions]: those that say how large the penalty is
+    log_ratio  natural logarithm of the expected ratio of real to generated junctions where Q is 1
+    judging    bool [real and generated junctions]: the junctions that decide the penalty
     """
     from scipy.sparse import hstack
 
@@ -350,7 +339,7 @@ def _regression(
 
 
 def averages(selection: Selection, fresh: DistinctJunctions) -> tuple[float, dict[Genes, float]]:
-    """The mean of a factor over generated junctions, and over those of each V and J gene."""
+    """Return the mean of a factor over generated junctions, and over those of each V and J gene."""
     values = np.exp(fresh.log_factor(selection)) * fresh.times
     sums, number = (np.bincount(fresh.pair, weights, len(fresh.genes)) for weights in (values, fresh.times))
     of_genes = {
@@ -362,7 +351,7 @@ def averages(selection: Selection, fresh: DistinctJunctions) -> tuple[float, dic
 
 
 def normalised(selection: Selection, fresh: DistinctJunctions) -> Selection:
-    """The factor with mean 1 over generated junctions, and its means over those of each V and J gene."""
+    """Return the factor with mean 1 over generated junctions, and its means for each V and J gene."""
     mean, of_genes = averages(selection, fresh)
     shift = float(np.log(mean))
     return replace(

@@ -1,4 +1,4 @@
-"""`hpcvdj infer-selection` as a question: the model with its factor, as a folder, and what is said of it."""
+"""The question of `hpcvdj infer-selection`: a model with its factor, the folder of it, and the summary."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -22,7 +22,7 @@ from hpcvdj.storage.folders import exclusive_folder
 
 @dataclass(frozen=True)
 class SelectionQuestion(Question[SelectionFit]):
-    """By how much selection makes junctions more common than recombination does."""
+    """By which factor does selection make junctions more common than recombination does?"""
 
     settings: SelectionSettings
     backend: str = AUTO
@@ -38,7 +38,7 @@ class SelectionQuestion(Question[SelectionFit]):
         return {}
 
     def facts(self, answer: SelectionFit, rows: Rows) -> Facts:
-        """docs/selection.md describes them."""
+        """Return the facts that docs/selection.md describes."""
         return {
             "rows_read": answer.rows_read,
             "rows_excluded": counts_json(answer.reasons),
@@ -63,7 +63,7 @@ class SelectionQuestion(Question[SelectionFit]):
 class ModelOutput(Output[SelectionFit]):
     """A copy of the model's folder, with the factor.
 
-    model  the one that the factor is of
+    model  the model whose factor is inferred
     """
 
     word = "model"

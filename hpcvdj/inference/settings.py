@@ -1,4 +1,4 @@
-"""What users choose of inference: which rows take part, where it starts and when it ends."""
+"""The options of inference: which rows take part, where it starts and when it ends."""
 
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
@@ -7,20 +7,19 @@ from hpcvdj.options import Option, Settings
 from hpcvdj.recombination.calls import Genes
 
 Rows = Literal["out-of-frame", "nonproductive", "all"]
-"""Which rows take part: those whose length is no multiple of three; these and those in frame that are not productive;
-or all."""
+"""Which rows take part: those whose length is no multiple of three; these and other unproductive rows; or all rows."""
 
 Start = Literal["model", "uniform", "mixed"]
-"""The model itself, what is equally likely, or 95 % of the one and 5 % of the other."""
+"""The model itself, the model in which everything is equally likely, or 95 % of the one and 5 % of the other."""
 
 MOST_ROWS = 1_000_000
-"""Rows that take part, by default: with them, the chance of an allele that one row in 10,000 has is known to 10 %."""
+"""The default number of rows: it gives the probability of an allele of one row in 10,000 with an error of 10 %."""
 
 MOST_JUNCTIONS = 300_000
-"""Real junctions that take part, by default: more change little, and take longer."""
+"""The default number of real junctions: more change little, and take longer."""
 
 FEWEST_JUNCTIONS = 1_000
-"""Real junctions without which no factor is inferred."""
+"""The smallest number of real junctions that a factor is inferred from."""
 
 Parameters = tuple[str, ...]
 
@@ -35,8 +34,7 @@ class RowChoice(Settings):
                "productive), or `all`"),
     ] = "out-of-frame"  # fmt: skip
     duplicates: Annotated[
-        bool,
-        Option("count a junction that several rows of a repertoire have for each of them, not once", more=True),
+        bool, Option("count a junction that several rows of a repertoire have for each of them, not once", more=True)
     ] = False
     likely_errors: Annotated[
         bool,
@@ -52,7 +50,7 @@ class RowChoice(Settings):
 
 @dataclass(frozen=True)
 class InferenceSettings(Settings):
-    """How to infer a model.
+    """How a model is inferred.
 
     rows  which rows take part
     """
@@ -106,7 +104,6 @@ class SelectionSettings(Settings):
     """How a selection factor is inferred."""
 
     max_junctions: Annotated[
-        int,
-        Option("take at most this many of the distinct real junctions, drawn at random", least=FEWEST_JUNCTIONS),
+        int, Option("take at most this many of the distinct real junctions, drawn at random", least=FEWEST_JUNCTIONS)
     ] = MOST_JUNCTIONS
     seed: Annotated[int, Option("seed of what is drawn", least=0, most=(1 << 63) - 1)] = 0

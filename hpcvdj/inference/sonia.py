@@ -1,4 +1,4 @@
-"""Models of SONIA with what hpcvdj needs besides: the mean of Q over the junctions of each V and J gene."""
+"""Models of SONIA, with the mean of Q over the junctions of each V and J gene, which hpcvdj needs."""
 
 import logging
 from dataclasses import replace
@@ -17,13 +17,13 @@ from hpcvdj.runs.run import Run
 log = logging.getLogger(__name__)
 
 MOST_OFF = 0.1
-"""How far from 1 the mean of Q may be without a warning."""
+"""The largest difference of the mean of Q from 1 without a warning."""
 
 
 def sonia_model(folder: Path, backend: str = AUTO) -> Model:
-    """The recombination model in a folder of SONIA, with its selection factor; InputError if it is not such a folder.
+    """Read the recombination model in a folder of SONIA, with its selection factor.
 
-    Z is that of the folder.  Productive draws from the model give the means of Q.
+    Z is that of the folder.  The means of Q are computed from productive draws.  Raises InputError for other folders.
     """
     model = read_sonia(folder)
     selection = model.require_selection()

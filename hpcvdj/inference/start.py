@@ -1,4 +1,4 @@
-"""Where inference starts: a model, a mixture of it with a uniform one, or a germline table alone."""
+"""The start of inference: a model, its mixture with a uniform one, or only a germline table."""
 
 from collections import Counter
 from dataclasses import replace
@@ -14,15 +14,16 @@ from hpcvdj.recombination.alphabet import AMINO_ACIDS, BASES, BASES_PER_WORD
 from hpcvdj.recombination.germline import Germline, Segment, SegmentType, extended_d, extended_j, extended_v
 from hpcvdj.recombination.models import Insertion, Model, Template
 from hpcvdj.recombination.repertoire import Repertoire
+from hpcvdj.repertoires.genes import kinds_of
 
 UNIFORM_SHARE = 0.05
-"""Of the mixture: probabilities of 0 never become larger."""
+"""The share of the uniform model in the mixture: without it, probabilities of 0 would stay 0."""
 
 LONGEST_INSERTION = 40
-"""Bases of the longest insertion, where a germline table is all that is known."""
+"""The length of the longest insertion of a model that starts from a germline table."""
 
 MOST_DELETED = 20
-"""Bases that V and J can lose then; D can lose all."""
+"""The number of bases that V and J can lose in such a model; D can lose all."""
 
 _CYS, _PHE = "TGT", "TTT"
 """The anchor codons of alleles that no junction shows."""
@@ -30,17 +31,17 @@ _CYS, _PHE = "TGT", "TTT"
 _SIDES: tuple[tuple[SegmentType, int], ...] = (("V", 0), ("J", 1))
 
 _RESIDUES: dict[SegmentType, str] = {"V": "C", "J": "FW"}
-"""What the anchor codons code for."""
+"""The residues of the anchor codons."""
 
 COMMON = 0.1
-"""An anchor codon is no error if so many times the junctions of the most common one have it."""
+"""The share of the junctions of the most common anchor codon from which on another codon is no error."""
 
 UNKNOWN = "NNN"
-"""What a germline table does not have of a gene: the bases before Cys 104."""
+"""The bases before Cys 104, which a germline table does not have."""
 
 
 def started(model: Model, start: Start, free: frozenset[str]) -> Model:
-    """The model that the first iteration evaluates; parameters that are not inferred stay as they are."""
+    """Return the model that the first iteration evaluates; parameters that are not inferred stay as they are."""
     require_choice("start", start, get_args(Start))
     model = _completed(model)
     beginning = uniform(model) if start == "uniform" else mixed(model, UNIFORM_SHARE if start == "mixed" else 0.0)
@@ -48,7 +49,7 @@ def started(model: Model, start: Start, free: frozenset[str]) -> Model:
 
 
 def _completed(model: Model) -> Model:
-    """The model with deletions of V and J alleles that have none: the mean of the other alleles.
+    """Give V and J alleles without deletions the mean of the other alleles.
 
     Files have zeros for alleles that were never seen when the model was inferred, such as pseudogenes.
     """
@@ -56,21 +57,21 @@ def _completed(model: Model) -> Model:
     allowed = uniform(model)
     for segment, _ in _SIDES:
         name = f"{segment.lower()}_deletions"
-        values = getattr(model, name)
-        lacks = ~values.any(axis=1) & getattr(allowed, name).any(axis=1)
-        mean = model.p_segment(segment) @ values
-        guess = np.where(getattr(allowed, name) > 0, mean, 0.0)
-        # Where the mean has nothing, what is equally likely.
-        guess = np.where(guess.any(axis=1, keepdims=True), guess, getattr(allowed, name))
+        values, even = getattr(model, name), getattr(allowed, name)
+        lacks = ~values.any(axis=1) & even.any(axis=1)
+        guess = np.where(even > 0, model.p_segment(segment) @ values, 0.0)
+        # Where the mean is 0, all deletions are equally likely.
+        guess = np.where(guess.any(axis=1, keepdims=True), guess, even)
         guess /= np.maximum(guess.sum(axis=1, keepdims=True), np.finfo(float).tiny)
         changes[name] = np.where(lacks[:, None], guess, values)
     return replace(model, **changes)
 
 
 def from_germline(germline: Germline) -> Model:
-    """A model of the alleles of a germline table in which everything is equally likely; InputError for several loci.
+    """Build a model of the alleles of a germline table in which everything is equally likely.
 
-    Alleles that are not functional take part.  Anchor codons are TGT and TTT: see `with_anchors`.
+    Alleles that are not functional take part.  Anchor codons are TGT and TTT: see `with_anchors`.  Raises InputError
+    for several loci.
     """
     if len(germline.loci) > 1:
         raise InputError(
@@ -82,44 +83,38 @@ def from_germline(germline: Germline) -> Model:
     d = tuple(_template(allele, max_p) for allele in germline.d_segments(locus))
     widest = max((len(template.segment) for template in d), default=0) + max_p + 1
     insertion = Insertion(np.ones(LONGEST_INSERTION + 1), np.ones((4, 4)), np.full(4, 0.25))
-    sizes = len(v), len(d), len(j)
-    common: dict[str, Any] = {"name": germline.name, "digest": germline.digest(), "v": v, "d": d, "j": j}
-    common |= {
-        f"{side}_deletions": np.zeros((size, max_p + MOST_DELETED + 1))
-        for side, size in (("v", sizes[0]), ("j", sizes[2]))
-    }
+    shapes: dict[str, Any] = {
+        "v_deletions": (len(v), max_p + MOST_DELETED + 1), "j_deletions": (len(j), max_p + MOST_DELETED + 1),
+        "d_deletions": (0, 0, 0), "p_v": 0, "p_dj": (0, 0), "p_vj": (len(v), len(j)),
+    }  # fmt: skip
     if d:
-        shapes = {"d_deletions": (sizes[1], widest, widest), "p_v": sizes[0], "p_dj": sizes[1:], "p_vj": (0, 0)}
-    else:
-        shapes = {"d_deletions": (0, 0, 0), "p_v": 0, "p_dj": (0, 0), "p_vj": (sizes[0], sizes[2])}
+        shapes |= {"d_deletions": (len(d), widest, widest), "p_v": len(v), "p_dj": (len(d), len(j)), "p_vj": (0, 0)}
     arrays: dict[str, Any] = {name: np.zeros(shape) for name, shape in shapes.items()}
-    return uniform(Model(**common, **arrays, insertions=(insertion,) * (2 if d else 1)))
+    insertions = (insertion,) * (2 if d else 1)
+    return uniform(Model(name=germline.name, digest=germline.digest(), v=v, d=d, j=j, insertions=insertions, **arrays))
 
 
-def _template(known: Segment, max_p: int, anchor: str = "") -> Template:
-    if known.segment_type == "D":
-        extended = extended_d(known.sequence, max_p)
-        return Template(
-            known.allele, known.sequence, known.sequence, extended, min(max_p, len(known.sequence)), known.functional
-        )
-    if known.segment_type == "V":
-        segment = (anchor or _CYS) + known.sequence
-        return Template(known.allele, UNKNOWN + segment, segment, extended_v(segment, max_p), 0, known.functional)
-    segment = known.sequence + (anchor or _PHE)
+def _template(allele: Segment, max_p: int, anchor: str = "") -> Template:
+    name, sequence, function = allele.allele, allele.sequence, allele.functional
+    if allele.segment_type == "D":
+        return Template(name, sequence, sequence, extended_d(sequence, max_p), min(max_p, len(sequence)), function)
+    if allele.segment_type == "V":
+        segment = (anchor or _CYS) + sequence
+        return Template(name, UNKNOWN + segment, segment, extended_v(segment, max_p), 0, function)
+    segment = sequence + (anchor or _PHE)
     extended = extended_j(segment, max_p)
-    return Template(known.allele, segment, segment, extended, len(extended) - len(segment), known.functional)
+    return Template(name, segment, segment, extended, len(extended) - len(segment), function)
 
 
 def with_anchors(model: Model, germline: Germline, repertoire: Repertoire) -> Model:
-    """A model of `from_germline` with the anchor codons that most junctions of each allele have.
+    """Give a model of `from_germline` the anchor codons that most junctions of each allele have.
 
-    Calls of a gene do not tell alleles with the same segment apart: these take the codons that are common in turn, as
+    Calls do not distinguish alleles of a gene with the same segment.  Such alleles take the common codons in turn, like
     human TRBJ2-7*01 (TTC) and *02 (GTC).
 
     repertoire  junctions, with their anchors
     """
-    pairs = np.repeat(np.arange(len(repertoire.pairs)), np.diff(repertoire.offsets))
-    lengths = repertoire.lengths.astype(np.int64)
+    pairs, lengths = kinds_of(repertoire), repertoire.lengths.astype(np.int64)
     changes: dict[str, Any] = {}
     for segment, side in _SIDES:
         codons = _codons(repertoire, np.zeros_like(lengths) if segment == "V" else np.maximum(lengths - 3, 0))
@@ -142,11 +137,12 @@ def with_anchors(model: Model, germline: Germline, repertoire: Repertoire) -> Mo
 
 
 def _anchor(votes: NDArray[np.int64], residues: str, alike: int, earlier: int) -> str:
-    """The anchor codon of an allele; empty without votes.
+    """Choose the anchor codon of an allele; return an empty text without votes.
 
-    votes     int64 [64]: of how many junctions it is the codon
-    residues  conserved ones: their codons go to the first alleles
-    alike     alleles with this segment, of which so many come `earlier`
+    votes     int64 [64]: the number of junctions with each codon
+    residues  the conserved ones, whose codons go to the first alleles
+    alike     the number of alleles with this segment
+    earlier   the number of these that come before the allele
     """
     common = np.argsort(-votes, kind="stable")[:alike]
     common = common[votes[common] > COMMON * votes.max()]
@@ -158,7 +154,7 @@ _CODONS = 64
 
 
 def _codons(repertoire: Repertoire, begin: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The codon that begins at a base of each sequence, as a number below `_CODONS`."""
+    """Return the codon that begins at a base of each sequence, as a number below `_CODONS`."""
     number = np.zeros(len(begin), dtype=np.int64)
     for k in range(3):
         word, position = np.divmod(begin + k, BASES_PER_WORD)

@@ -1,4 +1,4 @@
-"""From tables to the folder of an inferred model: what `hpcvdj infer` does."""
+"""The work of `hpcvdj infer`: from tables to the folder of an inferred model."""
 
 import logging
 from collections.abc import Mapping
@@ -20,7 +20,6 @@ from hpcvdj.kernels.backends import AUTO, Backend, CpuBackend
 from hpcvdj.kernels.inference.layout import LEAST
 from hpcvdj.kernels.inference.method import ExpectationWithErrors, InferenceProblem
 from hpcvdj.probabilities.settings import PgenConfig
-from hpcvdj.recombination.alphabet import decode, unpack
 from hpcvdj.recombination.exclusions import counts_json
 from hpcvdj.recombination.germline import Germline
 from hpcvdj.recombination.models import Model
@@ -39,22 +38,20 @@ from hpcvdj.storage.folders import exclusive_folder, require_replaceable
 log = logging.getLogger(__name__)
 
 SUFFIX = ".inference"
-"""Of the folder in which an unfinished run keeps its state."""
+"""The suffix of the folder in which an unfinished run keeps its state."""
 
 STATE = "state.npz"
-
-_NO_READS = "no column duplicate_count in all tables: likely sequencing errors cannot be told, and take part"
 
 
 @dataclass(frozen=True)
 class Inferred:
-    """What a run found; complete on root.
+    """The result of a run, on root.
 
-    fit          the model and how it was found
-    rows_read    data rows
-    excluded     rows that could not be read
-    left_out     rows that do not take part, by the reason
-    unexplained  rows with probability 0 under the model
+    fit          the model, and how it was inferred
+    rows_read    the number of data rows
+    excluded     the number of rows that could not be read
+    left_out     the number of rows that do not take part, by the reason
+    unexplained  the number of rows with probability 0 under the model
     """
 
     fit: Fit
@@ -65,13 +62,13 @@ class Inferred:
 
 
 def reading_for(plan: InferenceSettings) -> Reading:
-    """How junctions are read: with their anchors, up to the longest that GPUs take."""
+    """Return how junctions are read: with their anchors, up to the longest that GPUs take."""
     reading = PgenConfig(("pgen_nt",), plan.genes).reads(Reading(reads=not plan.rows.likely_errors))
     return replace(reading, longest=LONGEST_CDR3)
 
 
 def reference_of(start: Model | Germline, plan: InferenceSettings) -> tuple[Model, InferenceSettings]:
-    """The model that calls refer to, and the plan with its start."""
+    """Return the model that calls refer to, and the plan with its start."""
     if isinstance(start, Model):
         return start, replace(plan, start=plan.start or "mixed")
     if plan.start not in (None, "uniform"):
@@ -82,7 +79,7 @@ def reference_of(start: Model | Germline, plan: InferenceSettings) -> tuple[Mode
 
 
 def _backend_name(plan: InferenceSettings, name: str) -> str:
-    """The backend to open, where `auto` may mean the CPU; InputError if it cannot take errors into account."""
+    """Return the backend to open; raises InputError if it cannot take sequencing errors into account."""
     if not plan.errors:
         return name
     if name not in (AUTO, CpuBackend.name):
@@ -94,21 +91,15 @@ def _backend_name(plan: InferenceSettings, name: str) -> str:
 
 
 def infer_tables(
-    inputs: Inputs,
-    start: Model | Germline,
-    plan: InferenceSettings,
-    run: Run,
-    backend_name: str,
-    *,
-    strict_binding: bool = False,
-    fewest: int = 0,
-) -> Inferred | None:
-    """Infer a model from tables, on root; None on the other ranks.  Its folder is the target of `run`, if it has one.
+    inputs: Inputs, start: Model | Germline, plan: InferenceSettings, run: Run, backend_name: str, *,
+    strict_binding: bool = False, fewest: int = 0,
+) -> Inferred | None:  # fmt: skip
+    """Infer a model from tables, on root; return None on the other ranks.  Its folder is the target of `run`, if any.
 
-    start   a model, whose alleles that are not functional should have segments (`load_model`), or a germline table
-    fewest  rows without which no model is inferred: InputError
+    start   a model, in which alleles that are not functional should have segments (`load_model`), or a germline table
+    fewest  the smallest number of rows that a model is inferred from
 
-    HpcvdjError for bad input and failures; the target is then what it was before.
+    Raises HpcvdjError for bad input, too few rows and failures, and leaves the target as it was.
     """
     target = run.target
     backend_name = run.from_root(lambda: _backend_name(plan, backend_name))
@@ -122,10 +113,16 @@ def infer_tables(
         overwrite = run.from_root(lambda: _may_replace(run, identity))
         chosen, tally = _chosen(inputs, model, plan, run, fewest)
         model = run.from_root(lambda: _anchored(model, start, chosen))
-        kept = _State.of(target, identity, run, stack) if target is not None else _State()
+        folder = _folder(target, identity) if target is not None else None
+        state = _opened(folder, run, stack) if folder is not None else None
         run.request.begin()
         backend = run.bind(backend_name, strict=strict_binding)
-        fit = infer(chosen, model, plan, run, backend, kept.state, kept.save, identity)
+
+        def save(state: bytes) -> None:
+            if folder is not None:
+                _save(folder.path / STATE, state)
+
+        fit = infer(chosen, model, plan, run, backend, state, save, identity)
 
         def finish() -> Inferred:
             assert fit is not None
@@ -134,7 +131,7 @@ def infer_tables(
             for line in fit.warnings:
                 log.warning("%s", line)
             unexplained = []
-            if target is not None:
+            if target is not None and folder is not None:
                 unexplained = _unexplained(chosen, fit, backend, errors=plan.errors)
                 facts = {
                     "identity": identity,
@@ -151,7 +148,7 @@ def infer_tables(
                 }
                 write_folder(target, fit, facts, unexplained, overwrite=overwrite)
                 stack.pop_all().close()
-                kept.remove()
+                folder.remove()
             excluded = sum(number for _, number in tally.excluded)
             return Inferred(fit, tally.rows_read, excluded, chosen.left_out, len(unexplained))
 
@@ -163,9 +160,9 @@ def _folder(target: Path, identity: dict[str, Any]) -> RunFolder:
 
 
 def _may_replace(run: Run, identity: dict[str, Any]) -> bool:
-    """Whether a model at the target may be replaced.
+    """Return whether a model at the target may be replaced.
 
-    CompleteError if the run is to be resumed, but is complete; InputError if what is there must stay.
+    Raises CompleteError if the run resumes and is complete, and InputError if an existing target must stay.
     """
     if run.target is None or run.overwrite or not run.resume:
         return run.overwrite
@@ -180,31 +177,12 @@ def _may_replace(run: Run, identity: dict[str, Any]) -> bool:
     return False
 
 
-@dataclass(frozen=True)
-class _State:
-    """Where an unfinished run keeps what it has; nowhere without a folder."""
-
-    folder: RunFolder | None = None
-    state: bytes | None = None
-
-    @staticmethod
-    def of(target: Path, identity: dict[str, Any], run: Run, stack: ExitStack) -> "_State":
-        """In the folder beside a target, which is left when the stack ends."""
-        folder = _folder(target, identity)
-        run.on_root(lambda: folder.open(STATE, {}, resume=run.resume, overwrite=run.overwrite))
-        stack.callback(lambda: folder.leave(STATE) if run.is_root else None)
-        path = folder.path / STATE
-        return _State(folder, path.read_bytes() if run.is_root and path.exists() else None)
-
-    def save(self, state: bytes) -> None:
-        """Keep the state of a run."""
-        if self.folder is not None:
-            _save(self.folder.path / STATE, state)
-
-    def remove(self) -> None:
-        """The run is complete."""
-        if self.folder is not None:
-            self.folder.remove()
+def _opened(folder: RunFolder, run: Run, stack: ExitStack) -> bytes | None:
+    """Open the folder of an unfinished run, leave it when the stack ends, and return the state of an earlier run."""
+    run.on_root(lambda: folder.open(STATE, {}, resume=run.resume, overwrite=run.overwrite))
+    stack.callback(lambda: folder.leave(STATE) if run.is_root else None)
+    path = folder.path / STATE
+    return path.read_bytes() if run.is_root and path.exists() else None
 
 
 def _identity(inputs: Inputs, start: Model | Germline, plan: InferenceSettings) -> dict[str, Any]:
@@ -229,28 +207,28 @@ def _digest(start: Model | Germline) -> str:
 def _chosen(
     inputs: Inputs, model: Model, plan: InferenceSettings, run: Run, fewest: int
 ) -> tuple[ChosenRows | None, Tally | None]:
-    """The rows that take part, and what became of all, on root; every rank reads some of the tables.
+    """Return the rows that take part, and what became of all rows, on root; every rank reads some of the tables.
 
-    All rows of an individual are read together, and what a row is depends on no others.
+    All rows of an individual are read together, as whether a row takes part depends only on these.
     """
-    own = OwnTables(inputs, model, run)
+    tables = OwnTables(inputs, model, run)
     counted, uncounted = list[ChosenRows](), list[tuple[ChosenRows, int]]()
 
     def choose_of(unit: Inputs) -> None:
-        junctions = own.read(unit)
+        junctions = tables.read(unit)
         chosen = choose(junctions, plan.rows)
         if junctions.reads is None:
             uncounted.append((chosen, len(junctions)))
         else:
             counted.append(chosen)
 
-    run.each(own.units, choose_of, NOTHING_YET)
-    known = bool(run.sum(np.array([len(counted)]))[0])
-    if known:
+    run.each(tables.units, choose_of, NOTHING_YET)
+    has_reads = bool(run.sum(np.array([len(counted)]))[0])
+    if has_reads:
         for _, rows in uncounted:
-            own.rows.without_counts("", rows)
-    tally = own.rows.tally(run)
-    parts = run.gather(counted if known else [chosen for chosen, _ in uncounted])
+            tables.rows.without_counts("", rows)
+    tally = tables.rows.tally(run)
+    parts = run.gather(counted if has_reads else [chosen for chosen, _ in uncounted])
 
     def joined() -> ChosenRows:
         assert tally is not None
@@ -262,8 +240,10 @@ def _chosen(
                 f"{len(chosen.repertoire):,} rows {plan.rows.rows}, and a model is inferred from {fewest:,} or more; "
                 "the model that is given stays"
             )
-        if not known and not plan.rows.likely_errors:
-            log.warning(_NO_READS)
+        if not has_reads and not plan.rows.likely_errors:
+            log.warning(
+                "no column duplicate_count in all tables: likely sequencing errors cannot be told, and take part"
+            )
         return chosen
 
     return run.root_steps(joined, NOTHING_YET), tally
@@ -280,16 +260,16 @@ def _save(path: Path, state: bytes) -> None:
 
 
 def _impossible(problem: InferenceProblem, rows: list[int], backend: Backend) -> list[int]:
-    """Those of some rows that no scenario makes, also with errors."""
+    """Select the rows that no scenario makes, even with sequencing errors."""
     method = ExpectationWithErrors()
     kernel = backend.load(method, problem)
     (unit,) = method.units(problem, 0, [])
-    # The last count is that of rows without weight that have probability 0.
+    # The last count is the number of rows without weight that have probability 0.
     return [row for row in rows if kernel(unit, row, row + 1)[0, -1]]
 
 
 def _unexplained(chosen: ChosenRows, fit: Fit, backend: Backend, *, errors: bool) -> list[dict[str, Any]]:
-    """The rows with probability 0."""
+    """List the rows with probability 0."""
     if not (fit.trace[-1].lost or fit.best.lost or fit.counted[1]):
         return []
     repertoire = chosen.repertoire
@@ -311,7 +291,7 @@ def _unexplained(chosen: ChosenRows, fit: Fit, backend: Backend, *, errors: bool
                     "data_row": int(chosen.row[row]) + 1,
                     "v": v.allele,
                     "j": j.allele,
-                    "junction": decode(unpack(repertoire.words[row], int(repertoire.lengths[row]))),
+                    "junction": repertoire.cdr3(row),
                     "reason": "the alleles cannot make a junction" if not (v.places and j.places)
                     else "no scenario of the model makes it with these alleles",
                 }

@@ -1,4 +1,4 @@
-"""Which probabilities are computed, of what."""
+"""The options of generation probabilities."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from hpcvdj.repertoires.reading import Reading
 
 Normalize = Literal["productive", "none"]
-"""Among which recombinations a probability is one."""
+"""The recombinations among which a probability is computed."""
 
 PGEN_THREADS = 256
-"""Threads per block of the kernels on a GPU, at most; each kernel has its own number."""
+"""The largest number of threads per block of the kernels on a GPU; each kernel has its own number."""
 
 
 @dataclass(frozen=True)
 class PgenSettings(Settings):
-    """Which probabilities are computed, of what."""
+    """The options of generation probabilities."""
 
     sequence: Annotated[
         Literal["nt", "aa", "both"] | None,
@@ -53,13 +53,9 @@ class PgenSettings(Settings):
     ] = None  # fmt: skip
     mismatches: Annotated[
         int,
-        Option(
-            "1: also of all amino-acid sequences within one mismatch, added up",
-            least=0,
-            most=1,
-            shell="1: also of all amino acids within one mismatch, added up",
-        ),
-    ] = 0
+        Option("1: also of all amino-acid sequences within one mismatch, added up", least=0, most=1,
+               shell="1: also of all amino acids within one mismatch, added up"),
+    ] = 0  # fmt: skip
     genes: Annotated[
         Genes, Option("`call`: of scenarios with the V and J alleles that the calls name; `any`: of all scenarios")
     ] = "call"
@@ -80,9 +76,9 @@ class PgenSettings(Settings):
     strict_binding: StrictBinding = False
 
     def config(self, *, amino_acids: bool) -> "PgenConfig":
-        """What is computed; InputError for what cannot be.
+        """Return what is computed; raises InputError for what cannot be computed.
 
-        amino_acids  the sequences are amino acids, without nucleotides
+        amino_acids  whether the sequences are amino acids, without nucleotides
         """
         asked = self.sequence or ("aa" if amino_acids else "both")
         if amino_acids and asked != "aa":
@@ -103,9 +99,9 @@ class PgenSettings(Settings):
 
 @dataclass(frozen=True)
 class PgenConfig(Plan):
-    """How to compute generation probabilities.
+    """How generation probabilities are computed.
 
-    names      those of `PGEN_COLUMNS` that are computed, and `SELECTION_COLUMNS`
+    names      the members of `PGEN_COLUMNS` that are computed, and `SELECTION_COLUMNS`
     genes      `call`: of the V and J alleles that a row's calls name; `any`: of all
     normalize  `none`: among all recombinations; `productive`: among productive ones
     joint      take P(V, D, J) as the model has it, not P(V) P(D, J)
@@ -130,7 +126,6 @@ class PgenConfig(Plan):
                 f"{option('normalize', 'productive')}: {option('mismatches', 1)} adds up sequences that are not "
                 "productive, too; leave one out"
             )
-
         if self.selected and (self.genes == "any" or self.joint):
             other = option("joint") if self.joint else option("genes", "any")
             raise InputError(
@@ -143,18 +138,18 @@ class PgenConfig(Plan):
         return SELECTION_COLUMNS[0] in self.names
 
     def method_class(self) -> ForwardSum:
-        """The only method, with the selection factor or without it."""
+        """Return the only method, with the selection factor or without it."""
         return (SelectedSum if self.selected else ForwardSum)(self.names)
 
     def model(self, model: Model) -> Model:
-        """The model whose probabilities are computed; InputError if it has not what is asked for."""
+        """Return the model whose probabilities are computed; raises InputError if it lacks what is asked for."""
         chosen = model.with_joint_choice() if self.joint else model
         if self.selected:
             model.require_selection()
         return given_productive(chosen) if self.normalize == "productive" else chosen
 
     def reads(self, reading: "Reading") -> "Reading":
-        """With the codons of Cys 104 and Phe/Trp 118, which are part of what recombination makes."""
+        """Read the codons of Cys 104 and Phe/Trp 118, too, as recombination makes them."""
         if reading.alphabet is not None and "pgen_aa_1mm" in self.names:
             reading.alphabet.require_mismatches()
         productive = ExclusionKind.NOT_PRODUCTIVE if self.normalize == "productive" else None
@@ -162,15 +157,15 @@ class PgenConfig(Plan):
 
     @property
     def judged(self) -> tuple[str, ...]:
-        """Probabilities of a junction alone, not of all within one mismatch."""
+        """The names of probabilities of a junction itself, not of all sequences within one mismatch."""
         return tuple(name for name in ("pgen_nt", "pgen_aa", "p_post") if name in self.names)
 
     def judged_values(self, problem: PgenProblem, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Among productive recombinations."""
+        """Return the values of `judged` among productive recombinations."""
         from hpcvdj.probabilities.productive import among_productive  # compiled by numba, which is slow to import
 
         return among_productive(problem, values, self.judged, divided=self.normalize == "productive")
 
     def problem(self, repertoire: Repertoire, reference: Model) -> PgenProblem:
-        """With a recombination model."""
+        """Combine a repertoire with a recombination model."""
         return PgenProblem(repertoire, reference, self.names)
