@@ -1,6 +1,6 @@
-"""Germline tables from what databases publish: IMGT-gapped FASTA, AIRR GermlineSet JSON, IGoR and OLGA models.
+"""Germline tables from published sources: IMGT-gapped FASTA, AIRR GermlineSet JSON, IGoR and OLGA models.
 
-docs/germline_import.md says what is read, how segments are cut, and why alleles are refused.
+docs/germline_import.md describes the sources, how segments are cut, and why alleles are refused.
 """
 
 from collections.abc import Sequence
@@ -26,15 +26,15 @@ def import_germline(
     source_note: str | None = None,
     species_note: str | None = None,
 ) -> Imported:
-    """The germline table of one or several sources, and the alleles that were left out, each with its reason.
+    """The germline table of one or several sources, and the refused alleles, each with its reason.
 
     sources        files (FASTA or JSON, plain or gzip) and model folders
     source_format  the name of a `Source`; `auto` detects the kind of each source
-    loci           keep these only (TRB); if it is one, also the locus of alleles whose names do not tell theirs
-    species        keep this one only, of sources that name it (Homo sapiens)
-    anchors        an anchors file: positions of codons 104 and 118 that the sources lack or have wrong
+    loci           keep these loci only (TRB); a single locus is also that of alleles whose names have no locus
+    species        keep this species only, if the source names the species (Homo sapiens)
+    anchors        an anchors file: positions of codons 104 and 118 that are missing or wrong in the sources
     source_note    text for the column `source` in place of the source's name
-    species_note   text that is added to it
+    species_note   text to add to that column
 
     InputError names the source and the remedy.
     """
@@ -59,7 +59,7 @@ def import_germline(
 
 
 def _require_in_scope(gene: Gene, loci: Sequence[str], species: str | None) -> None:
-    """Refuse an allele that is not of this species and one of these loci; set its locus if there is no other choice."""
+    """Refuse an allele of another species or locus; if only one locus is possible, set it."""
     if species is not None and gene.species and gene.species.lower() != species.lower():
         gene.refusal = Reason(RefusalKind.OTHER_SPECIES, gene.species)
     if gene.outside:

@@ -1,4 +1,4 @@
-"""Anchors: found by IMGT numbering or by motif, or given in a file."""
+"""Anchors, the positions of codons 104 and 118: by IMGT numbering, by motif, or from a file."""
 
 import re
 
@@ -18,14 +18,14 @@ def ungapped(sequence: str) -> str:
 
 
 def no_anchor(why: str) -> Reason:
-    """The reason of an allele whose anchor was not found."""
+    """The reason to refuse an allele without an anchor."""
     return Reason(RefusalKind.NO_ANCHOR, f"{why}; give its anchor with {option('anchors')}")
 
 
 def v_anchor(gapped: str, function: str) -> int | Reason:
-    """Position of codon 104 in the *ungapped* sequence by IMGT numbering of the gapped one, or why it is not known.
+    """The position of codon 104 in the *ungapped* sequence, by IMGT numbering of the gapped one; or why it is unknown.
 
-    A functional allele has the Cys: if it reads another codon there, its gaps are wrong.
+    A functional allele has a Cys codon there.  If it has another codon, its gaps are wrong.
 
     >>> v_anchor("." * 300 + "tactactactgtgcc", "F")
     9
@@ -42,11 +42,11 @@ def v_anchor(gapped: str, function: str) -> int | Reason:
 
 
 def j_anchor(sequence: str, frame: int | None = None) -> int | Reason:
-    """Position of the codon of Phe/Trp 118 by the motif F/W-G-X-G, or why it is not known.
+    """The position of the codon of Phe/Trp 118, by the motif F/W-G-X-G; or why it is unknown.
 
-    `frame` is the position (0, 1, 2) of the first whole codon, if the source states it.  Otherwise it follows from the
-    3' end: splicing leaves a J-REGION with one base over.  Without a frame the motif may be found in the wrong place:
-    in mouse TRAJ7, whose codon 118 reads TTG, one base upstream.
+    `frame` is the position (0, 1, 2) of the first complete codon, if the source states it.  Otherwise the 3' end
+    implies the frame: a J-REGION ends with one base of the codon that splicing completes.  Without a frame, the motif
+    may occur at a wrong position: in mouse TRAJ7, whose codon 118 reads TTG, one base upstream.
 
     >>> j_anchor("CAAACACAGAAGTCTTCTTTGGTAAAGGAACCAGACTCACAGTTGTAG")
     17
@@ -61,7 +61,7 @@ def j_anchor(sequence: str, frame: int | None = None) -> int | Reason:
 
 
 def apply_entry(entry: AnchorEntry, gene: Gene) -> None:
-    """Change an allele to what an entry of an anchors file says of it."""
+    """Apply an entry of an anchors file to its allele."""
     gene.function = entry.function or gene.function
     moved = entry.anchor_index and gene.segment_type != "D"
     if not moved and not entry.describes(gene.sequence, gene.segment_type):
@@ -70,10 +70,10 @@ def apply_entry(entry: AnchorEntry, gene: Gene) -> None:
         gene.refusal = Reason(RefusalKind.BY_HAND, entry.refuse)
     notes = [entry.note] if entry.note else []
     if not moved:
-        gene.last_notes[:0] = notes
+        gene.last_notes = notes + gene.last_notes
         return
     gene.notes += notes
-    # A note on a moved anchor says more than the stop codons in the frame before it.
+    # A note on a moved anchor explains more than a note on stop codons before it.
     gene.note_stops = not notes
     gene.sequence = entry.oriented(gene.sequence)
     first, expected = int(entry.anchor_index), entry.reads.upper()

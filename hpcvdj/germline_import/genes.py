@@ -1,10 +1,11 @@
-"""Alleles as a source has them, and the part of a gene that is in the CDR3 (IMGT positions 105 to 117).
+"""Alleles of a source, and the segment of a gene that is in the CDR3 (IMGT positions 105 to 117).
 
     V  from after the codon of Cys 104 to the gene's 3' end
     D  the whole gene
     J  from the gene's 5' end to before the codon of Phe/Trp 118
 
-The conserved codon itself may be mutated: the cut is made at its *position*, the anchor, and a note has the codon.
+The cut is at the *position* of the conserved codon, the anchor, because the codon itself may be mutated.  A note names
+a mutated codon.
 """
 
 import re
@@ -21,20 +22,20 @@ PHE_TRP = ("TTT", "TTC", "TGG")
 STOP = {"TAA", "TAG", "TGA"}
 
 NUCLEOTIDES = set("ACGTURYSWKMBDHVN")
-"""IUPAC's letters for nucleotides."""
+"""IUPAC's symbols of nucleotides."""
 
 FUNCTIONAL = {"": "F"} | {code: plain for plain in FUNCTIONS for code in (plain, f"({plain})", f"[{plain}]")}
-"""IMGT's functionality codes, or none, and what the table has for them."""
+"""The table's functionality for each of IMGT's codes, and for a missing code."""
 
 EVIDENCE = {"(": "known from rearranged sequences only", "[": "not known whether germline or rearranged"}
-"""What IMGT's brackets around a functionality code mean."""
+"""The meaning of IMGT's brackets around a functionality code."""
 
 
 class RefusalKind(Enum):
-    """A kind of reason why an allele is refused.
+    """A kind of reason to refuse an allele.
 
-    text     what users read about all alleles of the kind
-    outside  whether the allele does not belong in the table anyway: its gene is then not reported as lost
+    text     the message about all alleles of the kind
+    outside  whether the allele does not belong in the table: its gene is then not reported as lost
     """
 
     NO_ANCHOR = "no anchor"
@@ -63,7 +64,7 @@ class RefusalKind(Enum):
 
 
 class Reason(NamedTuple):
-    """Why an allele is refused: a kind, and what there is to say of this allele."""
+    """Why an allele is refused: a kind, and the details of this allele."""
 
     kind: RefusalKind
     detail: str = ""
@@ -74,17 +75,18 @@ class Reason(NamedTuple):
 
 @dataclass
 class Gene:
-    """One allele: as a source has it, and after `cut` as the table has it.
+    """An allele of a source; `cut` makes it an allele of the table.
 
-    sequence    upper case, without gaps, 5' to 3': a V-, D- or J-REGION and what is around it; then the segment
-    anchor      0-based position in `sequence` of the first base of codon 104 (V) or 118 (J), or why it is not known;
+    sequence    upper case, without gaps, 5' to 3': a V-, D- or J-REGION with its surroundings; after `cut`, the segment
+    anchor      0-based position in `sequence` of the first base of codon 104 (V) or 118 (J), or why it is unknown;
                 without meaning for D
-    function    the source's functionality code (`authority` says whose), empty if it is not stated
+    function    the source's functionality code, of `authority`; empty if it is not stated
     functional  the table's functionality code, set by `cut`
     species     empty if it is not stated
-    source      the beginning of the table's column `source`; `notes` come after it, `last_notes` after all others
-    called      what reasons call the sequence
-    refusal     why the allele is not in the table; `lost`: no allele of its gene is
+    source      the beginning of the table's column `source`; `notes` follow, then `last_notes`
+    called      the words for the sequence in reasons
+    refusal     why the allele is not in the table
+    lost        whether no allele of its gene is in the table
     note_stops  whether stop codons before Cys 104, in its frame, are noted
     """
 
@@ -107,7 +109,7 @@ class Gene:
 
     @property
     def gene(self) -> str:
-        """The gene's name: the allele's, without `*01`."""
+        """The name of the gene: that of the allele without `*01`."""
         return self.allele.partition("*")[0]
 
     @property
@@ -122,18 +124,18 @@ class Gene:
 
     @property
     def row(self) -> Segment:
-        """The table's row of an allele that was cut."""
+        """The row of the table, after `cut`."""
         source = "; ".join([self.source, *self.notes, *self.last_notes])
         return Segment(self.locus, self.segment_type, self.allele, self.functional, self.sequence, source)
 
     def require(self, condition: object, kind: RefusalKind, detail: str = "") -> None:
-        """Refuse the allele unless the condition holds; the first reason stays."""
+        """Refuse the allele unless the condition holds.  Of several reasons, the first counts."""
         if not condition and self.refusal is None:
             self.refusal = Reason(kind, detail)
 
 
 def natural_key(allele: str) -> list[list[tuple[int, str]]]:
-    """Sort key that orders TRBV2 before TRBV12-1, and *01 before *02.
+    """A sort key that orders TRBV2 before TRBV12-1, and *01 before *02.
 
     >>> sorted(["TRBV12-1*01", "TRBV2*02", "TRBV2*01"], key=natural_key)
     ['TRBV2*01', 'TRBV2*02', 'TRBV12-1*01']
@@ -143,7 +145,7 @@ def natural_key(allele: str) -> list[list[tuple[int, str]]]:
 
 
 def named_locus(allele: str) -> tuple[str, str]:
-    """Locus and segment type by an allele's name, empty if it does not tell them.
+    """Locus and segment type in an allele's name, empty if it has none.
 
     IGHD*01 is the constant gene of IgD, not a D segment.
 
@@ -155,7 +157,7 @@ def named_locus(allele: str) -> tuple[str, str]:
 
 
 def cut(gene: Gene) -> None:
-    """Replace the sequence of an allele by its segment, and note what is unusual; or refuse it."""
+    """Replace the sequence of an allele by its segment, and add notes; or refuse the allele."""
     code = gene.function
     gene.require(gene.sequence, RefusalKind.NO_SEQUENCE)
     other = _others(gene.sequence, NUCLEOTIDES)
@@ -177,12 +179,12 @@ def cut(gene: Gene) -> None:
 
 
 def _others(sequence: str, letters: set[str]) -> str:
-    """The first, in the alphabet, of other letters in a sequence."""
+    """The alphabetically first letter of a sequence that is not among `letters`."""
     return min(set(sequence) - letters, default="")
 
 
 def _cut_at_anchor(gene: Gene) -> None:
-    """Remove the conserved codon and what is beyond it, and note an unusual codon."""
+    """Remove the conserved codon and the bases beyond it, and note a mutated codon."""
     if isinstance(gene.anchor, Reason):
         gene.require(False, *gene.anchor)
         return
@@ -200,6 +202,6 @@ def _cut_at_anchor(gene: Gene) -> None:
     if codon not in (CYS if is_v else PHE_TRP):
         gene.notes.append(f"codon {104 if is_v else 118} reads {codon}")
     if not re.fullmatch(r"[^*]+\*\d\d", gene.allele):
-        # What follows `*` is not an allele number (01 …) but names a variant found in data.
+        # The text after `*` is not an allele number (01 …), but the name of a variant in data.
         gene.notes.append("not an IMGT allele name")
     gene.sequence = segment

@@ -1,4 +1,4 @@
-"""Kinds of source: subclasses of `Source`, which the command line, detection and documentation read."""
+"""Kinds of source: subclasses of `Source`, which detection, the command line and the documentation list."""
 
 import json
 from pathlib import Path
@@ -20,7 +20,7 @@ class Source:
     """A kind of source.
 
     summary  for the help and the documentation
-    begins   what the text of a file of this kind may begin with
+    begins   possible beginnings of the text of such a file
     """
 
     name: ClassVar[str]
@@ -52,7 +52,7 @@ def source_kind(path: Path, name: str = AUTO) -> Source:
 
 
 def source_text(path: Path) -> str:
-    """The text of a source's file, without blanks before it; InputError if it is empty."""
+    """The text of a source file without leading blanks; InputError if it is empty."""
     text = read_text(path, "source file", f"give one of {summaries()}").lstrip()
     if not text:
         raise InputError(f"{path}: the file is empty; download it again")
@@ -62,11 +62,11 @@ def source_text(path: Path) -> str:
 _ACCESSION, _SPECIES, _FUNCTION, _REGION, _CODON_START, _PARTIAL, _FIELDS = 0, 2, 3, 4, 7, 13, 14
 
 _NEEDED_ENDS = {"V": ("3'",), "D": ("5'", "3'"), "J": ("5'",)}
-"""The ends of a gene at which its segment ends."""
+"""The ends of a gene that are ends of its segment."""
 
 
 class GappedFasta(Source):
-    """The files of IMGT/GENE-DB and IMGT/V-QUEST: V-REGIONs gapped by IMGT numbering, D- and J-REGIONs as they are.
+    """Files of IMGT/GENE-DB and IMGT/V-QUEST: V-REGIONs gapped by IMGT numbering, D- and J-REGIONs without gaps.
 
     A header has IMGT's fields (accession|allele|species|functionality|region|…), or the allele's name alone.
     """
@@ -76,7 +76,7 @@ class GappedFasta(Source):
     begins = (">",)
 
     def read(self, path: Path) -> list[Gene]:
-        """One allele for each record."""
+        """The allele of each record."""
         before, *records = ("\n" + source_text(path)).replace("\r", "\n").split("\n>")
         if before:
             raise InputError(f"{path}: not a FASTA file, which begins with >; choose another {option('source_format')}")
@@ -86,7 +86,7 @@ class GappedFasta(Source):
 def _fasta_gene(path: Path, number: int, header: str, lines: str = "") -> Gene:
     fields = [" ".join(field.split()) for field in header.split("|")]
     if len(fields) == 1:
-        # A name alone; what follows the first blank is a comment.
+        # The header is a name.  The text after the first blank is a comment.
         fields = ["", *header.split(maxsplit=1)[:1]]
     fields += [""] * (_FIELDS - len(fields))
     allele = allele_in("|".join(fields)) or f"record {number} of {path.name}"
@@ -127,7 +127,7 @@ class GermlineSet(Source):
     begins = ("{", "[")
 
     def read(self, path: Path) -> list[Gene]:
-        """One allele for each allele description of a set, a list of sets, or a whole AIRR data file."""
+        """The allele of each allele description in a set, a list of sets, or an AIRR data file."""
         try:
             content = json.loads(source_text(path))
             # Half a surrogate pair is valid JSON, but cannot be written to a table.
@@ -151,14 +151,14 @@ class GermlineSet(Source):
 
 
 def _text(entry: dict[str, Any], key: str) -> str:
-    """A field as one line of text; an ontology term by its label."""
+    """A field as one line of text.  The text of an ontology term is its label."""
     value = entry.get(key)
     label = value.get("label") if isinstance(value, dict) else value
     return " ".join(str(label).split()) if label is not None else ""
 
 
 def _number(entry: dict[str, Any], key: str) -> int:
-    """A field that is an integer; 0 if it is not."""
+    """A field that is an integer; 0 if it is none."""
     value = entry.get(key)
     return value if type(value) is int else 0
 
@@ -168,8 +168,8 @@ def _described_gene(entry: dict[str, Any], unnamed: str, source: str) -> Gene:
     locus, named_type = named_locus(allele)
     type_name = _text(entry, "sequence_type") or named_type
     delineations = entry.get("v_gene_delineations")
-    objects = [each for each in delineations if isinstance(each, dict)] if isinstance(delineations, list) else []
-    by_imgt = [each for each in objects if _text(each, "delineation_scheme").upper() == "IMGT"]
+    objects = [item for item in delineations if isinstance(item, dict)] if isinstance(delineations, list) else []
+    by_imgt = [item for item in objects if _text(item, "delineation_scheme").upper() == "IMGT"]
     gapped = _coding_sequence(entry, by_imgt)
     function = _function(entry)
     anchor, notes = _j_anchor(entry, gapped) if type_name == "J" else (_v_anchor(by_imgt, gapped, function), [])
@@ -195,17 +195,17 @@ def _described_gene(entry: dict[str, Any], unnamed: str, source: str) -> Gene:
 
 
 def _coding_sequence(entry: dict[str, Any], delineations: list[dict[str, Any]]) -> str:
-    """The coding sequence, gapped if the source has it so; else the part of `sequence` between the coordinates."""
+    """The coding sequence, gapped if the source has it gapped; else the part of `sequence` between the coordinates."""
     coding = _text(entry, "coding_sequence")
-    aligned = [_text(each, "aligned_sequence") for each in delineations]
-    matching = [each for each in aligned if each and (not coding or ungapped(each) == ungapped(coding))]
+    aligned = [_text(delineation, "aligned_sequence") for delineation in delineations]
+    matching = [gapped for gapped in aligned if gapped and (not coding or ungapped(gapped) == ungapped(coding))]
     sequence = _text(entry, "sequence")
     between = sequence[(_number(entry, "gene_start") or 1) - 1 : _number(entry, "gene_end") or len(sequence)]
     return (matching or [coding or between])[0]
 
 
 def _function(entry: dict[str, Any]) -> str:
-    """IMGT's code for what `functional` and `inference_type` say."""
+    """IMGT's functionality code for `functional` and `inference_type`."""
     if not isinstance(entry.get("functional"), bool):
         return ""
     code = "F" if entry["functional"] else "P"
@@ -214,7 +214,7 @@ def _function(entry: dict[str, Any]) -> str:
 
 
 def _v_anchor(delineations: list[dict[str, Any]], gapped: str, function: str) -> int | Reason:
-    """By the gaps; without gaps by cdr3_start, if it counts bases of this sequence and follows a Cys codon."""
+    """The anchor by the gaps; else by cdr3_start, if that counts bases of this sequence and follows a Cys codon."""
     anchor = v_anchor(gapped, function)
     sequence = ungapped(gapped)
     if isinstance(anchor, int) or sequence != gapped.upper():
@@ -222,19 +222,19 @@ def _v_anchor(delineations: list[dict[str, Any]], gapped: str, function: str) ->
     for delineation in delineations:
         position = _number(delineation, "cdr3_start") - 1 - CODON
         numbered = ungapped(_text(delineation, "unaligned_sequence")) or sequence
-        # OGRDB counts gapped positions here, the schema counts bases; the Cys codon decides.
+        # OGRDB counts gapped positions, the schema counts bases: the Cys codon decides.
         if position >= 0 and numbered == sequence and sequence[position : position + CODON] in CYS:
             return position
     return anchor
 
 
 def _j_anchor(entry: dict[str, Any], gapped: str) -> tuple[int | Reason, list[str]]:
-    """The position of the motif, else that of j_cdr3_end (the first base of codon 118, from 1); and notes."""
+    """The anchor by the motif, else by j_cdr3_end (the first base of codon 118, from 1); and notes."""
     sequence = ungapped(gapped)
-    # The first whole codon is two bases on in frame 2, which lacks one base of its first codon; 3 lacks two.
+    # In frame 2, the first codon lacks one base, so the first complete codon is at position 2; in frame 3, at 1.
     anchor = j_anchor(sequence, {1: 0, 2: 2, 3: 1}.get(_number(entry, "j_codon_frame")))
     if isinstance(anchor, Reason):
-        # Some sets number the frame as IMGT does; the 3' end does not depend on it.
+        # Some sets number the frame as IMGT does.  The 3' end does not depend on the frame.
         anchor = j_anchor(sequence)
     stated = _number(entry, "j_cdr3_end")
     if not stated:
@@ -250,7 +250,7 @@ def _j_anchor(entry: dict[str, Any], gapped: str) -> tuple[int | Reason, list[st
 
 
 class ModelFolder(Source):
-    """The folder of an IGoR or OLGA model: sequences in the model's parameters, anchors in two CSV files."""
+    """The folder of an IGoR or OLGA model: the parameters have sequences, two CSV files have anchors."""
 
     name = "model"
     summary = "folder of an IGoR or OLGA model"
@@ -259,7 +259,7 @@ class ModelFolder(Source):
         return path.is_dir()
 
     def read(self, path: Path) -> list[Gene]:
-        """The alleles that have a sequence, and those that have an anchor only."""
+        """The alleles with a sequence, and those with an anchor only."""
         parameters, _, v_anchors, j_anchors = model_files(path)
         if not parameters.is_file():
             raise InputError(
@@ -267,7 +267,7 @@ class ModelFolder(Source):
                 "or the FASTA or JSON files of a folder one by one"
             )
         listed = _read_genes(parameters)
-        # Without their file, the alleles are refused unless --anchors has them.
+        # Without these files, the alleles are refused unless --anchors has them.
         files = {"V": v_anchors, "J": j_anchors}
         anchors = {name: read_anchors(file) if file.is_file() else {} for name, file in files.items()}
         functions = {entry.function for entries in anchors.values() for entry in entries.values()}
@@ -281,7 +281,7 @@ class ModelFolder(Source):
                 gene = Gene(segment_type, allele, named_locus(allele)[0], sequence, f"model {path.name}")
                 gene.function, gene.called = function, "the model's sequence"
                 gene.anchor = Reason(RefusalKind.NO_MODEL_ANCHOR)
-                gene.last_notes = [] if name == "D" else [*last_notes]
+                gene.last_notes = [] if name == "D" else last_notes
                 gene.require(sequence, RefusalKind.NO_MODEL_SEQUENCE)
                 apply_entry(anchors_of_type.get(allele, AnchorEntry(allele)), gene)
                 genes.append(gene)

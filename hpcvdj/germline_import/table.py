@@ -1,4 +1,4 @@
-"""The germline table of one or several sources: segments in order, and a list of the alleles that are left out."""
+"""The germline table of one or several sources: sorted segments, and a list of the refused alleles."""
 
 import gzip
 from collections import Counter, defaultdict
@@ -12,30 +12,27 @@ from hpcvdj.germline_import.genes import EVIDENCE, Gene, RefusalKind, cut, natur
 from hpcvdj.recombination.germline import COLUMNS, FUNCTIONS, Germline, Segment
 from hpcvdj.storage.files import atomic_path, require_writable
 
-REFUSED_COLUMNS = ("table", "locus", "allele", "reason")
-"""The columns of the list of refused alleles."""
-
 
 @dataclass(frozen=True)
 class Imported:
-    """A germline table, and the alleles that were left out of it, each with its `reason`.
+    """A germline table, and the refused alleles, each with its `reason`.
 
-    Both are in the order of loci, V before D before J, and natural order of the names.
+    Both are sorted by locus, by segment type (V, D, J), and in natural order of the names.
     """
 
     rows: tuple[Segment, ...]
     refusals: tuple[Gene, ...]
 
     def germline(self, name: str = "germline.tsv") -> Germline:
-        """The table as `hpcvdj.read_germline` reads it; InputError, which calls it `name`, if V or J is missing."""
+        """The table as of `hpcvdj.read_germline`; InputError, which calls it `name`, if V or J is missing."""
         present = {(row.locus, row.segment_type): None for row in self.rows}
         needed = product(dict.fromkeys(locus for locus, _ in present) or [""], "VJ")
-        missing = [kind for kind in needed if kind not in present]
-        if not missing:
+        missing = next((kind for kind in needed if kind not in present), None)
+        if missing is None:
             return Germline(self.rows, name=name)
-        locus, segment_type = missing[0]
-        alike = [each for each in self.refusals if each.segment_type == segment_type and locus in ("", each.locus)]
-        (reason, _), *_ = Counter(each.reason for each in alike).most_common(1) or [("", 0)]
+        locus, segment_type = missing
+        alike = [gene for gene in self.refusals if gene.segment_type == segment_type and locus in ("", gene.locus)]
+        (reason, _), *_ = Counter(gene.reason for gene in alike).most_common(1) or [("", 0)]
         refused = f" ({len(alike):,} refused, most with: {reason})" if alike else ""
         raise InputError(
             f"{name}: no {segment_type} allele{locus and ' of locus ' + locus} could be used{refused}; name the file "
@@ -43,15 +40,15 @@ class Imported:
         )
 
     def texts(self, name: str) -> tuple[str, str]:
-        """The table, called `name`, and the list of refused alleles, as their files have them."""
+        """The texts of the files of the table, called `name`, and of the list of refused alleles."""
         rows = ([getattr(row, column) for column in COLUMNS] for row in self.rows)
-        refused = ((name, each.locus, each.allele, each.reason) for each in self.refusals)
-        return as_tsv(COLUMNS, rows), as_tsv(REFUSED_COLUMNS, refused)
+        refused = ((name, gene.locus, gene.allele, gene.reason) for gene in self.refusals)
+        return as_tsv(COLUMNS, rows), as_tsv(("table", "locus", "allele", "reason"), refused)
 
     def write(self, target: str | Path, *, overwrite: bool = False) -> Path:
-        """Write the table to `target` (.tsv or .tsv.gz) and the refusals beside it; returns the path of these.
+        """Write the table to `target` (.tsv or .tsv.gz) and the refusals beside it; returns the path of the refusals.
 
-        The refusals are written even if there are none, and even if the table cannot be used.
+        The refusals are written even if no allele is refused, and even if the table cannot be used.
         """
         target = Path(target)
         beside = refused_path(target)
@@ -73,7 +70,7 @@ class Imported:
 
 
 def refused_path(target: Path) -> Path:
-    """Where the refusals of a table are listed: NAME.refused.tsv for NAME.tsv or NAME.tsv.gz."""
+    """The path of the list of refused alleles: NAME.refused.tsv for NAME.tsv or NAME.tsv.gz."""
     return target.with_name(target.name.removesuffix(".gz").removesuffix(".tsv") + ".refused.tsv")
 
 
@@ -92,7 +89,7 @@ def assemble(genes: list[Gene]) -> Imported:
     """The table of `genes`; every gene becomes a row or a refusal."""
     for gene in genes:
         cut(gene)
-    for check in (_require_one_segment, _require_whole_segments):
+    for check in (_require_one_segment, _require_complete_segments):
         check([gene for gene in genes if gene.refusal is None])
     genes.sort(key=lambda gene: (gene.locus, "VDJ".index(gene.segment_type), natural_key(gene.allele)))
     rows = tuple(gene.row for gene in genes if gene.refusal is None)
@@ -104,7 +101,7 @@ def assemble(genes: list[Gene]) -> Imported:
 
 
 def _require_one_segment(genes: list[Gene]) -> None:
-    """Refuse alleles that are listed with several segments, and the repeats of others."""
+    """Refuse alleles that are listed with several segments, and repetitions of alleles."""
     segments: dict[tuple[str, str], set[tuple[str, ...]]] = defaultdict(set)
     for gene in genes:
         segments[gene.segment_type, gene.allele].add((gene.locus, gene.functional, gene.sequence))
@@ -117,20 +114,20 @@ def _require_one_segment(genes: list[Gene]) -> None:
         seen.add(name)
 
 
-def _require_whole_segments(genes: list[Gene]) -> None:
+def _require_complete_segments(genes: list[Gene]) -> None:
     """Refuse alleles of bracketed functionality with a segment of another length than the gene's germline alleles.
 
-    A rearranged sequence tells a gene's terminus only if the gene happened not to be chewed back: a shorter
-    segment is a chewed one, a longer one reads on into what recombination added.  An allele of plain
-    functionality is kept at its own length, and so is a bracketed one whose gene has no plain allele.
+    A rearranged sequence shows the terminus of a gene only if the gene was not chewed back.  A shorter segment is
+    chewed back, a longer one continues into added bases.  An allele without brackets keeps its length, and so does a
+    bracketed allele if all alleles of its gene have brackets.
     """
     lengths: dict[tuple[str, str], set[int]] = defaultdict(set)
     for gene in genes:
         if gene.function in FUNCTIONS:
             lengths[gene.segment_type, gene.gene].add(len(gene.sequence))
     for gene in genes:
-        known, length = lengths[gene.segment_type, gene.gene], len(gene.sequence)
-        complete = gene.function[:1] not in EVIDENCE or not known or length in known
-        kind = RefusalKind.TRUNCATED if length < min(known, default=0) else RefusalKind.LONGER
-        germline = f"germline alleles have {' or '.join(map(str, sorted(known)))}"
+        expected, length = lengths[gene.segment_type, gene.gene], len(gene.sequence)
+        complete = gene.function[:1] not in EVIDENCE or not expected or length in expected
+        kind = RefusalKind.TRUNCATED if length < min(expected, default=0) else RefusalKind.LONGER
+        germline = f"germline alleles have {' or '.join(map(str, sorted(expected)))}"
         gene.require(complete, kind, f"{gene.authority} {gene.function}, segment of {length} nt, {germline}")

@@ -1,4 +1,4 @@
-"""Batches of rows: all values travel as pyarrow record batches of string columns, as in AIRR TSV.
+"""Batches of rows: pyarrow record batches of string columns, with values as in AIRR TSV.
 
 A missing value is the empty string, a boolean is T or F.
 """
@@ -6,10 +6,12 @@ A missing value is the empty string, a boolean is T or F.
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError
 
@@ -18,12 +20,12 @@ U = TypeVar("U")
 
 
 def with_columns(batch: pa.RecordBatch, columns: dict[str, pa.Array]) -> pa.RecordBatch:
-    """`batch` with columns beside its own, in the place of those of the same name."""
+    """A batch with further columns, which replace those of the same name."""
     return pa.RecordBatch.from_pydict(dict(zip(batch.schema.names, batch.columns, strict=True)) | columns)
 
 
 def as_strings(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch with every column as AIRR TSV writes it: text, T or F, the empty string for null."""
+    """The batch with all values as AIRR TSV writes them: text, T or F, the empty string for null."""
     return pa.RecordBatch.from_arrays([_as_text(column) for column in batch.columns], names=batch.schema.names)
 
 
@@ -40,8 +42,22 @@ def _as_text(column: pa.Array) -> pa.Array:
     return text
 
 
+def by_text(column: pa.Array, function: Callable[[str], str]) -> pa.Array:
+    """`function` of each text of a column, as large strings.  It is called once for equal texts."""
+    encoded = pc.dictionary_encode(column)
+    texts = [function(text) for text in encoded.dictionary.to_pylist()]
+    return pa.array(texts, pa.large_string()).take(encoded.indices)
+
+
+def numbers_by_text(column: pa.Array, function: Callable[[str], int], dtype: Any = np.int64) -> NDArray[Any]:
+    """`function` of each text of a column, `dtype` [rows].  It is called once for equal texts."""
+    encoded = pc.dictionary_encode(column)
+    numbers = np.array([function(text) for text in encoded.dictionary.to_pylist()], dtype=dtype)
+    return np.asarray(numbers[encoded.indices.to_numpy(zero_copy_only=False)])
+
+
 def ahead(items: Iterable[T]) -> Iterator[T]:
-    """The items; while one is worked on, another thread makes the next."""
+    """The items.  While the caller uses one item, another thread makes the next."""
     source, end = iter(items), object()
     with ThreadPoolExecutor(1) as thread:
         following = thread.submit(next, source, end)
@@ -51,7 +67,7 @@ def ahead(items: Iterable[T]) -> Iterator[T]:
 
 
 def in_threads(work: Callable[[T], U], items: Iterable[T], threads: int = 2) -> Iterator[U]:
-    """What `work` makes of the items, in their order; the items are made here, as only this thread may use MPI."""
+    """`work` of each item, in their order, in several threads.  This thread makes the items: only it may use MPI."""
     with ThreadPoolExecutor(threads) as pool:
         waiting = deque[Future[U]]()
         for item in items:

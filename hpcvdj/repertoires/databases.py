@@ -1,7 +1,7 @@
-"""Databases of receptors of known specificity, as their makers publish them: every row becomes records.
+"""Databases of receptors of known specificity, as their makers publish them.
 
-A row has one chain of a receptor, or two.  `hpcvdj annotate` decides which records it uses, and says why others are
-left out.
+A row has one chain of a receptor, or two; a chain becomes a record.  `hpcvdj annotate` decides which records it uses,
+and says why others are left out.
 """
 
 import csv
@@ -18,42 +18,29 @@ from hpcvdj.recombination.calls import locus_of
 from hpcvdj.storage.inputs import DAMAGE, LimitedStream, require_regular, unpacked
 
 MOST_BYTES = 4 << 30
-"""A database may have so many bytes once it is unpacked."""
+"""The largest database, in bytes once it is unpacked."""
 
 REFERENCE = "reference"
-
-FIELDS = (
-    "locus", "species", "v_call", "j_call", "junction_aa", "cdr3_aa", "epitope", "antigen", "organism", "mhc",
-    REFERENCE, "receptor_id",
-)  # fmt: skip
-"""What is read of each chain, as text; `receptor_id` is the same for both chains of a receptor."""
 
 _SPECIES = {
     "human": ("homosapiens", "human", "9606", "homosapiens(human)"),
     "mouse": ("musmusculus", "mouse", "10090", "musmusculus(mouse)"),
 }
-"""How databases write a species, in small letters without blanks."""
+"""The names of species in databases, in lower case without blanks."""
 
 _LOCI = {"alpha": "TRA", "beta": "TRB", "gamma": "TRG", "delta": "TRD", "heavy": "IGH", "kappa": "IGK", "lambda": "IGL"}
 
-_FIRST, _LAST = "C", ("F", "W")
-"""The ends of a junction, by which it is told from a CDR3."""
-
-
 _MISSING = ("", "NA", "nan", "None")
-
-_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
-"""How text in UTF-16 begins."""
 
 
 class Record(NamedTuple):
-    """A chain of a receptor whose epitope is known; texts are empty if the database does not say.
+    """A chain of a receptor whose epitope is known.  Texts are empty if the database does not have them.
 
     row          the data row of the database, from 0
     locus        such as TRB
-    species      `human`, `mouse`, or what the database says
-    junction_aa  with Cys 104 and Phe/Trp 118; empty if only `cdr3_aa` is known, without them
-    organism     that the antigen is of
+    species      `human`, `mouse`, or the database's text
+    junction_aa  with Cys 104 and Phe/Trp 118; empty if only `cdr3_aa`, without them, is known
+    organism     the source of the antigen
     """
 
     row: int
@@ -71,24 +58,27 @@ class Record(NamedTuple):
     receptor_id: str
 
 
+FIELDS = Record._fields[1:]
+"""The fields of a chain, which are texts.  Both chains of a receptor have the same `receptor_id`."""
+
 Layout = Mapping[str, tuple[str, ...]]
-"""The columns of a chain by field: of several, the first in a row that is not empty."""
+"""The columns of each field of a chain.  If there are several, a row has its value in the first that is not empty."""
 
 
 class Database:
-    """A maker's table.
+    """A kind of table that a maker publishes.
 
-    name     for messages and facts
-    summary  for the documentation
-    marks    columns that tell it
-    layouts  the columns of each chain that a row has
-    loci     the locus of each layout, if its columns do not say
-    open     sequences without the ends of a junction are CDR3s
+    name       for messages and facts
+    summary    for the documentation
+    signature  columns that every table of this kind has
+    layouts    the columns of each chain in a row
+    loci       the locus of each chain, if no column has it
+    open       whether sequences without the ends of a junction are CDR3s
     """
 
     name: ClassVar[str]
     summary: ClassVar[str]
-    marks: ClassVar[frozenset[str]]
+    signature: ClassVar[frozenset[str]]
     layouts: ClassVar[tuple[Layout, ...]]
     loci: ClassVar[tuple[str, ...]] = ("", "")
     open: ClassVar[bool] = False
@@ -103,7 +93,7 @@ class VdjdbSlim(Database):
 
     name = "vdjdb_slim"
     summary = "VDJdb, vdjdb.slim.txt"
-    marks = frozenset({"gene", "cdr3", "v.segm", "antigen.epitope"})
+    signature = frozenset({"gene", "cdr3", "v.segm", "antigen.epitope"})
     layouts = (
         {**_VDJDB, "locus": ("gene",), "v_call": ("v.segm",), "j_call": ("j.segm",), "junction_aa": ("cdr3",),
          "receptor_id": ("complex.id",)},
@@ -111,11 +101,11 @@ class VdjdbSlim(Database):
 
 
 class VdjdbFull(Database):
-    """Both chains in a row: vdjdb_full.txt, and the chunks it is made of."""
+    """Both chains in a row: vdjdb_full.txt, or one of its chunks."""
 
     name = "vdjdb_full"
     summary = "VDJdb, vdjdb_full.txt or a chunk"
-    marks = frozenset({"cdr3.alpha", "cdr3.beta", "antigen.epitope"})
+    signature = frozenset({"cdr3.alpha", "cdr3.beta", "antigen.epitope"})
     layouts = tuple(
         {**_VDJDB, "v_call": (f"v.{chain}",), "j_call": (f"j.{chain}",), "junction_aa": (f"cdr3.{chain}",)}
         for chain in ("alpha", "beta")
@@ -124,11 +114,11 @@ class VdjdbFull(Database):
 
 
 class VdjdbSearch(Database):
-    """What the search page of VDJdb exports."""
+    """The export of VDJdb's search page."""
 
     name = "vdjdb_search"
     summary = "VDJdb, the export of a search"
-    marks = frozenset({"Gene", "CDR3", "V", "J", "Epitope", "Epitope species"})
+    signature = frozenset({"Gene", "CDR3", "V", "J", "Epitope", "Epitope species"})
     layouts = (
         {"locus": ("Gene",), "species": ("Species",), "v_call": ("V",), "j_call": ("J",), "junction_aa": ("CDR3",),
          "epitope": ("Epitope",), "antigen": ("Epitope gene",), "organism": ("Epitope species",), "mhc": ("MHC A",),
@@ -137,11 +127,11 @@ class VdjdbSearch(Database):
 
 
 class McPas(Database):
-    """Both chains in a row; the epitope is the peptide."""
+    """Both chains in a row.  The epitope is the peptide."""
 
     name = "mcpas"
     summary = "McPAS-TCR, McPAS-TCR.csv"
-    marks = frozenset({"CDR3.alpha.aa", "CDR3.beta.aa", "Epitope.peptide"})
+    signature = frozenset({"CDR3.alpha.aa", "CDR3.beta.aa", "Epitope.peptide"})
     layouts = tuple(
         {"species": ("Species",), "v_call": (f"TR{letter}V",), "j_call": (f"TR{letter}J",),
          "junction_aa": (f"CDR3.{chain}.aa",), "epitope": ("Epitope.peptide",), "antigen": ("Antigen.protein",),
@@ -152,11 +142,11 @@ class McPas(Database):
 
 
 class Iedb(Database):
-    """Both chains in a row, under two lines of header; older exports have one.  CDR3s often lack their ends."""
+    """Both chains in a row.  The header has two lines, or one in older exports.  Many CDR3s lack the ends."""
 
     name = "iedb"
     summary = "IEDB, tcr_full_v3.csv, bcr_full_v3.csv, or the export of receptors"
-    marks = frozenset({"Chain 1 Type", "Chain 1 CDR3 Curated", "Chain 2 CDR3 Curated"})
+    signature = frozenset({"Chain 1 Type", "Chain 1 CDR3 Curated", "Chain 2 CDR3 Curated"})
     layouts = tuple(
         {"locus": (f"{chain} Type",), "species": (f"{chain} Organism IRI", f"{chain} Species"),
          "v_call": tuple(name for how in ("Calculated", "Curated")
@@ -174,11 +164,11 @@ class Iedb(Database):
 
 
 class Named(Database):
-    """Any table with the names of AIRR's fields, and the epitope."""
+    """Any table with AIRR fields and the epitope."""
 
     name = "columns"
     summary = "any table with the columns v_call, j_call, junction_aa and epitope"
-    marks = frozenset({"epitope", "junction_aa"})
+    signature = frozenset({"epitope", "junction_aa"})
     layouts = ({field: (field,) for field in FIELDS},)
 
 
@@ -186,11 +176,11 @@ class Named(Database):
 class Records:
     """The records of a database.
 
-    path      its file; None of a table in memory
-    sha256    digest of the bytes, or of a table's rows
+    path      its file; None for a table in memory
+    sha256    digest of the file's bytes, or of the rows of a table in memory
     kind      its `Database`
-    layouts   of each chain that a row has, the columns of each field, as numbers
-    columns   of the header
+    layouts   for each chain of a row, the indices of the columns of each field
+    columns   number of columns in the header
     table     data rows
     """
 
@@ -203,7 +193,7 @@ class Records:
 
     @cached_property
     def records(self) -> list[Record]:
-        """At most two of each row that is whole: a chain without a sequence is none, unless the row has no other."""
+        """At most two records of each complete row: chains with a sequence, or the first chain if none has one."""
         numbers = [number for number, row in enumerate(self.table) if len(row) == self.columns]
         rows = [self.table[number] for number in numbers]
         chains = [
@@ -213,17 +203,17 @@ class Records:
         return [
             record
             for of_row in zip(*chains, strict=True)
-            for record in [own for own in of_row if own.junction_aa or own.cdr3_aa] or of_row[:1]
+            for record in [chain for chain in of_row if chain.junction_aa or chain.cdr3_aa] or of_row[:1]
         ]
 
     @property
     def unread(self) -> int:
-        """Rows that are not whole."""
+        """Rows that are not complete."""
         return sum(len(row) != self.columns for row in self.table)
 
     @property
     def recorded(self) -> dict[str, Any]:
-        """What facts say of it."""
+        """The database in facts, as JSON values."""
         return {"path": str(self.path) if self.path else None, "sha256": self.sha256, "kind": self.kind.name,
                 "rows": len(self.table)}  # fmt: skip
 
@@ -231,7 +221,7 @@ class Records:
 def read_database(path: Path, columns: Mapping[str, str] | None = None) -> Records:
     """The records of a file: text with tabs or commas, plain, gzip or zstd.
 
-    columns  which columns are which of `FIELDS`, of a table that is no known database
+    columns  {field of `FIELDS`: column}, for a table that is no known database
 
     InputError for a file that cannot be read, or that lacks columns.
     """
@@ -243,7 +233,7 @@ def read_database(path: Path, columns: Mapping[str, str] | None = None) -> Recor
         raise InputError(f"{path}: not a readable database ({error}); download it again") from None
     if not data.strip():
         raise InputError(f"{path}: is empty; give the file that its makers publish")
-    if data.startswith(_UTF_16):
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise InputError(f"{path}: is in UTF-16, as spreadsheets export it; save it in UTF-8")
     if data.startswith(b"PK"):
         raise InputError(f"{path}: a zip archive; unpack it, and give the table in it")
@@ -254,7 +244,7 @@ def read_database(path: Path, columns: Mapping[str, str] | None = None) -> Recor
         text = data.decode("latin-1")
     first = text.partition("\n")[0]
     tabs = "\t" in first
-    # VDJdb has texts of JSON between tabs, whose quotes are of the text; R quotes the header, too.
+    # VDJdb has JSON texts between tabs: their quotes are part of the text.  R also quotes the header.
     is_quoted = not tabs or first.startswith('"')
     lines = csv.reader(io.StringIO(text, newline=""), delimiter="\t" if tabs else ",",
                        quoting=csv.QUOTE_MINIMAL if is_quoted else csv.QUOTE_NONE)  # fmt: skip
@@ -262,11 +252,11 @@ def read_database(path: Path, columns: Mapping[str, str] | None = None) -> Recor
         header = [name.strip() for name in next(lines, [])]
         if header.count("Chain 1") > 1:
             header = [" ".join(names).strip() for names in zip(header, next(lines, []), strict=False)]
-        # Tuples of texts, unlike lists, are nothing that the garbage collector goes through again and again.
+        # The garbage collector tracks lists, but no tuples of texts.
         rows = [tuple(row) for row in lines if row]
     except csv.Error as error:
         raise InputError(f"{path}: line {lines.line_num}: not a readable table ({error}); download it again") from None
-    return _records(str(path), path, hashlib.sha256(data).hexdigest(), header, rows, columns)
+    return _records(path, hashlib.sha256(data).hexdigest(), header, rows, columns)
 
 
 def database_of(table: Any, columns: Mapping[str, str] | None = None) -> Records:
@@ -283,29 +273,30 @@ def database_of(table: Any, columns: Mapping[str, str] | None = None) -> Records
     texts = [["" if value is None else str(value) for value in column.to_pylist()] for column in arrow.columns]
     rows = list(zip(*texts, strict=True)) if texts else []
     digest = hashlib.sha256(repr((names, rows)).encode()).hexdigest()
-    return _records("the database", None, digest, names, rows, columns)
+    return _records(None, digest, names, rows, columns)
 
 
 def _records(
-    place: str, path: Path | None, digest: str, header: Sequence[str], rows: Sequence[Sequence[str]],
+    path: Path | None, digest: str, header: Sequence[str], rows: Sequence[Sequence[str]],
     columns: Mapping[str, str] | None,
 ) -> Records:  # fmt: skip
-    kind, index = _kind(place, header, columns), {name: k for k, name in enumerate(header)}
+    source = str(path) if path is not None else "the database"
+    kind, index = _kind(source, header, columns), {name: k for k, name in enumerate(header)}
     layouts = kind.layouts
     if columns is not None and kind is Named:
         layouts = ({field: (columns.get(field, field),) for field in FIELDS},)
     used = {name for layout in layouts for names in layout.values() for name in names}
     if twice := [name for name in index if name in used and header.count(name) > 1]:
-        raise InputError(f"{place}: duplicate column {few(twice)}; rename those that are not to be read")
-    places = [
+        raise InputError(f"{source}: duplicate column {few(twice)}; rename those that are not to be read")
+    indices = [
         {field: [index[name] for name in names if name in index] for field, names in layout.items()}
         for layout in layouts
     ]
-    return Records(path, digest, kind, places, len(header), rows)
+    return Records(path, digest, kind, indices, len(header), rows)
 
 
-def _kind(place: str, header: Sequence[str], columns: Mapping[str, str] | None) -> type[Database]:
-    """The database that has such a header; `Named` if users name the columns."""
+def _kind(source: str, header: Sequence[str], columns: Mapping[str, str] | None) -> type[Database]:
+    """The database with such a header; `Named` if users name the columns.  Messages begin with `source`."""
     kinds = choices(Database).values()
     if columns is not None:
         unknown = [name for name in columns if name not in FIELDS]
@@ -313,22 +304,22 @@ def _kind(place: str, header: Sequence[str], columns: Mapping[str, str] | None) 
         if unknown or lacking:
             what = f"no field {few(unknown)}; there are {', '.join(FIELDS)}"
             raise InputError(
-                f"{place}: {what if unknown else f'no column {few(lacking)}; there are {few(header, 40)}'} "
+                f"{source}: {what if unknown else f'no column {few(lacking)}; there are {few(header, 40)}'} "
                 f"({option('database_columns')})"
             )
         has = {*header, *columns}
-        if {"epitope"} <= has and {"junction_aa", "cdr3_aa"} & has:
+        if "epitope" in has and has & {"junction_aa", "cdr3_aa"}:
             return Named
-    kind = next((kind for kind in kinds if kind.marks <= set(header)), None)
+    kind = next((kind for kind in kinds if kind.signature <= set(header)), None)
     if kind is None:
-        like = max(kinds, key=lambda kind: len(kind.marks & set(header)) / len(kind.marks))
-        lacking = [name for name in sorted(like.marks) if name not in header]
-        if len(lacking) < len(like.marks):
+        like = max(kinds, key=lambda kind: len(kind.signature & set(header)) / len(kind.signature))
+        lacking = sorted(like.signature - set(header))
+        if len(lacking) < len(like.signature):
             what = f"no column {few(lacking)}, as {like.summary} has; download it again"
         else:
             what = f"none of the databases that hpcvdj knows ({'; '.join(kind.summary for kind in kinds)})"
         raise InputError(
-            f"{place}: {what}, or name the columns of another one, as in "
+            f"{source}: {what}, or name the columns of another one, as in "
             f"{option('database_columns', 'junction_aa=cdr3,v_call=v,j_call=j,epitope=peptide')}; there are "
             f"{few([name[:40] for name in header], 40)}"
         )
@@ -339,46 +330,48 @@ def _chain(
     numbers: Sequence[int], rows: Sequence[Sequence[str]], layout: Mapping[str, Sequence[int]], locus: str,
     kind: type[Database],
 ) -> Iterator[Record]:  # fmt: skip
-    """The record of a chain of each row, with or without a sequence; the same text is often there, and looked at once.
+    """The record of one chain of each row, with or without a sequence.
 
-    locus  if the columns do not say
+    locus  of the chain, if no column has it
     """
-    line, species, said_by = cache(_line), cache(_species), cache(_locus)
+    # Texts repeat often.
+    line, species_of, locus_by = cache(_line), cache(_species), cache(_locus)
     texts = dict.fromkeys(FIELDS, [""] * len(rows))
     for field, columns in layout.items():
         for k in reversed(columns):
-            further = texts[field]
-            texts[field] = [line(row[k]) or other for row, other in zip(rows, further, strict=True)]
+            texts[field] = [line(row[k]) or other for row, other in zip(rows, texts[field], strict=True)]
     junctions = [text.upper() for text in texts["junction_aa"]]
     if kind.open:
-        whole = [text.startswith(_FIRST) and text.endswith(_LAST) for text in junctions]
-        cdr3s = zip(whole, junctions, texts["cdr3_aa"], strict=True)
-        texts["cdr3_aa"] = [given if own or not junction else junction for own, junction, given in cdr3s]
-        junctions = [junction if own else "" for own, junction in zip(whole, junctions, strict=True)]
+        # Sequences without the ends of a junction are CDR3s.
+        has_ends = [text.startswith("C") and text.endswith(("F", "W")) for text in junctions]
+        cdr3s = zip(has_ends, junctions, texts["cdr3_aa"], strict=True)
+        texts["cdr3_aa"] = [cdr3 if ends or not junction else junction for ends, junction, cdr3 in cdr3s]
+        junctions = [junction if ends else "" for ends, junction in zip(has_ends, junctions, strict=True)]
     texts["junction_aa"] = junctions
-    genes = zip(texts["locus"], texts["v_call"], texts["j_call"], strict=True)
-    texts["locus"] = [locus] * len(rows) if locus else [said_by(*own) for own in genes]
-    texts["species"] = list(map(species, texts["species"]))
-    # VDJdb's number of receptors of which one chain is known.
+    texts["locus"] = (
+        [locus] * len(rows) if locus else list(map(locus_by, texts["locus"], texts["v_call"], texts["j_call"]))
+    )
+    texts["species"] = list(map(species_of, texts["species"]))
+    # VDJdb has receptor 0 where only one chain is known.
     texts["receptor_id"] = ["" if text == "0" else text for text in texts["receptor_id"]]
     return map(Record._make, zip(numbers, *(texts[field] for field in FIELDS), strict=True))
 
 
 def _line(text: str) -> str:
-    """A text as one line without control characters, which would tear a table apart; empty if it says nothing."""
+    """A text as one line without control characters, which would break a table; empty if it stands for nothing."""
     line = (
         text.strip() if text.isprintable() else " ".join("".join(c if c.isprintable() else " " for c in text).split())
     )
     return "" if line in _MISSING else line
 
 
-def _locus(said: str, v_call: str, j_call: str) -> str:
-    """The locus of a record, by its genes or by what the database says."""
-    named = next((locus for word, locus in _LOCI.items() if word in said.lower()), said.upper())
+def _locus(text: str, v_call: str, j_call: str) -> str:
+    """The locus of a record, by its genes, else by the database's text."""
+    named = next((locus for word, locus in _LOCI.items() if word in text.lower()), text.upper())
     return locus_of(v_call) or locus_of(j_call) or named
 
 
-def _species(said: str) -> str:
-    """`human`, `mouse`, or what the database says, in small letters without blanks."""
-    plain = "".join(said.lower().split()).rpartition("_")[2]
+def _species(text: str) -> str:
+    """`human`, `mouse`, or the database's text in lower case without blanks."""
+    plain = "".join(text.lower().split()).rpartition("_")[2]
     return next((species for species, words in _SPECIES.items() if plain in words), plain)

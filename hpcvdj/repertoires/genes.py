@@ -17,56 +17,55 @@ from hpcvdj.recombination.repertoire import CDR3_ENDS, Repertoire
 from hpcvdj.recombination.symbols import Alphabet
 
 Counts = NDArray[np.int64]
-Places = NDArray[np.integer[Any]]
+Rows = NDArray[np.integer[Any]] | slice
 Letters = NDArray[np.uint8]
 
 
 def by_gene(repertoire: Repertoire, model: Model) -> tuple[Repertoire, Counts]:
-    """The junctions with all alleles of their genes, by length, and the row of each among those of the repertoire.
+    """The junctions with all alleles of their genes, as of `merged`, and the row of each in the repertoire.
 
-    Calls name alleles or genes; what is compared across junctions is of genes.  Junctions without calls keep any.
+    Calls name alleles or genes, but junctions are compared by genes.  Junctions without calls keep any gene.
     """
-    v_genes, j_genes = (dict.fromkeys(pair[side] for pair in repertoire.pairs) for side in (0, 1))
-    v_of = {v: with_all_alleles(model, "V", v) for v in v_genes}
-    j_of = {j: with_all_alleles(model, "J", j) for j in j_genes}
+    v_of = {v: with_all_alleles(model, "V", v) for v in {v for v, _ in repertoire.pairs}}
+    j_of = {j: with_all_alleles(model, "J", j) for j in {j for _, j in repertoire.pairs}}
     return merged([replace(repertoire, pairs=[(v_of[v], j_of[j]) for v, j in repertoire.pairs])])
 
 
 def merged(parts: Sequence[Repertoire]) -> tuple[Repertoire, Counts]:
-    """The junctions of repertoires of the same letters by pair and length, and the row of each among those of all.
+    """The junctions of repertoires, sorted by pair and length, and the row of each in the concatenated `parts`.
 
-    Pairs may repeat; they are in an order that does not depend on that of the rows.
+    The parts have the same letters, and a pair may be in several of them.  The order of pairs does not depend on the
+    order of rows.
     """
-    found = numbers_of_pairs(parts)
+    pairs = numbers_of_pairs(parts)
     # Narrow types are sorted faster.
-    narrow = np.min_scalar_type(len(found))
-    kind = np.concatenate([
-        np.repeat(np.array([found[pair] for pair in part.pairs], dtype=narrow), np.diff(part.offsets)) for part in parts
-    ])  # fmt: skip
+    narrow = np.min_scalar_type(len(pairs))
+    of_parts = [np.array([pairs[pair] for pair in part.pairs], dtype=narrow) for part in parts]
+    pair = np.concatenate(
+        [np.repeat(of_part, np.diff(part.offsets)) for of_part, part in zip(of_parts, parts, strict=True)]
+    )
     words, lengths = stacked([part.words for part in parts]), np.concatenate([part.lengths for part in parts])
-    order = np.lexsort((lengths, kind))
-    offsets = np.concatenate([[0], np.cumsum(np.bincount(kind, minlength=len(found)))]).astype(np.int64)
-    return Repertoire(words[order], lengths[order], list(found), offsets, parts[0].letters), order
+    order = np.lexsort((lengths, pair))
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(pair, minlength=len(pairs)))]).astype(np.int64)
+    return Repertoire(words[order], lengths[order], list(pairs), offsets, parts[0].letters), order
 
 
 def numbers_of_pairs(parts: Sequence[Repertoire]) -> dict[tuple[Any, Any], int]:
-    """The different pairs of repertoires, in the order of `merged`, and the number of each."""
+    """The distinct pairs of repertoires, in the order of `merged`, and the index of each."""
     pairs = {pair for part in parts for pair in part.pairs}
     return {pair: kind for kind, pair in enumerate(sorted(pairs, key=lambda pair: (pair[0].allele, pair[1].allele)))}
 
 
 class Collected:
-    """Junctions that are collected, of at most so many words, which are not copied once more at the end.
-
-    rows    how many there are at most; memory is taken for those that there are
-    """
+    """Collects junctions without a further copy of them at the end."""
 
     def __init__(self, rows: int, words: int, letters: alphabet.Letters) -> None:
+        """Collect at most `rows` junctions of at most `words` words; memory is used for the collected ones only."""
         self._words, self._lengths = np.empty((rows, words), dtype=np.uint64), np.empty(rows, dtype=np.uint8)
         self._pairs, self._offsets, self._letters = list[tuple[Any, Any]](), [0], letters
 
     def add(self, part: Repertoire) -> None:
-        """Take junctions of other pairs than those before."""
+        """Add junctions whose pairs are not among the collected ones."""
         rows, width = slice(len(self), len(self) + len(part)), part.words.shape[1]
         self._words[rows, :width], self._words[rows, width:], self._lengths[rows] = part.words, 0, part.lengths
         self._offsets += (len(self) + part.offsets[1:]).tolist()
@@ -76,13 +75,13 @@ class Collected:
         return self._offsets[-1]
 
     def repertoire(self) -> Repertoire:
-        """What was collected."""
+        """The collected junctions."""
         rows, offsets = slice(len(self)), np.array(self._offsets, dtype=np.int64)
         return Repertoire(self._words[rows], self._lengths[rows], self._pairs, offsets, self._letters)
 
 
 def stacked(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """The rows of several arrays; those of narrower ones end with zeros."""
+    """The rows of several matrices, padded with zeros to the width of the widest."""
     if len(parts) == 1:
         return parts[0]
     rows = np.zeros((sum(map(len, parts)), max(part.shape[1] for part in parts)), dtype=parts[0].dtype)
@@ -94,16 +93,16 @@ def stacked(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
 
 
 def with_all_alleles(model: Model, segment: SegmentType, alleles: Alleles) -> Alleles:
-    """All alleles of the genes of some, named by the genes."""
+    """All alleles of the genes of `alleles`, named by the genes."""
     if alleles.allele == ANY:
         return alleles
     names = dict.fromkeys(name.partition("*")[0] for name in alleles.allele.split(","))
-    places = {place for name in names for place in model.find(segment, name) or ()}
-    return Alleles(",".join(names), tuple(sorted(places & {*model.contributing(segment)})))
+    indices = {index for name in names for index in model.find(segment, name) or ()}
+    return Alleles(",".join(names), tuple(sorted(indices & {*model.contributing(segment)})))
 
 
 def kinds_of(repertoire: Repertoire) -> Counts:
-    """The place of each junction's pair in `pairs`, int64 [junctions]."""
+    """The index in `pairs` of each junction's pair, int64 [junctions]."""
     return np.repeat(np.arange(len(repertoire.pairs)), np.diff(repertoire.offsets))
 
 
@@ -112,23 +111,35 @@ def has_nucleotides(repertoire: Repertoire) -> bool:
     return not isinstance(repertoire.letters, Alphabet)
 
 
-def amino_acids(repertoire: Repertoire, rows: Places) -> tuple[Letters, Counts]:
-    """Some junctions in amino acids: uint8 [rows, width], ASCII, zero-padded to whole words; int64 [rows], lengths."""
+def unpacked(repertoire: Repertoire, rows: Rows, width: int) -> tuple[Letters, Counts]:
+    """Junctions as letters: uint8 [rows, width], ASCII, padded with zeros; and their lengths, int64 [rows]."""
+    letters = repertoire.letters
+    lengths = repertoire.lengths[rows] // np.uint8(letters.bases)
+    out = np.zeros((len(lengths), width), dtype=np.uint8)
+    symbols = np.frombuffer(letters.symbols.encode(), dtype=np.uint8)
+    unpack_rows(repertoire.words[rows], lengths, symbols, letters.bits, out)
+    return out, lengths.astype(np.int64)
+
+
+def amino_acids(repertoire: Repertoire, rows: NDArray[np.integer[Any]]) -> tuple[Letters, Counts]:
+    """Junctions as amino acids: uint8 [rows, width], ASCII, padded with zeros; and their lengths, int64 [rows].
+
+    The width is a multiple of 8.
+    """
     codons = repertoire.lengths[rows].astype(np.int64) // 3
     width = -(-int(codons.max(initial=1)) // 8) * 8
-    letters = np.zeros((len(rows), width), dtype=np.uint8)
     if not has_nucleotides(repertoire):
-        symbols = np.frombuffer(repertoire.letters.symbols.encode(), dtype=np.uint8)
-        unpack_rows(repertoire.words[rows], codons.astype(np.uint8), symbols, repertoire.letters.bits, letters)
-        return letters, codons
+        return unpacked(repertoire, rows, width)
+    letters = np.zeros((len(rows), width), dtype=np.uint8)
     translate_rows(repertoire.words[rows], codons, RESIDUES, np.arange(len(rows)) * width, letters.reshape(-1))
     return letters, codons
 
 
 def as_read(drawn: Repertoire, like: Repertoire) -> Repertoire:
-    """Junctions in nucleotides as those of another repertoire were read: its letters, and its ends.
+    """Junctions in nucleotides, with the letters and the ends of another repertoire.
 
-    like  nucleotides, which changes nothing, or amino acids without symbols for several but the end of `CDR3_ENDS`
+    like  a repertoire of nucleotides, for which `drawn` does not change, or of amino acids whose only ambiguous symbol
+          is the end of `CDR3_ENDS`
     """
     if has_nucleotides(like):
         return drawn
@@ -140,7 +151,7 @@ def as_read(drawn: Repertoire, like: Repertoire) -> Repertoire:
 
 
 def ends_open(repertoire: Repertoire) -> bool:
-    """Whether only the CDR3s of junctions are known, in amino acids, as all are then."""
+    """Whether the repertoire has amino acids of CDR3s only.  The first junction decides, as all have the same ends."""
     if has_nucleotides(repertoire) or not len(repertoire):
         return False
     letters, codons = amino_acids(repertoire, np.arange(1))
@@ -148,36 +159,30 @@ def ends_open(repertoire: Repertoire) -> bool:
 
 
 def amino_acid_column(repertoire: Repertoire, letters: Letters, lengths: Counts) -> dict[str, Any]:
-    """The column of tables that has some amino acids of a repertoire: junction_aa, or cdr3_aa if no more is known."""
+    """The column of a table with amino acids of a repertoire: cdr3_aa if only CDR3s are known, else junction_aa."""
     if not ends_open(repertoire):
         return {"junction_aa": as_text(letters, lengths)}
     return {"cdr3_aa": as_text(letters[:, 1:], lengths - 2)}
 
 
 def letter_words(letters: NDArray[np.uint8]) -> NDArray[np.uint64]:
-    """Letters uint8 [rows, width], the width a multiple of 8, as numbers of the same order, uint64 [rows, words]."""
+    """Letters uint8 [rows, width] as numbers of the same order, uint64 [rows, width / 8]; 8 divides the width."""
     return letters.view(">u8").astype(np.uint64)
 
 
 def as_text(letters: Letters, lengths: Counts) -> Any:
     """Zero-padded ASCII as a pyarrow Array of text."""
-    width = letters.shape[1]
-    data = letters[np.arange(width) < lengths[:, np.newaxis]]
+    data = letters[np.arange(letters.shape[1]) < lengths[:, np.newaxis]]
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     return pa.LargeStringArray.from_buffers(len(lengths), pa.py_buffer(offsets), pa.py_buffer(data))
 
 
 def sequences(repertoire: Repertoire, rows: Counts) -> Any:
-    """The letters of some junctions as a pyarrow Array of text."""
-    bases = repertoire.letters.bases
-    lengths = repertoire.lengths[rows] // np.uint8(bases)
-    letters = np.zeros((len(rows), max(1, repertoire.longest // bases)), dtype=np.uint8)
-    symbols = np.frombuffer(repertoire.letters.symbols.encode(), dtype=np.uint8)
-    unpack_rows(repertoire.words[rows], lengths, symbols, repertoire.letters.bits, letters)
-    return as_text(letters, lengths.astype(np.int64))
+    """The letters of junctions as a pyarrow Array of text."""
+    return as_text(*unpacked(repertoire, rows, max(1, repertoire.longest // repertoire.letters.bases)))
 
 
 def without_genes(repertoire: Repertoire, left_out: Collection[str]) -> NDArray[np.bool_]:
-    """Which junctions have none of some genes, bool [junctions]."""
+    """Which junctions have none of the genes `left_out`, bool [junctions]."""
     kept = [{*v.allele.split(","), *j.allele.split(",")}.isdisjoint(left_out) for v, j in repertoire.pairs]
     return np.array(kept, dtype=bool)[kinds_of(repertoire)] if kept else np.ones(len(repertoire), dtype=bool)

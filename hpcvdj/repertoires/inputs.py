@@ -1,7 +1,7 @@
-"""The tables that a run reads, in files or in memory: one, or several that are counted together; whole, or in slices.
+"""The tables that a run reads, in files or in memory: one, or several that are counted together.
 
-The data rows of tables that are counted together are numbered through, from 0.  A row's repertoire is what the column
-`repertoire_id` of its table says, or, without that column, the table's own name.
+The data rows of tables that are counted together have consecutive numbers, from 0.  A row's repertoire is its value in
+the column `repertoire_id`, or the name of its table if it has none.
 """
 
 import hashlib
@@ -42,27 +42,30 @@ def tables_in(paths: Sequence[Path], opening: Opening = BY_HEADER) -> list[Table
 
 
 def _tables_in(folder: Path, opening: Opening) -> list[Table]:
-    # A broken link is named when it is read, not left out.
-    tables, unknown = [], []
+    tables: list[Table] = []
+    unknown: list[Table] = []
     for path in sorted(path for path in folder.iterdir() if not path.is_dir()):
-        table = table_at(path, opening)
-        perhaps = path.name.endswith(possible_suffixes()) and not path.name.endswith(table_suffixes())
-        if perhaps and path.is_file() and not table.open().recognised:
-            unknown.append(table)
-        elif path.name.endswith((*table_suffixes(), *possible_suffixes())):
-            tables.append(table)
+        table, certain = table_at(path, opening), path.name.endswith(table_suffixes())
+        if not certain and not path.name.endswith(possible_suffixes()):
+            continue
+        # A broken link is not left out: reading it raises the error.
+        recognised = certain or not path.is_file() or table.open().recognised
+        (tables if recognised else unknown).append(table)
     if not tables:
         raise InputError(f"{folder}: has no table ({', '.join('*' + suffix for suffix in table_suffixes())})")
-    near = {table.path: text for table in unknown if (text := table.open().resembles)}
-    for path, text in near.items():
-        log.warning("%s: %s, left out", path, text)
-    if others := [table.path.name for table in unknown if table.path not in near]:
+    others = []
+    for table in unknown:
+        if text := table.open().resembles:
+            log.warning("%s: %s, left out", table.path, text)
+        else:
+            others.append(table.path.name)
+    if others:
         log.warning("%s: %s: not tables of junctions, left out", folder, few(others))
     return tables
 
 
 SAMPLED_TABLES = 16
-"""Tables of which a sample has rows, at most."""
+"""The largest number of tables of which a sample has rows."""
 
 RESULT_SUFFIXES = (".h5", ".hdf5")
 
@@ -82,15 +85,16 @@ def targets_of(
     require: Callable[[Path], object] = require_result,
     alone: str = "",
 ) -> list[tuple[Table, Path]]:
-    """(table, its output) for each of several repertoires that are computed one after another.
+    """The output of each repertoire, as (table, path), if repertoires are computed one after another.
 
-    One file goes to the file `output`; several, or a folder, go to the folder `output`, as NAME and `suffix`.
+    The output of one file is the file `output`.  Several files, or a folder, have outputs in the folder `output`: the
+    names of the tables with `suffix`.
 
-    tables   those at `paths`
-    require  raises InputError unless a file may have that name
-    alone    what else to do with several repertoires; by default, take them together
+    tables   the tables at `paths`
+    require  raises InputError unless a file may have the name of the output
+    alone    the alternative that messages offer for several repertoires; by default, to count them together
 
-    InputError if two would go to the same file, or if `output` is a file or called like one.
+    InputError if two outputs would be the same file, or if `output` exists as a file or is named like one.
     """
     if len(paths) == 1 and not paths[0].is_dir():
         require(output)
@@ -119,7 +123,7 @@ def targets_of(
 class Inputs:
     """The tables that a run reads, all in files or all in memory, and how it reads their junctions.
 
-    together  tables are counted together: their rows keep their repertoires
+    together  whether tables are counted together: rows then keep their repertoires
     """
 
     tables: tuple[Table, ...]
@@ -139,7 +143,7 @@ class Inputs:
 
     @property
     def in_memory(self) -> bool:
-        """Whether the tables are no files: their rows have no ids, and do not change."""
+        """Whether the tables are in memory: their rows have no ids, and do not change."""
         return any(table.in_memory for table in self.tables)
 
     @property
@@ -149,24 +153,24 @@ class Inputs:
 
     @property
     def names(self) -> str:
-        """Those of the files, for messages about rows; empty in memory."""
+        """The names of the files, for messages about rows; empty for tables in memory."""
         return few([path.name for path in self.files])
 
     @property
     def path(self) -> Path:
-        """The table, or the folder that has all tables, at any depth."""
+        """The path of the table, or the deepest folder that contains all tables."""
         if not self.together:
             return self.tables[0].path
         return Path(os.path.commonpath([table.path.resolve().parent for table in self.tables]))
 
     @property
     def rows(self) -> int:
-        """Data rows of all tables, once they are surveyed."""
+        """Data rows of all tables; the tables must be surveyed."""
         return sum(table.rows for table in self.tables)
 
     @property
     def recorded(self) -> list[list[Any]]:
-        """What facts have of the tables: path, SHA-256 and rows."""
+        """Path, SHA-256 and rows of each table, for facts."""
         return [[str(table.path), table.sha256, table.rows] for table in self.tables]
 
     @property
@@ -176,19 +180,19 @@ class Inputs:
 
     @cached_property
     def has_reads(self) -> bool:
-        """Whether read counts are read: all tables must have them."""
+        """Whether read counts are read, which all tables must have."""
         return self.reading.reads and all(READS in table.open().columns for table in self.tables)
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the table; together, of lines `SHA256  NAME`."""
+        """SHA-256 of the table; for tables that are counted together, of lines `SHA256  NAME`."""
         if not self.together:
             return self.tables[0].sha256 or file_digest(self.path, self.tables[0].state)
         lines = "".join(f"{table.sha256}  {table.path.name}\n" for table in self.tables)
         return hashlib.sha256(lines.encode()).hexdigest()
 
     def require_unchanged(self) -> None:
-        """Raise InputError if a file is not what it was when the run began."""
+        """Raise InputError if a file changed since the run began."""
         for table in self.tables:
             if not table.in_memory:
                 require_unchanged(table.path, table.state)
@@ -204,23 +208,26 @@ class Inputs:
 
         between  called after each batch
 
-        InputError if files have no data row, or if one is not what it was when the run began.
+        InputError if files have no data row, or if a file changed since the run began.
         """
-        known = self.repertoires if self.together and batches is None else []
-        everything = (batch for table in self.tables for batch in self.rows_of(table))
-        rows = ahead(everything) if batches is None else batches
+        repertoires: list[str] = []
+        if batches is None:
+            repertoires = self.repertoires
+            batches = ahead(batch for table in self.tables for batch in self.rows_of(table))
         junctions = read_junctions(
-            _followed(rows, between), germline, self.reading, self.tables, first_row, known if self.together else None
-        )
+            _followed(batches, between), germline, self.reading, self.tables, first_row,
+            repertoires if self.together else None,
+        )  # fmt: skip
         self.require_unchanged()
         if junctions.rows_read == 0 and not self.in_memory:
             raise InputError(f"{self.path}: no data rows; the table has a header line only")
         return junctions
 
     def sample(self, reference: Reference, rows: int) -> Junctions:
-        """Junctions of at most `rows` rows, whether they are productive or not.
+        """Junctions of at most `rows` rows, productive or not.
 
-        Of files, the first rows of some, whose names are the repertoires; in memory, rows that are drawn at random.
+        The sample of files is the first rows of at most `SAMPLED_TABLES` files, whose names are the repertoires.  The
+        sample of tables in memory is drawn at random.
         """
         reading = replace(self.reading, productive=None, strict=False)
         if self.in_memory:
@@ -232,17 +239,16 @@ class Inputs:
 
         def first_rows(table: Table) -> Iterator[pa.RecordBatch]:
             left = max(1, rows // len(tables))
-            # What cannot be read is named when all of it is read.
+            # A table that cannot be read is ignored: reading all of it raises the error later.
             with suppress(InputError):
                 reader = table.open()
-                # Without ids, which different tables may have in common.
+                # Ids are not read, because different tables may have the same.
                 columns = [*reading.columns[1:], *[REASON] * reader.explains]
-                # Text is read in large blocks, of which few rows are needed.
+                # The first rows are often enough, and text is otherwise read in large blocks.
                 head = list(reader.first_batches(columns))
                 enough = sum(batch.num_rows for batch in head) >= left
                 for batch in head if enough else reader.batches(columns):
-                    label = pa.repeat(pa.scalar(table.path.name, pa.string()), batch.num_rows)
-                    yield with_columns(batch, {REPERTOIRE: label}).slice(0, left)
+                    yield with_repertoire(batch, table.path.name).slice(0, left)
                     left -= batch.num_rows
                     if left <= 0:
                         return
@@ -251,7 +257,7 @@ class Inputs:
         return read_junctions(sampled, reference, reading, tables, repertoires=())
 
     def _drawn_rows(self, columns: list[str], rows: int, *, named: bool) -> Iterator[pa.RecordBatch]:
-        """Rows of tables in memory, drawn at random from all; `named` by their repertoires."""
+        """Rows of tables in memory, drawn at random from all tables; with their repertoires if they are `named`."""
         sizes = [table.open().known_rows or 0 for table in self.tables]
         chosen = np.arange(sum(sizes))
         if len(chosen) > rows:
@@ -265,7 +271,7 @@ class Inputs:
                 yield with_repertoire(batch, table.repertoire_id) if named else batch
 
     def rows_of(self, table: Table) -> Iterator[pa.RecordBatch]:
-        """The columns that are read of one table; InputError if it has other rows than were found before."""
+        """The rows of a table with the columns to read; InputError if the number of rows changed since the survey."""
         rows = 0
         for batch in table.open().batches(self.columns_of(table)):
             rows += batch.num_rows
@@ -274,7 +280,7 @@ class Inputs:
             raise changed(table.path)
 
     def columns_of(self, table: Table) -> list[str]:
-        """The columns that are read of a table."""
+        """The columns to read of a table."""
         reader = table.open()
         reader.require(self.reading.columns)
         further = [
@@ -289,7 +295,7 @@ class Inputs:
 
 
 def read_table(table: Any, reference: Reference, reading: Reading, *, together: bool = False) -> Junctions:
-    """The junctions of a table in memory; `together`, each row is of its repertoire_id."""
+    """The junctions of a table in memory; with `together`, each row keeps its repertoire_id."""
     return Inputs.of_table(table, reading, together=together).read(reference)
 
 
@@ -299,7 +305,7 @@ def names_repertoires(table: Table) -> bool:
 
 
 def with_repertoire(batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
-    """`batch` with the column repertoire_id, last if it had none: `name` where it was empty or missing."""
+    """A batch with the column repertoire_id, which has `name` where it was empty; a new column is the last."""
     if REPERTOIRE in batch.schema.names:
         named = batch.column(REPERTOIRE)
         column = pc.if_else(pc.equal(named, ""), pa.scalar(name, named.type), named)
@@ -309,25 +315,25 @@ def with_repertoire(batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
 
 
 def columns_of_all(tables: Sequence[Table]) -> list[str]:
-    """The columns of tables, in their order, each once; repertoire_id is the last if no table has it."""
+    """The distinct columns of tables, in their order; repertoire_id is the last if no table has it."""
     return list(dict.fromkeys([*(name for table in tables for name in table.open().columns), REPERTOIRE]))
 
 
-def in_columns(tables: Sequence[Table], names: Sequence[str], *, fill: bool = True) -> Iterator[pa.RecordBatch]:
-    """The rows of tables in the columns `names`, of which one may be `REASON`, empty where a table lacks one.
+def in_columns(tables: Sequence[Table], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """The rows of tables with the columns `names`, which are empty in a table that lacks them.
 
-    fill  rows that name no repertoire get that of their table
+    `REASON` may be one of the names.  Rows that name no repertoire get that of their table.
     """
     for table in tables:
         reader = table.open()
         for batch in reader.batches([*reader.columns, *[REASON] * (reader.explains and REASON in names)]):
-            yield in_text(with_repertoire(batch, table.repertoire_id) if fill else batch, names)
+            yield in_text(with_repertoire(batch, table.repertoire_id), names)
 
 
 def in_text(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
-    """The columns `names` of a batch, empty where it lacks one.
+    """The columns `names` of a batch, empty if it lacks them.
 
-    All are text of one type, whatever the kind of table: a Parquet file has one schema.
+    All columns are large strings, because a Parquet file has one schema for tables of all kinds.
     """
     empty = pa.repeat(pa.scalar("", pa.large_string()), batch.num_rows)
     has = batch.schema.names
@@ -336,7 +342,7 @@ def in_text(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
 
 
 def together_of(tables: Sequence[Table], reading: Reading) -> Inputs:
-    """Tables to count together; they are not surveyed yet.
+    """Inputs of tables to count together.  They are not surveyed yet.
 
     InputError if a table lacks a column, or if a file is named twice, under any path.
     """
@@ -348,7 +354,7 @@ def together_of(tables: Sequence[Table], reading: Reading) -> Inputs:
 
 
 def tables_of(paths: Sequence[Path], reading: Reading) -> Inputs:
-    """The tables at `paths` to count together, a folder meaning those in it; as of `together_of`."""
+    """Inputs of the tables at `paths`, as of `tables_in`, to count together, as of `together_of`."""
     return together_of(tables_in(paths, reading.opening), reading)
 
 
@@ -365,7 +371,7 @@ def require_different_files(paths: Iterable[Path]) -> None:
 
 
 def survey(inputs: Inputs, table: Table, between: Callable[[], None] = lambda: None) -> Table:
-    """A table with its digest, rows and repertoires; reads it through unless the file says how many rows it has.
+    """A table with its digest, rows and repertoires.  All rows are read unless the file states their number.
 
     between  called after each batch
     """
@@ -373,7 +379,7 @@ def survey(inputs: Inputs, table: Table, between: Callable[[], None] = lambda: N
     columns, rows = inputs.columns_of(table), reader.known_rows
     named: Counter[str] = Counter()
     if rows is None or REPERTOIRE in columns:
-        # A table that says how many rows it has is read only for the repertoires that they name.
+        # Only the repertoires are read if the number of rows is known.
         for batch in _followed(reader.batches(columns if rows is None else [REPERTOIRE]), between):
             for entry in pc.value_counts(with_repertoire(batch, "").column(REPERTOIRE)).to_pylist():
                 named[entry["values"]] += entry["counts"]
@@ -383,15 +389,15 @@ def survey(inputs: Inputs, table: Table, between: Callable[[], None] = lambda: N
     repertoires: Counter[str] = Counter()
     for name, number in named.items():
         repertoires[name or table.repertoire_id] += number
-    known = dict(repertoires) or {table.repertoire_id: 0}
     digest = "" if table.in_memory else file_digest(table.path, table.state)
-    return replace(table, sha256=digest, rows=rows, unnamed=named[""], repertoires=known)
+    of_table = dict(repertoires) or {table.repertoire_id: 0}
+    return replace(table, sha256=digest, rows=rows, unnamed=named[""], repertoires=of_table)
 
 
 def numbered(inputs: Inputs, tables: Sequence[Table]) -> Inputs:
-    """The inputs with their surveyed tables, one after another, each with its first row.
+    """The inputs with surveyed tables, each with the number of its first row.
 
-    InputError if there is no row, or if two tables would be one repertoire only because of their names.
+    InputError if no table has rows, or if two tables have the same name and their rows name no repertoire.
     """
     if not any(table.rows or table.in_memory for table in tables):
         raise InputError(f"{few(str(table.path) for table in tables)}: no data rows in any table")
@@ -399,12 +405,12 @@ def numbered(inputs: Inputs, tables: Sequence[Table]) -> Inputs:
         _require_different_repertoires(tables)
         _warn(tables)
     first_rows = accumulate((table.rows for table in tables), initial=0)
-    placed = tuple(replace(table, first_row=first) for table, first in zip(tables, first_rows, strict=False))
-    return replace(inputs, tables=placed)
+    in_order = tuple(replace(table, first_row=first) for table, first in zip(tables, first_rows, strict=False))
+    return replace(inputs, tables=in_order)
 
 
 def _require_different_repertoires(tables: Sequence[Table]) -> None:
-    """A repertoire may be spread over several tables, but only if they say so themselves."""
+    """Raise InputError if tables share a repertoire that the rows of one of them do not name."""
     holders: dict[str, list[Table]] = {}
     for table in tables:
         for name in table.repertoires:
@@ -416,7 +422,7 @@ def _require_different_repertoires(tables: Sequence[Table]) -> None:
                 f"{table.path}: its repertoire would be called {table.repertoire_id}, like one of {other.path}; rename "
                 f"a file, or fill the column {REPERTOIRE} of both"
             )
-    spread = sum(len(several) > 1 for several in holders.values())
+    spread = sum(len(of_repertoire) > 1 for of_repertoire in holders.values())
     if spread:
         log.info("%s repertoire(s) are spread over several tables", f"{spread:,}")
 

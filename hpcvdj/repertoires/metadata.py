@@ -1,4 +1,4 @@
-"""What a table of metadata says of samples: their groups, and whose they are."""
+"""Tables of metadata: the groups and subjects of samples."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +13,7 @@ from hpcvdj.repertoires.tables import repertoire_name
 
 
 def column_of(metadata: object, group: str, names: Sequence[str], what: str = "group") -> dict[str, str]:
-    """The group of each individual, or the subject of each sample, as of `listed_in`; InputError if a name has none."""
+    """As `listed_in`, but InputError if one of the `names` has no group or subject."""
     listed = listed_in(metadata, group, names, what)
     lacking = [name for name in names if name not in listed]
     if lacking:
@@ -25,17 +25,16 @@ def column_of(metadata: object, group: str, names: Sequence[str], what: str = "g
 
 
 def listed_in(metadata: object, group: str, names: Sequence[str], what: str = "group") -> dict[str, str]:
-    """The group of each individual, or the subject of each sample, that a table of metadata lists.
+    """The group of each individual, or the subject of each sample, in a table of metadata: {name: value}.
 
-    metadata  a table, or the path of one: a row for each
-    group     its column
-    names     as one of its columns has them, or file names
-    what      `group` or `subject`
+    metadata  a table, or its path, with a row for each individual or sample
+    group     the column of the values
+    names     the individuals or samples; a column of the table has these names, or the names of their files
+    what      the word for a value in messages, such as `group` or `subject`
 
-    InputError if a column is missing, or if a name has two groups.
+    InputError if a column is missing, or if a name has two values.
     """
-    source = _source(metadata)
-    table = _text(metadata)
+    source, table = _source(metadata), _text(metadata)
     if group not in table.column_names:
         there = otherwise_separated(table.column_names) or f"there are {few(table.column_names, 40)}"
         raise InputError(f"{source}: no column {group} ({option(what)}); {there}")
@@ -43,39 +42,32 @@ def listed_in(metadata: object, group: str, names: Sequence[str], what: str = "g
     for name, value in zip(_named(table, names, group), table[group].to_pylist(), strict=False):
         if name in names and value and listed.setdefault(name, value) != value:
             raise InputError(f"{source}: {name} has the {what}s {listed[name]} and {value}; correct the column {group}")
-    wrong = next(
-        (
-            value
-            for value in listed.values()
-            if (value == "individuals" and what == "group") or set(value) & set("\t\r\n")
-        ),
-        None,
-    )
-    if wrong is not None:
-        raise InputError(f"{source}: a {what} cannot be called {wrong!r}, as columns are named by it; rename it")
+    for value in listed.values():
+        if (value == "individuals" and what == "group") or set(value) & set("\t\r\n"):
+            raise InputError(f"{source}: a {what} cannot be called {value!r}, as columns are named by it; rename it")
     return listed
 
 
 def others_in(metadata: object, names: Sequence[str]) -> list[str]:
-    """What the column of names has besides `names`: rows of a table of metadata that none of them has."""
+    """The names in a table of metadata that are not among `names`."""
     return [name for name in dict.fromkeys(_named(_text(metadata), names)) if name and name not in names]
 
 
 def _named(table: pa.Table, names: Sequence[str], group: str = "") -> list[str]:
-    """The column that has most of the names, or of their files, AIRR's own before others; `group` is none of names."""
+    """The values of the column with most of the names, other than `group`.  repertoire_id takes precedence if tied.
+
+    The names of files become names of repertoires.
+    """
     columns = sorted((name for name in table.column_names if name != group), key=lambda name: name != REPERTOIRE)
-    values = {name: [_plain(value, names) for value in table[name].to_pylist()] for name in columns}
-    naming = max(columns, key=lambda name: len({*values[name]} & {*names}), default="")
-    return values.get(naming, [])
+    values = [
+        [repertoire_name(Path(value)) if value and value not in names else value for value in table[name].to_pylist()]
+        for name in columns
+    ]
+    return max(values, key=lambda column: len({*column} & {*names}), default=[])
 
 
 def _source(metadata: object) -> object:
     return metadata if isinstance(metadata, str | Path) else "the metadata"
-
-
-def _plain(value: str, names: Sequence[str]) -> str:
-    """A name, or that of a file."""
-    return value if value in names else repertoire_name(Path(value)) if value else value
 
 
 def _text(metadata: object) -> pa.Table:

@@ -1,4 +1,4 @@
-"""Which rows of a table are productive: what its column `productive` says, else what the junction shows."""
+"""Which rows of a table are productive, by its column `productive`, else by the junction."""
 
 from collections.abc import Sequence
 
@@ -9,17 +9,15 @@ from hpcvdj.recombination.productive import PRODUCTIVE
 
 COLUMN = "productive"
 
-_TRUE = ("t", "true", "1")
-
 
 def telling_column(columns: Sequence[str], sequence_field: str) -> str | None:
-    """The column that tells which rows are productive, of a table with these columns; None if none does."""
+    """The column of a table that determines which rows are productive; None if no column does."""
     return next((name for name in (COLUMN, sequence_field) if name in columns and name in (COLUMN, *PRODUCTIVE)), None)
 
 
 def productive_rows(column: pa.Array, name: str) -> pa.Array:
-    """Whether each row is productive, by its text in the column `name`, one of `telling_column`; null stays null."""
+    """Whether each row is productive, by its text in the column `name`, as of `telling_column`; null stays null."""
     if name == COLUMN:
-        true = pc.is_in(pc.utf8_lower(column), value_set=pa.array(_TRUE, column.type))
+        true = pc.is_in(pc.utf8_lower(column), value_set=pa.array(("t", "true", "1"), column.type))
         return pc.if_else(pc.is_null(column), pa.scalar(None, pa.bool_()), true)
     return pc.match_substring_regex(column, PRODUCTIVE[name], ignore_case=True)

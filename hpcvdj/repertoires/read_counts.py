@@ -1,4 +1,4 @@
-"""Read counts: AIRR's duplicate_count, the number of reads or molecules of a row, as programs write it."""
+"""Read counts: AIRR's duplicate_count, the number of reads or molecules of a row."""
 
 import re
 from decimal import Decimal
@@ -10,41 +10,39 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hpcvdj.recombination.exclusions import Exclusion, ExclusionKind
+from hpcvdj.repertoires.batches import numbers_by_text
 
 READS = "duplicate_count"
 
 MOST = 10**15
-"""The largest count: sums of many are exact, as whole numbers and as floats."""
+"""The largest count, so that sums are exact as integers and as floats."""
 
 UNKNOWN = 0
-"""Stands for a count that is missing."""
+"""The value of a missing count."""
 
-_PLAIN = r"^[0-9]{1,15}$"
 _NUMBER = re.compile(r"[0-9]+(\.[0-9]*)?(e[+-]?[0-9]{1,3})?")
 _MISSING = frozenset({"", "na", "n/a", "nan", "none", "null"})
-"""How R, pandas and databases write that there is none, in small letters."""
+"""Missing counts as R, pandas and databases write them, in lower case."""
 
 
 def read_counts(column: Any) -> tuple[NDArray[np.int64], dict[int, Exclusion]]:
-    """The counts of a text column, int64 [rows], `UNKNOWN` where there is none; and why rows have no valid one.
+    """The counts of a text column, int64 [rows], `UNKNOWN` if they are missing; and why rows have no valid count.
 
     A count is a whole number from 1 to `MOST`, also written as `900.0` or `9e+02`.
     """
     column = pc.fill_null(column.cast(pa.large_string()), "")
-    if pc.all(pc.match_substring_regex(column, _PLAIN)).as_py():
+    if pc.all(pc.match_substring_regex(column, r"^[0-9]{1,15}$")).as_py():
         counts = np.array(column.cast(pa.int64()).to_numpy(zero_copy_only=False))
         wrong = np.flatnonzero(counts < 1).tolist()
     else:
-        encoded = pc.dictionary_encode(column)
-        of_text = [_count(text) for text in encoded.dictionary.to_pylist()]
-        counts = np.array(of_text, dtype=np.int64)[encoded.indices.to_numpy(zero_copy_only=False)]
+        counts = numbers_by_text(column, _count)
         wrong = np.flatnonzero(counts < 0).tolist()
         counts = np.maximum(counts, UNKNOWN)
     return counts, {row: Exclusion.of(ExclusionKind.NO_COUNT, text=column[row].as_py()) for row in wrong}
 
 
 def _count(text: str) -> int:
-    """The number that a text means; `UNKNOWN` if it means that there is none, -1 for anything else."""
+    """The count in a text; `UNKNOWN` if the text stands for a missing count, -1 if it is no valid count."""
     text = text.strip().lower()
     if text in _MISSING:
         return UNKNOWN

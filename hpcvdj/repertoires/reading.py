@@ -27,18 +27,18 @@ log = logging.getLogger(__name__)
 class Reading:
     """How junctions are read.
 
-    sequence_field  the AIRR field that has the sequence: `junction`, or `cdr3` without the two anchor codons; with an
+    sequence_field  the AIRR field of the sequence: `junction`, or `cdr3` without the two anchor codons; with an
                     alphabet `junction_aa`, or `cdr3_aa` without the two conserved residues
     calls           what happens to calls that do not name one listed allele
-    strict          the first row that cannot be counted is an InputError
+    strict          whether the first row that cannot be counted is an InputError
     longest         nucleotides of the longest sequence
-    anchors         the two anchor codons are kept
+    anchors         whether the two anchor codons are kept
     genes           with a model, whether calls are read
-    alphabet        sequences are amino acids, in these symbols
-    productive      why rows whose junction is not productive are excluded; None: they are not
+    alphabet        the symbols of amino acids; None if sequences are nucleotides
+    productive      the reason to exclude rows whose junction is not productive; None to keep them
     opening         how tables are opened
-    reads           read counts are read, too, of tables that have them
-    ambiguous       amino acids may have symbols that stand for several
+    reads           whether read counts are read, from tables that have them
+    ambiguous       whether amino acids may have symbols that stand for several
     """
 
     sequence_field: SequenceField | JunctionField = "junction"
@@ -59,7 +59,7 @@ class Reading:
 
     @property
     def letters(self) -> Letters:
-        """Those of the sequences."""
+        """The letters of the sequences."""
         return self.alphabet or NUCLEOTIDES
 
     @property
@@ -74,9 +74,9 @@ class Reading:
         return 0 if self.anchors else ANCHOR_LETTERS[self.sequence_field]
 
     def of_junctions(self, genes: Genes, productive: ExclusionKind | None = None) -> "Reading":
-        """The same for probabilities: with the codons of Cys 104 and Phe/Trp 118, which recombination makes, too.
+        """The same for probabilities: junctions keep the codons of Cys 104 and Phe/Trp 118, which recombination makes.
 
-        genes, productive  of the class
+        genes, productive  as of the class
 
         OptionError if CDR3s are read.
         """
@@ -86,7 +86,7 @@ class Reading:
 
     @property
     def ends(self) -> tuple[str, str]:
-        """What is added before and behind each sequence."""
+        """The letters to add at the beginning and at the end of each sequence."""
         return CDR3_ENDS if self.sequence_field == "cdr3_aa" else ("", "")
 
     @property
@@ -105,16 +105,16 @@ def reading_of(
 ) -> Reading:
     """How junctions of tables with these columns are read for generation probabilities.
 
-    sequence_field  by default the first `JunctionField` that is one of the columns
-    alphabet        of amino acids; by default the standard one
+    sequence_field  by default the first `JunctionField` among the columns
+    alphabet        of amino acids, by default the standard one
 
     InputError for an alphabet of nucleotides.
     """
     present: list[JunctionField] = [field for field in get_args(JunctionField) if field in columns]
     name = sequence_field or (present or ["junction"])[0]
-    if name != "junction" and sequence_field is None:
-        log.warning("no junction in nucleotides: amino acids are read, from %s", name)
     if name != "junction":
+        if sequence_field is None:
+            log.warning("no junction in nucleotides: amino acids are read, from %s", name)
         return Reading(name, strict=strict, alphabet=alphabet or Alphabet.of(), opening=opening)
     if alphabet is not None:
         raise InputError(
@@ -129,9 +129,9 @@ def productive_reading(
 ) -> Reading:
     """How junctions are read, with their anchors, if all must be productive.
 
-    fields  those of `JunctionField` that the tables have: nucleotides are read if they have them, else amino acids,
-            without symbols for several
-    reads   with the read counts of tables that have them
+    fields  the `JunctionField`s of the tables.  Nucleotides are read if they are among them, else amino acids, without
+            symbols that stand for several
+    reads   whether read counts are read, from tables that have them
     genes   `any` does without calls
     """
     reading = replace(reading_of(fields, None, None, opening, strict=False), reads=reads, ambiguous=False)

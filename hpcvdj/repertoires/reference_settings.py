@@ -1,4 +1,4 @@
-"""What users choose of the germline table or the model that rows are read against."""
+"""The options of users for the germline table or the model that calls refer to."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -42,5 +42,5 @@ class GermlineSettings(Settings):
     ] = MAX_P
 
     def read(self, table: Tables) -> Germline:
-        """As of `read_germline`."""
+        """Read a germline table, as of `read_germline`."""
         return read_germline(table, max_p=self.max_p, d_alleles=self.d_alleles)

@@ -1,4 +1,4 @@
-"""In which fields tables have the sequences of their junctions: nucleotides, or amino acids only."""
+"""The fields in which tables have the sequences of junctions: nucleotides, or amino acids only."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -11,11 +11,11 @@ from hpcvdj.recombination.repertoire import JunctionField
 from hpcvdj.repertoires.tables import Table
 
 FIELDS: tuple[JunctionField, ...] = get_args(JunctionField)
-"""In the order in which they are looked for."""
+"""The fields, in order of preference."""
 
 
 def first_fields(tables: Sequence[Table]) -> list[JunctionField]:
-    """The fields of the first of the tables that can be read; none if no table can."""
+    """The fields of the first table that can be read; none if no table can."""
     for table in tables:
         with suppress(InputError):
             return fields_of(table)
@@ -23,35 +23,32 @@ def first_fields(tables: Sequence[Table]) -> list[JunctionField]:
 
 
 def common_fields(tables: Sequence[Table]) -> list[JunctionField]:
-    """The fields that all tables have; what cannot be read is named when all of it is read.
+    """The fields that all tables have.  A table that cannot be read is ignored: reading it raises the error later.
 
     InputError if tables have sequences, and no field in common.
     """
     common: list[JunctionField] = []
     first = None
     for table in tables:
+        fields: list[JunctionField] = []
         with suppress(InputError):
             fields = fields_of(table)
-            if not common:
-                common, first = fields, table
-            elif fields:
-                kept = [field for field in common if field in fields]
-                if not kept:
-                    break
-                common = kept
-    else:
-        return common
-    assert first is not None
-    raise InputError(
-        f"{table.path}: has {', '.join(fields)}, and {first.path} has {', '.join(common)}: give tables that all have "
-        "nucleotides (junction), or all amino acids (junction_aa)"
-    )
+        if first is None or not common:
+            common, first = fields, table
+        elif fields and not set(common) & set(fields):
+            raise InputError(
+                f"{table.path}: has {', '.join(fields)}, and {first.path} has {', '.join(common)}: give tables that "
+                "all have nucleotides (junction), or all amino acids (junction_aa)"
+            )
+        elif fields:
+            common = [field for field in common if field in fields]
+    return common
 
 
 def fields_of(table: Table) -> list[JunctionField]:
-    """The fields of a table, without those that are empty in the first rows, in which another one is not.
+    """The fields of a table that are not empty in its first rows, or all its fields if all are empty.
 
-    AIRR tables have the column `junction` even if nucleotides are not known.
+    AIRR tables have the column `junction` even without nucleotides.
     """
     reader = table.open()
     fields: list[JunctionField] = [field for field in FIELDS if field in reader.columns]

@@ -1,4 +1,4 @@
-"""How tables are opened, as users say it."""
+"""The options of users for opening and reading tables."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
@@ -8,14 +8,14 @@ from hpcvdj.recombination.calls import Policy
 from hpcvdj.recombination.repertoire import SequenceField
 
 if TYPE_CHECKING:
-    # Slow to import, and the help needs this module.
+    # The help needs this module, and these are slow to import.
     from hpcvdj.repertoires.formats import Opening
     from hpcvdj.repertoires.reading import Reading
 
 
 def pairs_in(text: str) -> dict[str, str]:
     """`a=b,c=d` as a dict; ValueError for other texts."""
-    pairs = [[own.strip() for own in pair.split("=", 1)] for pair in text.split(",") if pair.strip()]
+    pairs = [[part.strip() for part in pair.split("=", 1)] for pair in text.split(",") if pair.strip()]
     if not all(len(pair) == 2 and all(pair) for pair in pairs):
         raise ValueError(text)
     return dict(pairs)
@@ -69,7 +69,7 @@ class RowSettings(Settings):
     ] = "exclude"  # fmt: skip
 
     def reading(self, **further: Any) -> "Reading":
-        """How junctions are read; `further` as of `Reading`."""
+        """How junctions are read; `further` are parameters of `Reading`."""
         from hpcvdj.recombination.calls import CallPolicy
         from hpcvdj.repertoires.reading import Reading
 

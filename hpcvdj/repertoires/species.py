@@ -1,6 +1,7 @@
-"""Whether a repertoire seems to be of another species or locus than the germline table or model that it is given."""
+"""Whether a repertoire seems to be of another species or locus than its germline table or model."""
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from hpcvdj.errors import InputError, option
@@ -14,23 +15,16 @@ from hpcvdj.repertoires.tally import Tally, log_exclusions
 
 log = logging.getLogger(__name__)
 
-NEARLY_ALL = 0.9
-HALF = 0.5
-
-A_THIRD = 1 / 3
-"""Enough if another table lists them: mouse TRBV20 is read as human TRBV20-1, so a human table lacks less than half."""
-
 FEWEST_REACHED = 0.1
-"""With a right table and `ENOUGH_N` n-nucleotides or more, a larger share of the junctions has a pathway."""
+"""With the right table and `ENOUGH_N` n-nucleotides or more, a larger share of the junctions has a pathway."""
 
 ENOUGH_N = 8
 
 Unlisted = Sequence[tuple[SegmentType, str, int]]
 """(segment type, gene or allele that the table lacks, rows with that call)."""
 
-
 Listing = Callable[[SegmentType, str], bool | None]
-"""Whether a table or model lists a call that another one lacks; None if that decides nothing."""
+"""Whether a table or model lists a call that another one lacks; None if the call does not distinguish the two."""
 
 _LACKING = (
     ExclusionKind.UNLISTED_GENE, ExclusionKind.UNLISTED_ALLELE, ExclusionKind.NOT_IN_MODEL,
@@ -39,10 +33,10 @@ _LACKING = (
 
 
 def species_warning(summary: Tally, reference: Reference) -> str | None:
-    """A warning if `reference` seems to be of another species or locus than what was counted, or None.
+    """A warning if `reference` seems to be of another species or locus than the counted rows, or None.
 
-    The warning names the table, of those in the same folder and those that have a name, or the model of those that have
-    a name, that lists nearly all calls that this one lacks, if there is one.
+    The warning names the table or model that lists nearly all calls that this one lacks, if there is one: a named
+    model, a named table, or a table in the same folder.
     """
     unlisted: Unlisted = [
         (
@@ -56,12 +50,14 @@ def species_warning(summary: Tally, reference: Reference) -> str | None:
     rows, counted, reached = summary.rows_read, summary.counted, summary.nonzero
     lacking = sum(count for *_, count in unlisted)
     finding = f"{lacking:,} of {rows:,} rows have a V or J call that {reference.name} does not list"
-    if lacking and lacking >= A_THIRD * rows:
+    # A third is enough if another table lists the calls: mouse TRBV20 is read as human TRBV20-1, so a human table lacks
+    # less than half of the calls of mouse rows.
+    if lacking and lacking >= rows / 3:
         others = _other_tables(reference) if isinstance(reference, Germline) else _other_models(reference)
         other, listed, undecided = _best(others, unlisted)
-        if other and listed >= NEARLY_ALL * (lacking - undecided) and undecided < HALF * lacking:
+        if other and listed >= 0.9 * (lacking - undecided) and undecided < 0.5 * lacking:
             return f"{finding}, but {other} lists those of {listed:,}: are the rows of that species or locus?"
-    if lacking and lacking >= HALF * rows:
+    if lacking and lacking >= 0.5 * rows:
         return f"{finding}: are they of another species or locus?"
     telling = isinstance(reference, Model) or summary.max_n >= ENOUGH_N
     if telling and counted and reached < FEWEST_REACHED * counted:
@@ -74,10 +70,10 @@ def species_warning(summary: Tally, reference: Reference) -> str | None:
 
 
 def warn_of_rows(tally: Tally, reference: Reference, names: str = "", column: str = "") -> None:
-    """Log as warnings what became of rows: replaced calls, excluded rows, another species.
+    """Log warnings: replaced calls, excluded rows, another species.
 
-    names   of the files; without them, of a table in memory, a line says all of the calls, and one all of the rows
-    column  of the result that says why rows are excluded
+    names   of the files.  Without names, for a table in memory, one line is about all calls, and one about all rows
+    column  of the result that has the reasons of excluded rows
     """
     species = species_warning(tally, reference)
     if names:
@@ -93,11 +89,11 @@ def warn_of_rows(tally: Tally, reference: Reference, names: str = "", column: st
 def _other_tables(germline: Germline) -> Iterator[tuple[str, Listing]]:
     """The germline tables in the folder of `germline`, and those that come with hpcvdj.
 
-    A call whose gene both list, but not the allele, decides nothing.
+    A call does not distinguish two tables that list its gene, but not its allele.
     """
     names, packaged = germline_names(), set(germline_paths().values())
-    beside = {path for own in germline.paths for path in own.parent.glob("*.tsv")} - packaged
-    # A table goes before the species that has it.
+    beside = {path for table in germline.paths for path in table.parent.glob("*.tsv")} - packaged
+    # The table of one locus comes before that of its species.
     for table in (*map(str, sorted(beside)), *sorted(names, key=lambda name: len(names[name]))):
         try:
             other = read_germline(table)
@@ -114,7 +110,7 @@ def _other_tables(germline: Germline) -> Iterator[tuple[str, Listing]]:
 
 
 def _other_models(model: Model) -> Iterator[tuple[str, Listing]]:
-    """The models that have a name."""
+    """The models that have a name, except `model`."""
     for name, folder in model_folders().items():
         other = read_model(folder, name)
         if other.digest != model.digest:
@@ -126,11 +122,12 @@ def _other_models(model: Model) -> Iterator[tuple[str, Listing]]:
 
 
 def _best(others: Iterator[tuple[str, Listing]], unlisted: Unlisted) -> tuple[str | None, int, int]:
-    """Of the `others`, the one that lists the calls of most rows, of how many, and of how many it decides nothing."""
+    """The table or model that lists the calls of most rows; the rows that it lists, and those it does not decide on."""
     best: tuple[str | None, int, int] = None, 0, 0
     for name, lists in others:
-        found = [(lists(segment, call), rows) for segment, call, rows in unlisted]
-        listed = sum(rows for known, rows in found if known)
-        if listed > best[1]:
-            best = name, listed, sum(rows for known, rows in found if known is None)
+        rows_of: Counter[bool | None] = Counter()
+        for segment, call, rows in unlisted:
+            rows_of[lists(segment, call)] += rows
+        if rows_of[True] > best[1]:
+            best = name, rows_of[True], rows_of[None]
     return best

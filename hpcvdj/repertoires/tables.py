@@ -11,16 +11,16 @@ from hpcvdj.storage.inputs import State, file_state
 
 @dataclass(frozen=True)
 class Table:
-    """One of the tables that a run reads, or that a result counts: `rows` rows of the input, from `first_row` on.
+    """A table that a run reads, or that a result counts: `rows` rows of the input, from `first_row` on.
 
-    sha256         digest of the file's bytes; empty until it is known
+    sha256         digest of the file's bytes; empty until it is computed
     repertoire_id  the repertoire of rows that do not name theirs
-    unnamed        how many rows do not
+    unnamed        how many rows do not name their repertoire
     repertoires    rows of each of its repertoires, in the order of the table
     state          the file's state before anything was read
     opening        how it is opened
-    of_one         its name is the repertoire of all its rows, whatever they say themselves
-    readers        its reader, once it is open: a table is opened once, and what is made of it shares the reader
+    of_one         whether `repertoire_id` is the repertoire of all rows, even of rows that name another
+    readers        its reader, once it is open.  A table is opened once: its copies share the reader
     """
 
     path: Path
@@ -36,19 +36,19 @@ class Table:
     readers: list[TableReader] = field(default_factory=list, repr=False, compare=False)
 
     def open(self) -> TableReader:
-        """Its reader; InputError if the file cannot be read."""
+        """The reader of the table; InputError if the file cannot be read."""
         if not self.readers:
             self.readers.append(open_table(self.path, self.opening))
         return self.readers[0]
 
     @property
     def surveyed(self) -> bool:
-        """Whether its rows and repertoires are known."""
+        """Whether the rows and repertoires are known."""
         return bool(self.repertoires)
 
     @property
     def in_memory(self) -> bool:
-        """Whether it is no file."""
+        """Whether the table is in memory, not in a file."""
         return bool(self.readers) and isinstance(self.readers[0], MemoryReader)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -57,19 +57,19 @@ class Table:
 
 
 def table_of(table: Any, opening: Opening = BY_HEADER, individual: str = "") -> Table:
-    """A table in memory, as of `as_arrow`; all of one `individual`, if that is given."""
+    """A table in memory, as of `as_arrow`; with `individual`, all rows are of this individual."""
     reader = MemoryReader(table, opening, individual)
     name = individual or str(reader.path)
     return Table(reader.path, repertoire_id=name, opening=opening, of_one=bool(individual), readers=[reader])
 
 
 def table_at(path: Path, opening: Opening = BY_HEADER) -> Table:
-    """The table in a file, of which nothing was read yet."""
+    """The table in a file.  Nothing is read yet."""
     return Table(path, repertoire_id=repertoire_name(path), state=file_state(path), opening=opening)
 
 
 def repertoire_name(path: Path) -> str:
-    """A repertoire's file name without the suffix of a table."""
-    name = path.name
+    """The name of a file without the suffix of a table."""
     suffixes = (*table_suffixes(), *possible_suffixes())
-    return next((name.removesuffix(suffix) for suffix in suffixes if name.endswith(suffix)), name) or name
+    suffix = next((suffix for suffix in suffixes if path.name.endswith(suffix)), "")
+    return path.name.removesuffix(suffix) or path.name

@@ -1,4 +1,4 @@
-"""What became of the rows of tables: for messages, summaries and the log."""
+"""Numbers of counted and excluded rows, for messages, summaries and the log."""
 
 import logging
 from dataclasses import dataclass
@@ -12,17 +12,19 @@ log = logging.getLogger(__name__)
 _MOST_LOGGED = 12
 
 _DETAIL = " " * 12
-"""How lines about the details of a reason begin."""
+"""The indent of lines about the details of a reason."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tally:
-    """What became of the rows of a table.
+    """How many rows of a table were counted, and why others were not.
 
-    excluded      the exclusions and their rows, the most frequent first
-    substituted   calls that were replaced, by what, and their rows
-    max_n         the largest n-length; 0 for other quantities than pathways
-    nonzero       sequences with a value other than 0
+    rows_read    data rows
+    counted      rows that were counted
+    excluded     the exclusions and their rows, the most frequent first
+    substituted  (call, allele used for it, rows) for calls that were replaced
+    max_n        the largest n-length; 0 for other quantities than pathways
+    nonzero      sequences with a value other than 0
     """
 
     rows_read: int
@@ -34,16 +36,16 @@ class Tally:
 
     @property
     def substitutions(self) -> str:
-        """Which calls were replaced, in one line; empty if none was."""
+        """Which calls were replaced, in one line; empty if no call was."""
         if not self.substituted:
             return ""
         call, allele, rows = max(self.substituted, key=lambda item: item[2])
-        total = sum(own_rows for *_, own_rows in self.substituted)
+        total = sum(count for *_, count in self.substituted)
         return f"{len(self.substituted):,} call(s) replaced in {total:,} rows, such as {call} by {allele} in {rows:,}"
 
     @property
     def exclusions(self) -> str:
-        """How many rows were excluded, and why, by kind, in one line; empty if none was."""
+        """How many rows were excluded, and why, in one line; empty if no row was."""
         if not self.excluded:
             return ""
         reasons = [f"{rows:,} {_with_remedy(summary, group)}" for summary, rows, group in by_summary(self.excluded)]
@@ -59,7 +61,7 @@ def _with_remedy(summary: str, group: list[tuple[Exclusion, int]]) -> str:
 
 
 def tally_of(junctions: Junctions) -> Tally:
-    """What became of the rows; which of them are possible is not known yet."""
+    """The tally of rows whose values are not computed yet: all counted rows count as nonzero."""
     return Tally(
         rows_read=junctions.rows_read,
         counted=len(junctions),
@@ -70,14 +72,11 @@ def tally_of(junctions: Junctions) -> Tally:
 
 
 def log_exclusions(
-    name: str,
-    rows_read: int,
-    excluded: list[tuple[Exclusion, int]],
-    substituted: list[tuple[str, str, int]],
+    name: str, rows_read: int, excluded: list[tuple[Exclusion, int]], substituted: list[tuple[str, str, int]]
 ) -> None:
-    """Warn of calls that were replaced and rows that were excluded, by kind, with the option that lets them in.
+    """Warn of replaced calls and of excluded rows, with the option that keeps such rows.
 
-    name  of the table, or of several
+    name  of the table, or of several tables
     """
     substituted = sorted(substituted, key=lambda item: -item[2])
     for call, allele, rows in substituted[:_MOST_LOGGED]:
@@ -89,20 +88,20 @@ def log_exclusions(
         return
     log.warning("%s: %s of %s rows excluded:", name, f"{sum(rows for _, rows in excluded):,}", f"{rows_read:,}")
     for line in reason_lines(excluded):
-        # Who wants warnings only is told the kinds.
+        # Details are no warnings.
         log.log(logging.INFO if line.startswith(_DETAIL) else logging.WARNING, "%s", line)
 
 
 def reason_lines(excluded: list[tuple[Exclusion, int]]) -> list[str]:
-    """How many rows have which reason, by kind, with the most frequent details and what keeps such rows."""
+    """How many rows have each kind of reason, with the most frequent details and the option that keeps such rows."""
     lines: list[str] = []
     for summary, rows, group in by_summary(excluded):
         kind = group[0][0].kind
         lines.append(f"  {rows:8,}  {summary if len(group) > 1 else group[0][0]}")
         listed = group if kind.listed and len(group) > 1 else []
-        lines += [f"{_DETAIL}{own_rows:8,}  {exclusion.particulars}" for exclusion, own_rows in listed[:_MOST_LOGGED]]
+        lines += [f"{_DETAIL}{count:8,}  {exclusion.particulars}" for exclusion, count in listed[:_MOST_LOGGED]]
         if listed[_MOST_LOGGED:]:
-            rest = sum(own_rows for _, own_rows in listed[_MOST_LOGGED:])
+            rest = sum(count for _, count in listed[_MOST_LOGGED:])
             lines.append(f"{_DETAIL}{rest:8,}  in {len(listed) - _MOST_LOGGED} more")
         if kind.remedy:
             lines.append(f"{_DETAIL}{kind.remedy}")

@@ -1,4 +1,4 @@
-"""Why the sequence of a row could not be packed; and what is done to amino acids before they are."""
+"""Why the sequence of a row cannot be packed, and how amino acids are prepared for packing."""
 
 import numpy as np
 import pyarrow as pa
@@ -11,16 +11,16 @@ from hpcvdj.recombination.symbols import AMBIGUOUS, STOP
 from hpcvdj.repertoires.reading import Reading
 
 SHIFTED = "_~"
-"""What MiXCR, vdjtools and immunarch write in amino acids where the frame shifts."""
+"""Symbols of MiXCR, vdjtools and immunarch for a shift of the frame in amino acids."""
 
 AMINO_ACIDS = frozenset("EFILPQ")
-"""Letters that mean an amino acid and no nucleotide, not even an ambiguous one."""
+"""Letters of amino acids that are no letters of nucleotides, not even of ambiguous ones."""
 
 
 def unfit_row(reading: Reading, status: int, detail: int, sequence: str) -> Exclusion:
     """Why a row could not be packed.
 
-    status, detail  as of `hpcvdj.kernels.text.pack_rows`
+    status, detail  of the row, as of `hpcvdj.kernels.text.pack_rows`
     sequence        its text
     """
     sequence_field = reading.sequence_field
@@ -49,23 +49,22 @@ def _unfit_amino_acids(reading: Reading, status: int, detail: int, sequence: str
 
 
 def ambiguous_rows(reading: Reading, column: pa.Array) -> dict[int, Exclusion]:
-    """The rows, by their place, whose amino acids have a symbol for several, and why they take no part."""
+    """Rows with a symbol that stands for several amino acids, and why they take no part."""
     if reading.alphabet is None:
         return {}
-    symbols = "".join(AMBIGUOUS)
-    place = pc.find_substring_regex(column, f"[{symbols}]", ignore_case=True).to_numpy(zero_copy_only=False)
-    rows = np.flatnonzero(place >= 0).tolist()
-    letters = {row: column[row].as_py().encode()[place[row]] for row in rows}
+    pattern = f"[{''.join(AMBIGUOUS)}]"
+    position = pc.find_substring_regex(column, pattern, ignore_case=True).to_numpy(zero_copy_only=False)
+    field, kind = reading.sequence_field, ExclusionKind.SEVERAL_RESIDUES
     return {
-        row: Exclusion.of(ExclusionKind.SEVERAL_RESIDUES, field=reading.sequence_field, letter=chr(letter))
-        for row, letter in letters.items()
+        row: Exclusion.of(kind, field=field, letter=chr(column[row].as_py().encode()[position[row]]))
+        for row in np.flatnonzero(position >= 0).tolist()
     }
 
 
 def with_ends(reading: Reading, column: pa.Array) -> pa.Array:
-    """The sequences with the ends that the field does not have; missing ones stay so."""
-    first, last, between = (pa.scalar(text, column.type) for text in (*reading.ends, ""))
+    """The sequences with the ends that the field lacks; missing sequences stay missing."""
     if not reading.ends[0]:
         return column
+    first, last, between = (pa.scalar(text, column.type) for text in (*reading.ends, ""))
     completed = pc.binary_join_element_wise(first, column, last, between)
     return pc.if_else(pc.equal(column, ""), column, completed)

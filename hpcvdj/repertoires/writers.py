@@ -1,15 +1,15 @@
-"""Tables that are written: a class for each kind, which the ending of a name chooses.
+"""Tables that are written: a class for each kind of table, which the ending of the name determines.
 
-A table that is written in parts is joined from them without a value being read or written again: bytes of text,
-members of gzip, frames of zstd and row groups of Parquet follow each other, and a folder has the parts as they are.
+A table can be written in parts.  The parts are joined without decoding their values: bytes of text, members of gzip,
+frames of zstd and row groups of Parquet are concatenated, and a folder contains the parts.
 """
 
 import os
 import shutil
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import IO, Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +24,14 @@ from hpcvdj.storage.folders import atomic_folder, exclusive_folder, mark_written
 from hpcvdj.storage.parquet import join_parquet
 
 _FILE = "part-{:06}.parquet"
-"""The files of a folder."""
+"""The names of the files in a folder."""
+
+
+def packed(stream: IO[bytes], packing: str | None) -> AbstractContextManager[Any]:
+    """A stream that packs its data into `stream`, with `gzip` or `zstd`; None packs nothing."""
+    if packing == "gzip":
+        return gzipped(stream)
+    return pa.CompressedOutputStream(stream, "zstd") if packing == "zstd" else nullcontext(stream)
 
 
 class TableWriter:
@@ -33,19 +40,22 @@ class TableWriter:
     name       of the kind
     endings    of the names of such tables
     is_folder  whether a table is a folder of files
+    packing    of the file, as of `packed`
 
     path   the file, which may have any name
-    first  whether its rows are the first of the table: other parts of a text have no header
+    first  whether its rows are the first of the table: later parts of a text have no header
     """
 
     name: ClassVar[str]
     endings: ClassVar[tuple[str, ...]]
     is_folder: ClassVar[bool] = False
+    packing: ClassVar[str | None] = None
 
     def __init__(self, path: Path, *, first: bool = True) -> None:
         self._first = first
         self._stack = ExitStack()
-        self._stream: Any = self._stack.enter_context(open(path, "wb"))  # noqa: SIM115
+        plain = self._stack.enter_context(open(path, "wb"))  # noqa: SIM115
+        self._stream: Any = self._stack.enter_context(packed(plain, self.packing))
 
     def __enter__(self) -> Self:
         return self
@@ -54,19 +64,20 @@ class TableWriter:
         self._stack.close()
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Write the rows of a batch; the first batch, which may have none, has the columns."""
+        """Write the rows of a batch.  The first batch, which may have no rows, determines the columns."""
         raise NotImplementedError
 
     @classmethod
     def of_parts(cls) -> "type[TableWriter]":
-        """The kind of the parts of such tables."""
+        """The kind of the table's parts."""
         return cls
 
     @classmethod
     def join(cls, parts: Mapping[Path, str], target: Path, between: Callable[[], None]) -> None:
-        """Make the table `target` of the parts of a table, in their order; `between` is called between two steps.
+        """Make the table `target` of the parts of a table, in their order.
 
-        parts  the SHA-256 of each
+        parts    the SHA-256 of each part, by its path
+        between  called between two steps
         """
         with open(target, "wb") as joined:
             for part in parts:
@@ -91,29 +102,23 @@ class TsvWriter(TableWriter):
 
 
 class GzipWriter(TsvWriter):
-    """The same, packed with gzip; a part is a member."""
+    """AIRR TSV, packed with gzip; a part is a member."""
 
     name = "gzip"
     endings = (".tsv.gz",)
-
-    def __init__(self, path: Path, *, first: bool = True) -> None:
-        super().__init__(path, first=first)
-        self._stream = self._stack.enter_context(gzipped(self._stream))
+    packing = "gzip"
 
 
 class ZstdWriter(TsvWriter):
-    """The same, packed with zstd; a part is a frame."""
+    """AIRR TSV, packed with zstd; a part is a frame."""
 
     name = "zstd"
     endings = (".tsv.zst",)
-
-    def __init__(self, path: Path, *, first: bool = True) -> None:
-        super().__init__(path, first=first)
-        self._stream = self._stack.enter_context(pa.CompressedOutputStream(self._stream, "zstd"))
+    packing = "zstd"
 
 
 class ParquetWriter(TableWriter):
-    """Parquet, with columns of their types."""
+    """Parquet, which keeps the types of columns."""
 
     name = "parquet"
     endings = (".parquet",)
@@ -122,7 +127,7 @@ class ParquetWriter(TableWriter):
     _schema: pa.Schema | None = None
 
     def write(self, batch: pa.RecordBatch) -> None:
-        # Rows tell which columns are dictionaries; a table without any has its columns from an empty batch.
+        # The rows determine which columns are dictionaries.  A table without rows has the columns of an empty batch.
         self._schema = batch.schema
         if batch.num_rows:
             if self._writer is None:
@@ -162,14 +167,14 @@ class ParquetFolderWriter(ParquetWriter):
             try:
                 os.link(part, target / name)
             except OSError:
-                # Some file systems have no links.
+                # Some file systems do not support links.
                 shutil.copyfile(part, target / name)
             between()
         mark_written(target, {name: parts[part] for name, part in named.items()})
 
 
 def writer_of(path: Path) -> type[TableWriter]:
-    """The kind of table that a name asks for; InputError if there is none."""
+    """The kind of table with such a name; InputError if there is none."""
     name = path.name.lower()
     kind = next((kind for kind in choices(TableWriter).values() if name.endswith(kind.endings)), None)
     if kind is None:
@@ -178,12 +183,12 @@ def writer_of(path: Path) -> type[TableWriter]:
 
 
 def is_table(path: Path) -> bool:
-    """Whether a file is called like a table that can be written."""
+    """Whether a path is named like a table that can be written."""
     return path.name.lower().endswith(_endings())
 
 
 def endings_in_words() -> str:
-    """How the names of tables that are written end."""
+    """The endings of the names of tables, for messages."""
     *others, last = _endings()
     return f"{', '.join(others)} or {last}"
 
@@ -193,9 +198,9 @@ def _endings() -> tuple[str, ...]:
 
 
 def write_table(target: Path, batches: Iterable[pa.RecordBatch], *, overwrite: bool) -> int:
-    """Write batches of one schema as an AIRR table, by the ending of its name; returns the number of rows.
+    """Write batches of one schema as an AIRR table of the kind that its name asks for; returns the number of rows.
 
-    InputError for another ending, and as `atomic_path` raises it.
+    InputError for a name of no kind, and as of `atomic_path`.
     """
     kind = writer_of(target)
     with ExitStack() as stack:
@@ -205,15 +210,15 @@ def write_table(target: Path, batches: Iterable[pa.RecordBatch], *, overwrite: b
 
 
 def require_writable_table(target: Path, *, overwrite: bool) -> None:
-    """Raise InputError with the remedy unless a table may be written at `target`."""
+    """Raise InputError, with the remedy, unless a table may be written at `target`."""
     check = require_replaceable if writer_of(target).is_folder else require_writable
     check(target, overwrite=overwrite)
 
 
 def new_table(target: Path, *, overwrite: bool) -> AbstractContextManager[Path]:
-    """Yield a temporary file or folder that becomes the table `target` if the block succeeds.
+    """Yield a temporary file or folder, which becomes the table `target` if the block succeeds.
 
-    A folder is to be written within `exclusive_folder`.
+    A folder must be written within `exclusive_folder`.
     """
     if writer_of(target).is_folder:
         return atomic_folder(target, overwrite=overwrite)
@@ -228,8 +233,9 @@ def fill_table(
     first: bool = True,
     between: Callable[[], None] = lambda: None,
 ) -> int:
-    """Write batches of one schema to a file as a table of a kind; returns the number of rows.
+    """Write batches of one schema to a file; returns the number of rows.
 
+    kind     of the table
     first    whether the rows are the first of their table
     between  called after each batch
     """
@@ -243,22 +249,21 @@ def fill_table(
 
 
 def _repetitive(batch: pa.RecordBatch) -> list[str]:
-    """Columns with few different values in the first rows; for others, making a dictionary takes time for nothing."""
+    """Columns with few distinct values in the first rows.  For other columns, a dictionary takes time for no gain."""
     first = batch.slice(0, reader.BATCH_ROWS)
     most = first.num_rows // 4
-    named = zip(first.schema.names, first.columns, strict=True)
-    # Mostly, fewer rows show that there are more.
+    # The first of these rows often show that a column has more values.
     fewer = most + most // 4 + 1
     return [
         name
-        for name, column in named
+        for name, column in zip(first.schema.names, first.columns, strict=True)
         if all(pc.count_distinct(rows).as_py() <= most for rows in (column.slice(0, fewer), column))
     ]
 
 
 def _lines(batch: pa.RecordBatch) -> memoryview:
     """The lines of a batch of text; InputError for a value that has a tab or a line end."""
-    # pyarrow.csv cannot write a quote character unquoted, as AIRR TSV does; joined columns are the file's bytes.
+    # pyarrow.csv cannot write quote characters unquoted, as AIRR TSV has them: columns are joined to the file's bytes.
     joined = pc.binary_join_element_wise(*batch.columns, pa.scalar("\t", pa.large_string()))
     ended = pc.binary_join_element_wise(joined, *[pa.scalar(text, pa.large_string()) for text in ("", "\n")])
     lines = memoryview(ended.buffers()[2])

@@ -55,9 +55,9 @@ def require_accounted(reader, own):
     assert len(table) == len(own)
     assert all(not column.null_count for column in table.columns)
     for place, name in enumerate(reader.given_columns):
-        if reader.translation is None or name not in reader.translation._fields:
+        if name not in reader.translation._fields:
             assert table[name].to_pylist() == [row[place] for row in own]
-    if reader.translation is not None and reader.translation._numbered:
+    if reader.translation._numbered:
         assert table["sequence_id"].to_pylist() == [str(k + 1) for k in range(len(own))]
     if reader.explains:
         for reason, junction in zip(table[REASON].to_pylist(), table["junction"].to_pylist(), strict=True):

@@ -1,4 +1,4 @@
-"""Formats of tables, in the order in which they are tried; a table of none of them is taken for an AIRR table."""
+"""Formats of tables, in the order in which they are tried.  A table that none recognises is read as an AIRR table."""
 
 from hpcvdj.repertoires.formats import airr as airr
 
@@ -15,36 +15,16 @@ from hpcvdj.repertoires.formats import tcrdist as tcrdist
 from hpcvdj.repertoires.formats import tenx as tenx
 from hpcvdj.repertoires.formats import trust4 as trust4
 from hpcvdj.repertoires.formats import vdjtools as vdjtools
-from hpcvdj.repertoires.formats.airr import REQUIRED
-from hpcvdj.repertoires.formats.format import (
-    AIRR,
-    BY_HEADER,
-    REASON,
-    Field,
-    Format,
-    Opening,
-    RowError,
-    Translation,
-    format_of,
-    may_lack_from,
-    names_of_headerless,
-    readable,
-    resembled,
-)
-
-__all__ = [
-    "AIRR",
-    "BY_HEADER",
-    "REASON",
-    "REQUIRED",
-    "Field",
-    "Format",
-    "Opening",
-    "RowError",
-    "Translation",
-    "format_of",
-    "may_lack_from",
-    "names_of_headerless",
-    "readable",
-    "resembled",
-]
+from hpcvdj.repertoires.formats.airr import REQUIRED as REQUIRED
+from hpcvdj.repertoires.formats.format import AIRR as AIRR
+from hpcvdj.repertoires.formats.format import BY_HEADER as BY_HEADER
+from hpcvdj.repertoires.formats.format import REASON as REASON
+from hpcvdj.repertoires.formats.format import Format as Format
+from hpcvdj.repertoires.formats.format import Opening as Opening
+from hpcvdj.repertoires.formats.format import RowError as RowError
+from hpcvdj.repertoires.formats.format import Translation as Translation
+from hpcvdj.repertoires.formats.format import format_of as format_of
+from hpcvdj.repertoires.formats.format import may_lack_from as may_lack_from
+from hpcvdj.repertoires.formats.format import names_of_headerless as names_of_headerless
+from hpcvdj.repertoires.formats.format import readable as readable
+from hpcvdj.repertoires.formats.format import resembled as resembled

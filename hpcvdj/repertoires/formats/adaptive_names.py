@@ -1,11 +1,11 @@
-"""Gene names of Adaptive Biotechnologies' immunoSEQ as IMGT's.
+"""IMGT's names of genes that Adaptive Biotechnologies' immunoSEQ names.
 
 Adaptive numbers genes as IMGT does, writes two digits, and gives every gene a number in its family: TCRBV02-01 is
-IMGT's TRBV2, TCRBV06-04*01 is TRBV6-4*01.  Which of the two spellings IMGT has depends on the species.
+IMGT's TRBV2, TCRBV06-04*01 is TRBV6-4*01.  Whether IMGT numbers the first gene of a family depends on the species.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, partial
 from typing import Literal, get_args
 
@@ -17,22 +17,21 @@ Species = Literal["human", "mouse"]
 MISSING = frozenset({"", "unresolved", "unknown", "no data", "null", "na", "nan", "none", "-1"})
 """What Adaptive writes for a missing value, in lower case."""
 
-_HUMAN_DV = {"TRAV14-1": "TRAV14/DV4", "TRAV23-1": "TRAV23/DV6", "TRAV29-1": "TRAV29/DV5", "TRAV36-1": "TRAV36/DV7",
-             "TRAV38-2": "TRAV38-2/DV8"}  # fmt: skip
-"""IMGT also has a pseudogene TRAV14-1.  Conversion tables of immuneML 3.0, tcrconvert 1.0 and tcrdist3 0.3 agree."""
-
-_MOUSE_DV = {
-    "TRAV4-4": "TRAV4-4/DV10", "TRAV6-7": "TRAV6-7/DV9", "TRAV13-4": "TRAV13-4/DV7", "TRAV14D-3": "TRAV14D-3/DV8",
-    "TRAV15-1": "TRAV15-1/DV6-1", "TRAV15-2": "TRAV15-2/DV6-2", "TRAV15D-1": "TRAV15D-1/DV6D-1",
-    "TRAV15D-2": "TRAV15D-2/DV6D-2", "TRAV16D-1": "TRAV16D/DV11", "TRAV21-1": "TRAV21/DV12",
-}  # fmt: skip
-"""IMGT's names of the genes, and tcrconvert's table, which a rule made; never seen in data."""
-
 _EXCEPTIONS: dict[Species, dict[str, str]] = {
-    "human": _HUMAN_DV,
-    # tcrconvert, likewise; the gene is the only one of its family.
-    "mouse": {**_MOUSE_DV, "TRAV8N": "TRAV8N-2"},
-}
+    # Conversion tables of immuneML 3.0, tcrconvert 1.0 and tcrdist3 0.3 agree.  IMGT also has a pseudogene TRAV14-1.
+    "human": {
+        "TRAV14-1": "TRAV14/DV4", "TRAV23-1": "TRAV23/DV6", "TRAV29-1": "TRAV29/DV5", "TRAV36-1": "TRAV36/DV7",
+        "TRAV38-2": "TRAV38-2/DV8",
+    },
+    # From IMGT's names of the genes and tcrconvert's table, which a rule made.  No data with these genes were seen.
+    "mouse": {
+        "TRAV4-4": "TRAV4-4/DV10", "TRAV6-7": "TRAV6-7/DV9", "TRAV13-4": "TRAV13-4/DV7", "TRAV14D-3": "TRAV14D-3/DV8",
+        "TRAV15-1": "TRAV15-1/DV6-1", "TRAV15-2": "TRAV15-2/DV6-2", "TRAV15D-1": "TRAV15D-1/DV6D-1",
+        "TRAV15D-2": "TRAV15D-2/DV6D-2", "TRAV16D-1": "TRAV16D/DV11", "TRAV21-1": "TRAV21/DV12",
+        # The only gene of its family.
+        "TRAV8N": "TRAV8N-2",
+    },
+}  # fmt: skip
 
 _KEEPING: dict[Species, dict[str, frozenset[int]]] = {
     "human": {
@@ -41,10 +40,7 @@ _KEEPING: dict[Species, dict[str, frozenset[int]]] = {
     },
     "mouse": {"TRBV": frozenset({12, 13})},
 }
-"""Families whose first gene IMGT calls F-1, not F, by its list of genes (tidytcells 2.2 has it)."""
-
-_ALL_KEEPING = "IGHV", "IGKV", "IGLV", "IGHD"
-"""Segments whose families all do."""
+"""Families F whose first gene IMGT calls F-1, not F.  Source: IMGT's list of genes, as in tidytcells 2.2."""
 
 _NAME = re.compile(
     r"(?P<locus>TC?R[ABDG]|IG[HKL])(?P<segment>[VDJ])"
@@ -56,7 +52,7 @@ _NEXT_NAME = re.compile(r"/(?=\d|TC?R|IG)")
 
 @cache
 def germline_of(species: Species, locus: str) -> Germline | None:
-    """The packaged germline table; None if there is none."""
+    """The packaged germline table of a species and locus; None if there is none."""
     path = germline_paths().get(f"{species}_{locus.lower()}")
     return read_germline(path) if path is not None else None
 
@@ -71,8 +67,8 @@ def genes_of(species: Species, locus: str, segment: str) -> frozenset[str]:
 def imgt_names(species: Species, text: str) -> list[str]:
     """IMGT's names of the genes, alleles or families in a list of Adaptive's, each once.
 
-    Genes that Adaptive does not distinguish are joined by slashes.  A name of the nomenclature of Arden et al. (1995),
-    such as TCRBV6S4, and any other that is not Adaptive's stays as it is: no germline table lists it.
+    Slashes join genes that Adaptive does not distinguish.  Other names than Adaptive's do not change, such as TCRBV6S4
+    of the nomenclature of Arden et al. (1995): no germline table lists it.
 
     >>> imgt_names("human", "TCRBV12-03/12-04*01,TCRBV02-01")
     ['TRBV12-3*01', 'TRBV12-4*01', 'TRBV2']
@@ -85,10 +81,10 @@ def imgt_names(species: Species, text: str) -> list[str]:
             continue
         genes, star, allele = part.strip().partition("*")
         first, *others = _NEXT_NAME.split(genes)
-        before = _NAME.match(first)
-        prefix = before["locus"] + before["segment"] if before else ""
-        spelt = [first, *(other if other[:1].isalpha() else prefix + other for other in others)]
-        names += [_imgt_name(species, name) + star + allele for name in spelt if name]
+        match = _NAME.match(first)
+        prefix = match["locus"] + match["segment"] if match else ""
+        complete = [first, *(other if other[:1].isalpha() else prefix + other for other in others)]
+        names += [_imgt_name(species, name) + star + allele for name in complete if name]
     return list(dict.fromkeys(names))
 
 
@@ -97,8 +93,9 @@ def _imgt_name(species: Species, name: str) -> str:
     parts = _NAME.fullmatch(name)
     if parts is None or (parts["family"] is None and parts["gene"] is None):
         return name
-    segment = parts["locus"].replace("TC", "T") + parts["segment"]
-    family = segment + _family(parts["family"] or "")
+    segment, number = parts["locus"].replace("TC", "T") + parts["segment"], parts["family"] or ""
+    # IMGT writes 06 as 6, and _II as (II).
+    family = segment + (f"({number[1:]})" if number.startswith("_") else number.lstrip("0"))
     gene = parts["gene"] or "X"
     if gene == "X":
         return _EXCEPTIONS[species].get(family, family)
@@ -110,11 +107,6 @@ def _imgt_name(species: Species, name: str) -> str:
     return family if full == f"{family}-1" and not _keeps_number(species, segment, family) else full
 
 
-def _family(text: str) -> str:
-    """IMGT's name of a family, less that of the segment: 06 is 6, _II is (II)."""
-    return f"({text[1:]})" if text.startswith("_") else text.lstrip("0")
-
-
 def _keeps_number(species: Species, segment: str, family: str) -> bool:
     """Whether IMGT calls the first gene of a family F-1, not F."""
     listed = genes_of(species, segment[:3], segment[3])
@@ -123,35 +115,37 @@ def _keeps_number(species: Species, segment: str, family: str) -> bool:
     number = re.match(r"\d+", family.removeprefix(segment))
     if segment in _KEEPING[species]:
         return number is not None and int(number[0]) in _KEEPING[species][segment]
-    return segment in _ALL_KEEPING or any(gene.startswith(f"{family}-") for gene in listed)
+    # IMGT calls the first gene of every family of these segments F-1.
+    return segment in ("IGHV", "IGKV", "IGLV", "IGHD") or any(gene.startswith(f"{family}-") for gene in listed)
 
 
 def call_of(species: Species, columns: Mapping[str, str]) -> str:
-    """The AIRR call of what Adaptive says of a row's V, D or J, in its columns resolved, gene, allele, family,
-    family_ties, gene_ties and allele_ties; empty if it says nothing.
+    """The AIRR call of a row's V, D or J; empty if the row names none.
 
-    A family stands for itself if the row does not list genes: it is never taken for its first gene.  Alleles that are
-    tied are a list, unless they include the first one: counting takes a gene for its first allele anyway.
+    columns  the texts of Adaptive's columns resolved, gene, allele, family, family_ties, gene_ties and allele_ties
+
+    The call of a row that names a family and no genes is the family, not its first gene.  Tied alleles are a list, or
+    the gene alone if they include its first allele, because counting replaces a gene by its first allele.
 
     >>> call_of("human", {"resolved": "TCRBV06", "gene": "unresolved", "gene_ties": "TCRBV06-05,TCRBV06-06"})
     'TRBV6-5,TRBV6-6'
     >>> call_of("human", {"gene": "TCRBV06-05", "allele": "01"}), call_of("mouse", {"family": "TCRBV12"})
     ('TRBV6-5*01', 'TRBV12')
     """
-    known = {name: text.strip() for name, text in columns.items() if text.strip().lower() not in MISSING}
+    texts = {name: text.strip() for name, text in columns.items() if text.strip().lower() not in MISSING}
     names = partial(imgt_names, species)
-    gene = next((known[name] for name in ("resolved", "gene") if name in known and _names_gene(known[name])), "")
+    gene = next((texts[name] for name in ("resolved", "gene") if name in texts and _names_gene(texts[name])), "")
     if gene:
-        if "*" in gene:
-            return ",".join(names(gene))
-        return ",".join(f"{name}{allele}" for name in names(gene) for allele in _alleles(known))
+        alleles = [""] if "*" in gene else _alleles(texts)
+        return ",".join(f"{name}{allele}" for name in names(gene) for allele in alleles)
     lists = ("gene_ties", "family_ties", "family", "resolved", "gene")
-    return next((",".join(found) for name in lists if (found := names(known.get(name, "")))), "")
+    return next((",".join(genes) for name in lists if (genes := names(texts.get(name, "")))), "")
 
 
-def _alleles(known: Mapping[str, str]) -> list[str]:
-    allele = known.get("allele", "")
-    tied = [text.strip() for text in known.get("allele_ties", "").split(",")]
+def _alleles(texts: Mapping[str, str]) -> list[str]:
+    """What follows the gene in a call: `*` and the allele, or nothing, for each allele."""
+    allele = texts.get("allele", "")
+    tied = [text.strip() for text in texts.get("allele_ties", "").split(",")]
     if re.fullmatch(r"\d+", allele):
         return [f"*{allele}"]
     numbers = [text for text in tied if re.fullmatch(r"\d+", text)]
@@ -159,7 +153,7 @@ def _alleles(known: Mapping[str, str]) -> list[str]:
 
 
 def _names_gene(text: str) -> bool:
-    """Whether a name is that of a gene or an allele, not of a family."""
+    """Whether a text names a gene or an allele, not a family."""
     if "*" in text or "," in text:
         return True
     parts = _NAME.fullmatch(text)
@@ -167,24 +161,26 @@ def _names_gene(text: str) -> bool:
 
 
 def species_of(names: Iterable[tuple[str, int]]) -> Species:
-    """The species of a table with these names of V and J genes, and their rows.
+    """The species of a table: the one with more rows whose genes only its packaged germline tables list, else human.
 
-    It is the one whose packaged germline tables list more of what the other's do not; human if that is none.
+    names  (genes, rows) of each text in the columns of V and J
     """
     rows = dict.fromkeys(get_args(Species), 0)
     for text, count in names:
-        lists = [species for species in get_args(Species) if any(map(_is_listed(species), imgt_names(species, text)))]
+        lists = [species for species in get_args(Species) if _lists(species, text)]
         if len(lists) == 1:
             rows[lists[0]] += count
     return max(get_args(Species), key=lambda species: rows[species])
 
 
-def _is_listed(species: Species) -> Callable[[str], bool]:
-    return lambda name: name.partition("*")[0] in genes_of(species, name[:3], name[3:4])
+def _lists(species: Species, text: str) -> bool:
+    """Whether the packaged germline tables of a species list a gene of a text."""
+    names = imgt_names(species, text)
+    return any(name.partition("*")[0] in genes_of(species, name[:3], name[3:4]) for name in names)
 
 
 def family_of_first(species: Species, name: str) -> str:
-    """The name; of a gene F-1 the family F, unless it is the family's only gene: the 1 may be made up.
+    """The name, or the family F of a gene F-1 unless it is the family's only gene: immunarch may have added the 1.
 
     >>> [family_of_first("human", name) for name in ("TRBV6-1", "TRBV2-1", "TRBV20-1", "TRBV6-2")]
     ['TRBV6', 'TRBV2', 'TRBV20-1', 'TRBV6-2']
@@ -195,7 +191,7 @@ def family_of_first(species: Species, name: str) -> str:
 
 
 def common_end(sequences: Sequence[str]) -> str:
-    """The longest text with which all `sequences` end.
+    """The longest common end of `sequences`.
 
     >>> common_end(["GATTC", "CATTC"]), common_end([])
     ('ATTC', '')
@@ -213,7 +209,7 @@ _TRB_ENDS: dict[Species, dict[str, str]] = {
     "mouse": {**{f"TRBJ{gene}": "TTT" for gene in ("1-1", "1-3", "1-5", "1-6", "2-2", "2-3", "2-4", "2-5")},
               **{f"TRBJ{gene}": "TTC" for gene in ("1-2", "1-4", "2-1", "2-7")}},
 }  # fmt: skip
-"""Codon 118 of J genes (of an allele that differs), from the sequences of IMGT that OLGA 1.3.0 has.
+"""Codon 118 of J genes, and of an allele that differs from its gene.  Source: IMGT's sequences in OLGA 1.3.0.
 
 Mouse TRBJ1-7 and TRBJ2-6 are missing: the codon at their position is neither Phe nor Trp.
 """
@@ -221,25 +217,23 @@ Mouse TRBJ1-7 and TRBJ2-6 are missing: the codon at their position is neither Ph
 
 @cache
 def end_of_j(species: Species, call: str) -> str:
-    """The bases with which all J genes of an AIRR call end at codon 118, which is included; empty if it is unknown.
+    """The last bases that all J genes of an AIRR call share, up to and including codon 118; empty if it is unknown.
 
-    A family stands for all of its genes, a gene for its first allele.
+    A family stands for all its genes, a gene for its first allele.
     """
     return common_end([end for name in call.split(",") for end in _ends(species, name)])
 
 
 def _ends(species: Species, name: str) -> list[str]:
+    """The sequence of each J gene that a name means, up to and including codon 118; empty if it is unknown."""
     germline = germline_of(species, name[:3])
     if germline is None:
         return [""]
     segment = germline.find("J", name)
-    if segment is None:
-        members = [germline.find("J", gene) for gene in genes_of(species, name[:3], "J") if gene.startswith(f"{name}-")]
-    else:
-        members = [segment]
+    family = [germline.find("J", gene) for gene in genes_of(species, name[:3], "J") if gene.startswith(f"{name}-")]
     codons = _TRB_ENDS[species]
     ends = [
         member.sequence + codon if (codon := codons.get(member.allele) or codons.get(member.gene)) else ""
-        for member in members if member is not None
+        for member in (family if segment is None else [segment]) if member is not None
     ]  # fmt: skip
     return ends or [""]

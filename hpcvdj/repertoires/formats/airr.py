@@ -9,11 +9,17 @@ REQUIRED = (
     "sequence_id", "sequence", "rev_comp", "productive", "v_call", "d_call", "j_call", "sequence_alignment",
     "germline_alignment", "junction", "junction_aa", "v_cigar", "d_cigar", "j_cigar",
 )  # fmt: skip
-"""The columns that an AIRR Rearrangement file must have, though they may be empty (the schema's `required`)."""
+"""The columns that an AIRR Rearrangement file must have (the schema's `required`).  They may be empty."""
+
+
+def _adjacent(columns: Sequence[str], names: tuple[str, ...]) -> bool:
+    """Whether `names` are columns that follow each other in this order."""
+    first = list(columns).index(names[0]) if names[0] in columns else 0
+    return tuple(columns[first : first + len(names)]) == names
 
 
 class MixcrAirr(Format):
-    """AIRR table of `mixcr exportAirr`, whose calls are hit lists: the first hit is the call."""
+    """AIRR table of `mixcr exportAirr`: calls are hit lists, of which the best hits are the call."""
 
     name = "mixcr_airr"
     summary = "AIRR table of mixcr exportAirr"
@@ -23,12 +29,11 @@ class MixcrAirr(Format):
 
     @staticmethod
     def recognises(columns: Sequence[str]) -> bool:
-        """By the order of its columns: names are those of any AIRR table."""
-        first = list(columns).index(MixcrAirr.COLUMNS[0]) if MixcrAirr.COLUMNS[0] in columns else 0
-        return tuple(columns[first : first + len(MixcrAirr.COLUMNS)]) == MixcrAirr.COLUMNS
+        """By the order of its columns, which have the names of any AIRR table."""
+        return _adjacent(columns, MixcrAirr.COLUMNS)
 
     def fields(self, columns: Sequence[str]) -> Mapping[str, Field]:
-        """Only the calls differ."""
+        """Only the calls differ from AIRR's fields."""
         return present(columns, {f"{letter}_call": Field((f"{letter}_call",), best_hits) for letter in "vdjc"})
 
 
@@ -49,7 +54,5 @@ class Airr(Format):
 
     @staticmethod
     def may_lack_from(columns: Sequence[str]) -> str | None:
-        """IgBLAST leaves off the last fields of sequences in which it finds no junction."""
-        first = list(columns).index(Airr.IGBLAST[0]) if Airr.IGBLAST[0] in columns else 0
-        is_igblast = tuple(columns[first : first + len(Airr.IGBLAST)]) == Airr.IGBLAST
-        return "junction" if is_igblast and "junction" in columns else None
+        """IgBLAST omits the last fields of sequences in which it finds no junction."""
+        return "junction" if _adjacent(columns, Airr.IGBLAST) and "junction" in columns else None

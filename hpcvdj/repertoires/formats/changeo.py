@@ -1,4 +1,4 @@
-"""Change-O (changeo.readthedocs.io), as it wrote tables before version 1.0; later versions write AIRR tables."""
+"""Change-O (changeo.readthedocs.io) before version 1.0.  Later versions write AIRR tables."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,7 +12,7 @@ stated = without("None", "NA")
 
 
 def _locus(column: pa.Array) -> pa.Array:
-    """The locus; BraCeR writes the last letter only."""
+    """The locus.  BraCeR writes its last letter only."""
     named = pc.replace_substring_regex(stated(column), "^([HKL])$", r"IG\1")
     return pc.replace_substring_regex(named, "^([ABDG])$", r"TR\1")
 
@@ -22,10 +22,10 @@ class ChangeO(Format):
 
     name = "changeo"
     summary = "Change-O before version 1.0"
-    marks = (frozenset({"V_CALL", "J_CALL", "JUNCTION"}),)
+    signatures = (frozenset({"V_CALL", "J_CALL", "JUNCTION"}),)
 
     def fields(self, columns: Sequence[str]) -> Mapping[str, Field]:
-        """Fields are called as in AIRR tables, in capitals, or have older names."""
+        """Fields have their AIRR names in capitals, or older names."""
         older = {"sequence": "SEQUENCE_INPUT", "cell_id": "CELL", "clone_id": "CLONE"}
         booleans = {
             "productive": "FUNCTIONAL", "rev_comp": "REV_COMP", "vj_in_frame": "IN_FRAME", "stop_codon": "STOP"

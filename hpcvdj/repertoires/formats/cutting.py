@@ -1,4 +1,4 @@
-"""Junctions of formats that have reads."""
+"""Cut junctions out of the reads of tables."""
 
 from collections.abc import Callable
 
@@ -11,7 +11,7 @@ from hpcvdj.kernels.text import text_buffers
 from hpcvdj.recombination.exclusions import Exclusion, ExclusionKind
 
 UNKNOWN = reads.UNKNOWN
-"""The start of a junction whose place in the read the table does not say."""
+"""The start of a junction whose position in the read is not in the table."""
 
 _REASONS: dict[int, Callable[[int], Exclusion]] = {
     reads.INCOMPLETE: lambda detail: Exclusion.of(ExclusionKind.INCOMPLETE),
@@ -22,7 +22,7 @@ _REASONS: dict[int, Callable[[int], Exclusion]] = {
     reads.NOWHERE: lambda detail: Exclusion.of(ExclusionKind.UNPLACED, why="they fit nowhere"),
     reads.SEVERAL: lambda detail: Exclusion.of(ExclusionKind.UNPLACED, why="they fit in several places"),
 }
-"""Why a row of a status is excluded; a row without a read has no junction, which readers say."""
+"""Why a row with each status is excluded.  A row without a read has no junction, which is a reason of its own."""
 
 
 def cut_reads(
@@ -34,11 +34,14 @@ def cut_reads(
     *,
     from_cysteine: bool = True,
 ) -> tuple[pa.Array, pa.Array]:
-    """Junctions of reads, empty for rows that have none, and their `REASON`.
+    """The junctions of reads, and the `REASON` of rows that have none, as arrays of large strings.
 
+    read           the reads
     amino_acids    of the junctions, in upper case; empty for rows whose junction is not compared with them
-    j_ends         the bases with which each row's J genes end at codon 118, which is included
-    start          0-based, in the read; UNKNOWN where the amino acids place the junction; -1 of rows without V
+    j_ends         the last bases of each row's J genes, up to and including codon 118
+    start          int64 [rows]: first base of the junction in the read, from 0; UNKNOWN if its amino acids locate it;
+                   -1 for rows without V
+    length         int64 [rows]: bases of the junction
     from_cysteine  whether junctions must begin with the codon of Cys 104
     """
     rows = len(read)
@@ -56,10 +59,11 @@ def cut_reads(
 
 
 def _reasons(status: NDArray[np.uint8], detail: NDArray[np.int64]) -> pa.Array:
-    texts, place = [""], np.zeros(len(status), dtype=np.int64)
+    """`REASON` of each row, of a status and its detail as of `hpcvdj.kernels.reads`."""
+    texts, index = [""], np.zeros(len(status), dtype=np.int64)
     for kind, reason in _REASONS.items():
         rows = np.flatnonzero(status == kind)
         details, inverse = np.unique(detail[rows], return_inverse=True)
-        place[rows] = len(texts) + inverse
+        index[rows] = len(texts) + inverse
         texts += [reason(int(value)).text for value in details]
-    return pa.array(texts, pa.large_string()).take(pa.array(place))
+    return pa.array(texts, pa.large_string()).take(pa.array(index))

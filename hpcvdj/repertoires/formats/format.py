@@ -10,7 +10,7 @@ import pyarrow as pa
 from hpcvdj.errors import InputError, choices, few, require_choice, told
 
 REASON = "reader_excluded"
-"""A column beside the AIRR fields: why a format cannot give a row its junction, as `Exclusion.text`; else empty."""
+"""A column beside the AIRR fields: why a row has no junction, as `Exclusion.text`; empty for rows that have one."""
 
 AIRR = "airr"
 """The name of the format whose fields all others are read as."""
@@ -20,7 +20,7 @@ ROW_ID = "sequence_id"
 
 
 class RowError(Exception):
-    """A row of which a format cannot make AIRR fields: its place among the rows that were given, from 0, and why."""
+    """A format cannot read a row: `row` is its index in the batch, from 0, and `text` says why."""
 
     def __init__(self, row: int, text: str) -> None:
         super().__init__(text)
@@ -33,7 +33,7 @@ def same(column: pa.Array) -> pa.Array:
 
 
 FirstRows = Callable[[Sequence[str]], pa.RecordBatch | None]
-"""Columns of a table -> its first rows with them, as strings; None for a table without rows."""
+"""Takes names of columns; returns the first rows with these columns as strings, or None for a table without rows."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,8 @@ class Field:
     """An AIRR field, made of columns of a table.
 
     sources  the columns
-    make     their arrays of a batch -> the field's array; large strings, empty for missing values
-    part     if several fields are made at once: `make` returns a dict of arrays, of which the field is this one
+    make     takes their arrays in a batch and returns the field's array: large strings, empty for missing values
+    part     the field's key, if `make` makes several fields at once and returns a dict of arrays
     """
 
     sources: tuple[str, ...]
@@ -51,21 +51,20 @@ class Field:
 
 
 class Format:
-    """A program's table.
+    """The table format of a program.
 
-    name     for --format
-    summary  for the help and the documentation
-    refusal  what to give instead of a table that does not have what is needed; empty for formats that can be read
-    marks    sets of columns, of which each tells the format
+    name        for --format
+    summary     for the help and the documentation
+    refusal     what to give instead of a table that lacks what is needed; empty for formats that can be read
+    signatures  sets of columns: a table that has all columns of one set is of this format
 
-    An instance is the format of one table.  What a field depends on beyond its row, it learns from `first_rows` when
-    rows are made.
+    An instance is the format of one table.  A field that depends on more than its own row reads `first_rows`.
     """
 
     name: ClassVar[str]
     summary: ClassVar[str]
     refusal: ClassVar[str] = ""
-    marks: ClassVar[tuple[frozenset[str], ...]] = ()
+    signatures: ClassVar[tuple[frozenset[str], ...]] = ()
 
     def __init__(self, first_rows: FirstRows) -> None:
         self.first_rows = first_rows
@@ -73,21 +72,21 @@ class Format:
     @classmethod
     def recognises(cls, columns: Sequence[str]) -> bool:
         """Whether a table with these columns certainly is of this format."""
-        return any(marks <= set(columns) for marks in cls.marks)
+        return any(names <= set(columns) for names in cls.signatures)
 
     @staticmethod
     def notice(columns: Sequence[str]) -> str:
-        """What to know of a table of this format with these columns; empty if that is nothing."""
+        """What users should know about a table of this format with these columns; empty if there is nothing."""
         return ""
 
     @staticmethod
     def named(values: Sequence[str]) -> list[str] | None:
-        """The columns of a table without header whose first row has these values; None if it is no such table."""
+        """The columns of a table of this format without a header, if `values` can be its first row; else None."""
         return None
 
     @staticmethod
     def may_lack_from(columns: Sequence[str]) -> str | None:
-        """A column: rows without a value in it may lack their last fields, delimiters included; None if no row may."""
+        """The column without whose value a row may omit its last fields and delimiters; None if no row may."""
         return None
 
     def fields(self, columns: Sequence[str]) -> Mapping[str, Field]:
@@ -99,8 +98,8 @@ class Format:
 class Opening:
     """How a table is opened.
 
-    format   the name of a `Format`; None: what its header says
-    columns  (AIRR field, column of the table) pairs that replace what the format says
+    format   the name of a `Format`; None detects it by the header
+    columns  (AIRR field, column of the table) pairs, which take precedence over the format
     """
 
     format: str | None = None
@@ -121,7 +120,7 @@ class Opening:
 
 
 BY_HEADER = Opening()
-"""As its header says."""
+"""The header determines the format."""
 
 
 def readable() -> dict[str, type[Format]]:
@@ -129,43 +128,45 @@ def readable() -> dict[str, type[Format]]:
     return {name: kind for name, kind in choices(Format).items() if not kind.refusal}
 
 
-def format_of(columns: Sequence[str], opening: Opening, place: str) -> type[Format] | None:
-    """The format of a table at `place` with these columns; None if no format recognises it.
-
-    InputError for a table that no format can read.
-    """
+def _possible(opening: Opening) -> list[type[Format]]:
+    """The formats that a table may have."""
     kinds = choices(Format)
+    return [kinds[opening.format]] if opening.format is not None else list(kinds.values())
+
+
+def format_of(columns: Sequence[str], opening: Opening, heading: str) -> type[Format] | None:
+    """The format of a table with these columns; None if no format recognises it.
+
+    InputError, which begins with `heading`, for a table that no format can read.
+    """
     if opening.format is not None:
-        return kinds[opening.format]
-    kind = next((kind for kind in kinds.values() if kind.recognises(columns)), None)
+        return choices(Format)[opening.format]
+    kind = next((kind for kind in choices(Format).values() if kind.recognises(columns)), None)
     if kind is not None and kind.refusal and not opening.columns:
-        raise InputError(f"{place}: {kind.summary}; {told(kind.refusal)}")
+        raise InputError(f"{heading}: {kind.summary}; {told(kind.refusal)}")
     return kind if kind is None or not kind.refusal else None
 
 
 def names_of_headerless(values: Sequence[str], opening: Opening) -> list[str] | None:
-    """The columns of a table whose first row has these values, if it has no header; None if that row is one."""
-    kinds = choices(Format)
-    tried = [kinds[opening.format]] if opening.format is not None else kinds.values()
-    return next((names for kind in tried if (names := kind.named(values)) is not None), None)
+    """The columns of a table without a header whose first row has these values; None if that row is a header."""
+    return next((names for kind in _possible(opening) if (names := kind.named(values)) is not None), None)
 
 
 def may_lack_from(columns: Sequence[str], opening: Opening) -> str | None:
-    """What `Format.may_lack_from` says of a table with these columns."""
-    tried = [choices(Format)[opening.format]] if opening.format is not None else choices(Format).values()
-    return next((name for kind in tried if (name := kind.may_lack_from(columns)) is not None), None)
+    """`Format.may_lack_from` of a table with these columns."""
+    return next((name for kind in _possible(opening) if (name := kind.may_lack_from(columns)) is not None), None)
 
 
 def resembled(columns: Sequence[str]) -> str:
-    """What a table that no format recognises looks like, and which columns it lacks; empty if there is no telling.
+    """The format that a table resembles, and the columns that it lacks; empty if it resembles none, or several.
 
-    It lacks one or two columns of one format, and has more of its columns than it lacks.
+    The table lacks one or two columns of the format, and has more of its columns than it lacks.
     """
     near = {}
     for kind in choices(Format).values():
-        lacks = min((marks.difference(columns) for marks in kind.marks), key=len, default=frozenset())
-        has = max((len(marks) for marks in kind.marks if marks.difference(columns) == lacks), default=0) - len(lacks)
-        if 0 < len(lacks) < 3 and has > len(lacks):
+        lacks = min((names.difference(columns) for names in kind.signatures), key=len, default=frozenset())
+        sizes = [len(names) for names in kind.signatures if names.difference(columns) == lacks]
+        if 0 < len(lacks) < 3 and max(sizes) > 2 * len(lacks):
             near[kind.summary] = lacks
     if len(near) != 1:
         return ""
@@ -174,7 +175,7 @@ def resembled(columns: Sequence[str]) -> str:
 
 
 def otherwise_separated(columns: Sequence[str]) -> str:
-    """What to say of a table whose `columns` no tab separates, nor a comma; empty for others."""
+    """A message about a table whose columns are separated by neither tabs nor commas; empty for other tables."""
     for delimiter, word in ((";", "semicolons"), (" ", "blanks")):
         if len(columns) == 1 and delimiter in columns[0]:
             return f"its columns are separated by {word}, as some spreadsheets do: save it with tabs"
@@ -182,50 +183,48 @@ def otherwise_separated(columns: Sequence[str]) -> str:
 
 
 class Translation:
-    """A table's columns as AIRR fields.  A table without ids can be asked for `ROW_ID`, the numbers of its rows.
+    """The columns of a table as AIRR fields.
 
-    columns   what it can be read as: the AIRR fields, then its own other columns
-    made      the AIRR fields that a format makes
-    explains  whether rows come with a `REASON`
-    has_ids   whether the AIRR field of ids is a column of the table
+    columns      what the table can be read as: the AIRR fields, then its other columns
+    airr_fields  the AIRR fields that its format makes
+    explains     whether rows have a `REASON`
+    has_ids      whether the AIRR field of ids is a column of the table
+
+    A table without ids can also be read with `ROW_ID`, the numbers of its rows.
     """
 
-    def __init__(self, own: Sequence[str], fields: Mapping[str, Field], *, known: bool) -> None:
-        self._fields, self._own = dict(fields), list(own)
-        self._numbered = ROW_ID not in fields and ROW_ID not in own
-        self.explains, self.has_ids = REASON in fields, ROW_ID in own and ROW_ID not in fields
-        made = [ROW_ID] * (self._numbered and known) + [name for name in fields if name != REASON]
-        self.made = made if fields else []
-        self.columns = made + [name for name in own if name not in made]
+    def __init__(self, table_columns: Sequence[str], opening: Opening, heading: str, first_rows: FirstRows) -> None:
+        """Translate a table with the columns `table_columns`.
 
-    @staticmethod
-    def of(own: Sequence[str], opening: Opening, place: str, first_rows: FirstRows) -> "Translation | None":
-        """That of a table at `place` with the columns `own`; None if they are AIRR fields already, with ids.
-
-        InputError for a table that no format can read, for columns of `opening` that it lacks, and for fields of a
-        format that are made of columns that it lacks.
+        InputError, which begins with `heading`, for a table that no format can read, and for a table that lacks columns
+        of `opening` or of its format.
         """
-        kind = format_of(own, opening, place)
-        fields = dict(kind(first_rows).fields(own)) if kind is not None else {}
+        kind = format_of(table_columns, opening, heading)
+        fields = dict(kind(first_rows).fields(table_columns)) if kind is not None else {}
         fields |= {field: Field((column,)) for field, column in opening.columns}
-        lacking = [name for field in fields.values() for name in field.sources if name not in own]
+        lacking = [name for field in fields.values() for name in field.sources if name not in table_columns]
         if lacking:
-            there = otherwise_separated(own) or f"there are {few(own, 40)}"
-            raise InputError(f"{place}: no column {lacking[0]}; {there}")
-        known = kind is not None or bool(fields)
-        return Translation(own, fields, known=known) if fields or ROW_ID not in own else None
+            there = otherwise_separated(table_columns) or f"there are {few(table_columns, 40)}"
+            raise InputError(f"{heading}: no column {lacking[0]}; {there}")
+        self._fields, self._table_columns = fields, list(table_columns)
+        self._numbered = ROW_ID not in fields and ROW_ID not in table_columns
+        self.explains, self.has_ids = REASON in fields, ROW_ID in table_columns and ROW_ID not in fields
+        numbers = [ROW_ID] if self._numbered and (kind is not None or fields) else []
+        airr_fields = numbers + [name for name in fields if name != REASON]
+        self.airr_fields = airr_fields if fields else []
+        self.columns = airr_fields + [name for name in table_columns if name not in airr_fields]
 
     def sources(self, wanted: Sequence[str]) -> list[str]:
-        """The table's columns that some of `columns`, or `REASON`, are made of, each once."""
-        made = [name for name in wanted if name in self._fields]
-        own = [name for name in wanted if name not in self._fields and not self._is_number(name)]
-        found = list(dict.fromkeys([*(source for name in made for source in self._fields[name].sources), *own]))
-        return found or self._own[:1]
+        """The table's columns that `wanted`, some of `columns` and `REASON`, are made of, each once; at least one."""
+        fields = [self._fields[name] for name in wanted if name in self._fields]
+        copied = [name for name in wanted if name not in self._fields and not self._is_number(name)]
+        sources = dict.fromkeys([*(source for field in fields for source in field.sources), *copied])
+        return list(sources) or self._table_columns[:1]
 
     def apply(self, batch: pa.RecordBatch, wanted: Sequence[str], first_row: int) -> pa.RecordBatch:
         """The columns `wanted` of a batch that has their sources; its first row is row `first_row` of the table."""
         rows = batch.num_rows
-        made: dict[Any, Any] = {}
+        results: dict[Any, Any] = {}
 
         def column(name: str) -> pa.Array:
             if self._is_number(name):
@@ -234,9 +233,9 @@ class Translation:
                 return batch.column(name)
             field = self._fields[name]
             key = field.make, field.sources
-            if key not in made:
-                made[key] = field.make(*(batch.column(source) for source in field.sources))
-            return made[key] if field.part is None else made[key][field.part]
+            if key not in results:
+                results[key] = field.make(*(batch.column(source) for source in field.sources))
+            return results[key] if field.part is None else results[key][field.part]
 
         return pa.RecordBatch.from_arrays([column(name) for name in wanted], names=list(wanted))
 

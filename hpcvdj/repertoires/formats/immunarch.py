@@ -1,7 +1,7 @@
 """immunarch (github.com/immunomind/immunarch): the tables that it exports.
 
-Tables that it made of Adaptive's have two faults: CDR3.nt goes on to the end of the read, and families are written as
-their first genes.
+Tables that it made of Adaptive's tables have two faults: CDR3.nt extends to the end of the read, and families have the
+names of their first genes.
 """
 
 import logging
@@ -13,14 +13,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from hpcvdj.repertoires.batches import by_text
 from hpcvdj.repertoires.formats.adaptive_names import Species, family_of_first, species_of
 from hpcvdj.repertoires.formats.format import REASON, Field, Format
-from hpcvdj.repertoires.formats.steps import productive
+from hpcvdj.repertoires.formats.steps import after, present, productive
 
 log = logging.getLogger(__name__)
 
 
-def known(column: pa.Array) -> pa.Array:
+def stated(column: pa.Array) -> pa.Array:
     """The column, empty where R writes NA."""
     column = column.cast(pa.large_string())
     return pc.if_else(pc.equal(column, "NA"), pa.scalar("", column.type), column)
@@ -31,56 +32,54 @@ class Immunarch(Format):
 
     name = "immunarch"
     summary = "immunarch clonotypes"
-    marks = (frozenset({"Clones", "CDR3.nt", "V.name", "J.name"}),)
+    signatures = (frozenset({"Clones", "CDR3.nt", "V.name", "J.name"}),)
 
     def fields(self, columns: Sequence[str]) -> Mapping[str, Field]:
         """CDR3.nt is the junction, or begins with it."""
-        sequences = tuple(name for name in ("CDR3.nt", "CDR3.aa") if name != "CDR3.aa" or name in columns)
-        has = {
-            "d_call": Field(("D.name",), self._calls),
-            "junction_aa": Field(("CDR3.aa",), known),
-            "productive": Field(("CDR3.aa",), lambda column: productive(known(column))),
-            "cell_id": Field(("Barcode",), known),
-        }
+        sequences = ("CDR3.nt", "CDR3.aa") if "CDR3.aa" in columns else ("CDR3.nt",)
         return {
             "v_call": Field(("V.name",), self._calls),
             "j_call": Field(("J.name",), self._calls),
             "junction": Field(sequences, self._cut, "junction"),
-            "duplicate_count": Field(("Clones",), known),
-            **{name: field for name, field in has.items() if field.sources[0] in columns},
+            "duplicate_count": Field(("Clones",), stated),
+            **present(columns, {
+                "d_call": Field(("D.name",), self._calls),
+                "junction_aa": Field(("CDR3.aa",), stated),
+                "productive": Field(("CDR3.aa",), after(stated, productive)),
+                "cell_id": Field(("Barcode",), stated),
+            }),
             REASON: Field(sequences, self._cut, REASON),
-        }
+        }  # fmt: skip
 
     @cached_property
     def _adaptive(self) -> Species | None:
-        """The species of a table that was made of Adaptive's: where CDR3.nt mostly is longer than its amino acids."""
+        """The species of a table that was made of Adaptive's: most CDR3.nt are longer than their amino acids."""
         batch = self.first_rows(("CDR3.nt", "V.name", "J.name"))
         proteins = self.first_rows(("CDR3.aa",)) if batch is not None else None
         if batch is None or proteins is None:
             return None
         spare = _bases(batch.column("CDR3.nt")) - 3 * _bases(_amino_acids(proteins.column("CDR3.aa")))
-        named = spare[spare < _bases(batch.column("CDR3.nt"))]
-        if not len(named) or np.mean(named > 0) <= 0.5:
+        spare = spare[spare < _bases(batch.column("CDR3.nt"))]
+        if not len(spare) or np.mean(spare > 0) <= 0.5:
             return None
         log.warning(
             "this table of immunarch was made of immunoSEQ reads: junctions are cut by their amino acids, rows without "
             "them are excluded, and genes such as TRBV6-1 are read as families; give the table of Adaptive itself"
         )
-        counted = [pc.value_counts(batch.column(name)) for name in ("V.name", "J.name")]
-        return species_of((item["values"].as_py(), item["counts"].as_py()) for counts in counted for item in counts)
+        columns = [batch.column(name) for name in ("V.name", "J.name")]
+        return species_of(tuple(item.values()) for column in columns for item in pc.value_counts(column).to_pylist())
 
     def _calls(self, column: pa.Array) -> pa.Array:
-        encoded = pc.dictionary_encode(pc.replace_substring(known(column), " ", ""))
-        calls = encoded.dictionary.to_pylist()
-        if (species := self._adaptive) is not None:
-            calls = [",".join(family_of_first(species, name) for name in call.split(",")) for call in calls]
-        return pa.array(calls, pa.large_string()).take(encoded.indices)
+        calls, species = pc.replace_substring(stated(column), " ", ""), self._adaptive
+        if species is None:
+            return calls
+        return by_text(calls, lambda call: ",".join(family_of_first(species, name) for name in call.split(",")))
 
     def _cut(self, nucleotides: pa.Array, amino_acids: pa.Array | None = None) -> dict[str, pa.Array]:
-        # Here, because numba takes long to import.
+        # Imported here because numba takes long to import.
         from hpcvdj.repertoires.formats.cutting import UNKNOWN, cut_reads
 
-        read, rows = known(nucleotides), len(nucleotides)
+        read, rows = stated(nucleotides), len(nucleotides)
         proteins = _amino_acids(amino_acids) if amino_acids is not None else pa.array([""] * rows, pa.large_string())
         is_cut = amino_acids is None or self._adaptive is None
         size = _bases(proteins)
@@ -92,8 +91,8 @@ class Immunarch(Format):
 
 
 def _amino_acids(column: pa.Array) -> pa.Array:
-    """Those of productive rows, else empty."""
-    values = pc.ascii_upper(known(column))
+    """The amino acids of productive rows; empty for other rows."""
+    values = pc.ascii_upper(stated(column))
     return pc.if_else(pc.match_substring_regex(values, "^[A-Z]+$"), values, pa.scalar("", values.type))
 
 

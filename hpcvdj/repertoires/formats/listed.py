@@ -1,7 +1,8 @@
 """Lists of CDR3s: one sequence a line, without a header, nucleotides or amino acids."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -14,20 +15,14 @@ from hpcvdj.repertoires.formats.format import Field, Format, RowError
 Bools = NDArray[np.bool_]
 
 _SEQUENCE = r"(?i:[ACGTN]{15,}|[ACDEFGHIKLMNPQRSTVWYX*_~]{8,}|C[ACDEFGHIKLMNPQRSTVWYX*_~]{3,}[FVW])"
-"""What the first line of a list is; hardly the name of a column."""
-
-_IS_AMINO = "[EFILPQ*_~]"
-"""Symbols that no nucleotide has, not even an ambiguous one."""
-
-_IS_NUCLEOTIDES = "^[ACGTN]{15,}$"
-"""So many amino acids are hardly of these five alone."""
+"""The first line of a list: hardly the name of a column."""
 
 NEARLY_ALL, FEW = 0.9, 0.1
-"""The shares of lines that begin with C from which on all sequences are junctions, and up to which they are CDR3s."""
+"""Sequences are junctions if the first share of lines, or more, begins with C; CDR3s if the second, or less, does."""
 
 
 class Listed(Format):
-    """Sequences alone; the first lines say what all are."""
+    """Sequences alone.  The first lines determine the kind of all."""
 
     name = "list"
     summary = "a list of junctions or CDR3s, one a line, without a header"
@@ -41,7 +36,7 @@ class Listed(Format):
 
     @staticmethod
     def recognises(columns: Sequence[str]) -> bool:
-        """By the name that its column is given."""
+        """By the name that `named` gives its column."""
         return list(columns) == [Listed.COLUMN]
 
     def fields(self, columns: Sequence[str]) -> Mapping[str, Field]:
@@ -50,16 +45,16 @@ class Listed(Format):
         if rows is None:
             return {}
         field = field_of(rows.column(0))
-        return {field: Field((Listed.COLUMN,), _only(nucleotides=field == "junction"))}
+        return {field: Field((Listed.COLUMN,), partial(_only, nucleotides=field == "junction"))}
 
 
 def has_amino_acids(column: pa.Array) -> bool:
-    """Whether some sequences clearly are amino acids."""
+    """Whether any sequence clearly is of amino acids."""
     return bool(_kinds(_cleaned(column))[0].any())
 
 
 def field_of(column: pa.Array) -> JunctionField:
-    """The AIRR field that the sequences of a list are; RowError, with the line, if they are not all of one kind."""
+    """The AIRR field of the sequences of a list; RowError, with the line, if they are not all of one kind."""
     column = _cleaned(column)
     is_amino, is_nucleotides = _kinds(column)
     if is_nucleotides.any():
@@ -91,23 +86,14 @@ def field_of(column: pa.Array) -> JunctionField:
     return "junction_aa"
 
 
-def _only(*, nucleotides: bool) -> Callable[[pa.Array], pa.Array]:
-    """A step that raises RowError for a sequence of the other kind."""
-
-    def cleaned(column: pa.Array) -> pa.Array:
-        column = _cleaned(column)
-        _require_one_kind(*_kinds(column), nucleotides=nucleotides)
-        return column
-
-    return cleaned
+def _only(column: pa.Array, *, nucleotides: bool) -> pa.Array:
+    """The sequences; RowError for a sequence of the other kind."""
+    column = _cleaned(column)
+    _require_one_kind(*_kinds(column), nucleotides=nucleotides)
+    return column
 
 
-def _require_one_kind(
-    is_amino: Bools,
-    is_nucleotides: Bools,
-    *,
-    nucleotides: bool,
-) -> None:
+def _require_one_kind(is_amino: Bools, is_nucleotides: Bools, *, nucleotides: bool) -> None:
     kinds = ("amino acids", "nucleotides") if nucleotides else ("nucleotides", "amino acids")
     wrong = is_amino if nucleotides else is_nucleotides
     _require(not wrong.any(), wrong, f"{kinds[0]}, and other lines are {kinds[1]}; give each kind its own list")
@@ -121,14 +107,14 @@ def _matches(column: pa.Array, pattern: str) -> Bools:
     return np.asarray(pc.match_substring_regex(column, pattern).to_numpy(zero_copy_only=False), dtype=bool)
 
 
-def _kinds(
-    column: pa.Array,
-) -> tuple[Bools, Bools]:
-    """Which rows clearly are amino acids, and which nucleotides."""
-    return _matches(column, _IS_AMINO), _matches(column, _IS_NUCLEOTIDES)
+def _kinds(column: pa.Array) -> tuple[Bools, Bools]:
+    """Which rows clearly are amino acids, and which clearly are nucleotides."""
+    # No nucleotide has the first symbols, not even an ambiguous one.  A sequence of 15 or more amino acids hardly has
+    # the other five symbols alone.
+    return _matches(column, "[EFILPQ*_~]"), _matches(column, "^[ACGTN]{15,}$")
 
 
 def _require(fulfilled: bool, wrong: Bools, text: str) -> None:
-    """Raise RowError for the first row that is wrong, unless a condition is fulfilled."""
+    """Raise RowError for the first wrong row unless a condition is fulfilled."""
     if not fulfilled:
         raise RowError(int(np.flatnonzero(wrong)[0]) if wrong.any() else 0, text)

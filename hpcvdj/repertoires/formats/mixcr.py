@@ -1,4 +1,4 @@
-"""MiXCR (github.com/milaboratory/mixcr): tables of clones of versions 1 to 4."""
+"""MiXCR (github.com/milaboratory/mixcr), versions 1 to 4: tables of clones."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -25,19 +25,19 @@ class Mixcr(Format):
     name = "mixcr"
     summary = "MiXCR clones"
 
-    marks = (frozenset({"nSeqCDR3", "allVHitsWithScore", "allJHitsWithScore"}),)
-    """Of versions 3 and 4."""
+    signatures = (frozenset({"nSeqCDR3", "allVHitsWithScore", "allJHitsWithScore"}),)
+    """Columns of versions 3 and 4."""
 
     @staticmethod
     def _by_word(columns: Sequence[str]) -> dict[str, str]:
-        """Columns by their lower-case letters and digits: versions differ in blanks, dots and capitals."""
+        """Columns by their letters and digits in lower case: versions differ in blanks, dots and capitals."""
         return {re.sub("[^a-z0-9]", "", name.lower()): name for name in reversed(columns)}
 
     @staticmethod
     def _hits(words: Mapping[str, str], segment: str) -> str | None:
         names = "all{}hitswithscore", "all{}hits", "best{}hit", "best{}gene", "{}hit", "{}gene"
-        found = first_of(list(words), *(name.format(segment) for name in names))
-        return words[found] if found else None
+        word = first_of(list(words), *(name.format(segment) for name in names))
+        return words[word] if word else None
 
     @staticmethod
     def recognises(columns: Sequence[str]) -> bool:
@@ -47,7 +47,7 @@ class Mixcr(Format):
         return has_cdr3 and Mixcr._hits(words, "v") is not None
 
     def fields(self, columns: Sequence[str]) -> Mapping[str, Field]:
-        """MiXCR's CDR3 is the junction; its clone numbers are ids, of single cells together with the cell."""
+        """MiXCR's CDR3 is the junction.  Its clone numbers are ids; for single cells, together with the cell."""
         words = self._by_word(columns)
 
         def named(*names: str, otherwise: str) -> str:

@@ -3,16 +3,8 @@
 import re
 from collections.abc import Mapping, Sequence
 
-import pyarrow as pa
-
 from hpcvdj.repertoires.formats.format import Field, Format
-from hpcvdj.repertoires.formats.steps import locus, present
-
-_PRODUCTIVE = pa.scalar("T", pa.large_string())
-
-
-def _all_productive(column: pa.Array) -> pa.Array:
-    return pa.repeat(_PRODUCTIVE, len(column))
+from hpcvdj.repertoires.formats.steps import constant, locus, present
 
 
 class Olga(Format):
@@ -43,16 +35,16 @@ class Olga(Format):
 
     @staticmethod
     def recognises(columns: Sequence[str]) -> bool:
-        """By the names that its columns are given."""
+        """By the names that `named` gives its columns."""
         return tuple(columns) in Olga.COLUMNS
 
     def fields(self, columns: Sequence[str]) -> Mapping[str, Field]:
-        """Sequences are junctions, and all are productive."""
+        """Sequences are junctions.  All are productive."""
         return {
             "v_call": Field(("olga_v",)),
             "j_call": Field(("olga_j",)),
             "locus": Field(("olga_j",), locus),
-            "productive": Field(("olga_j",), _all_productive),
+            "productive": Field(("olga_j",), constant("T")),
             **present(columns, {
                 "junction": Field(("olga_nucleotides",)),
                 "junction_aa": Field(("olga_amino_acids",)),

@@ -1,4 +1,4 @@
-"""Steps that formats have in common: what becomes of a column of another program's table."""
+"""Steps that formats share: functions of columns of another program's table."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
@@ -14,13 +14,10 @@ from hpcvdj.repertoires.productive import productive_rows
 
 Step = Callable[[pa.Array], pa.Array]
 
-_WHOLE = r"^[0-9]{1,18}$"
-_NUMBER = r"^[0-9]{1,15}(\.[0-9]*)?([eE][+-]?[0-9]{1,2})?$"
-
 
 def present(columns: Sequence[str], fields: Mapping[str, Field]) -> dict[str, Field]:
-    """Those of `fields` whose columns a table with these `columns` has."""
-    return {name: field for name, field in fields.items() if set(field.sources) <= set(columns)}
+    """The `fields` with sources that are all among the columns of a table."""
+    return {name: field for name, field in fields.items() if field.sources and set(field.sources) <= set(columns)}
 
 
 def first_of(columns: Sequence[str], *names: str) -> str | None:
@@ -34,26 +31,31 @@ def after(*steps: Step) -> Step:
 
 
 def without(*words: str) -> Step:
-    """A step that empties values which are one of `words`."""
+    """A step that replaces `words` by the empty string."""
     return lambda column: kept(column, pc.invert(pc.is_in(column, pa.array(words, column.type))))
 
 
+def constant(text: str) -> Step:
+    """A step that gives every row the same text."""
+    return lambda column: pa.repeat(pa.scalar(text, pa.large_string()), len(column))
+
+
 def kept(column: pa.Array, where: pa.Array) -> pa.Array:
-    """The values of a column where a condition is true; else empty."""
+    """The values of a column where a condition is true, else the empty string."""
     return pc.if_else(where, column, pa.scalar("", column.type))
 
 
-known = without(".")
-"""The column, empty where vdjtools and TRUST4 write a dot."""
+stated = without(".")
+"""A step that replaces the dot, with which vdjtools and TRUST4 write a missing value, by the empty string."""
 
 
 def productive(amino_acids: pa.Array) -> pa.Array:
-    """T or F: whether a junction is productive, by its amino acids; empty if nothing is known."""
+    """T or F: whether a junction is productive, by its amino acids; empty for junctions without amino acids."""
     return kept(_letter(productive_rows(amino_acids, "junction_aa")), pc.not_equal(amino_acids, ""))
 
 
 def truth(column: pa.Array) -> pa.Array:
-    """T or F for true and false in the spellings of Python, Rust, R and Excel; empty for anything else."""
+    """T or F for true and false as Python, Rust, R and Excel spell them; empty for other values."""
     lower = pc.utf8_lower(column)
     true, false = (pc.is_in(lower, pa.array(words, lower.type)) for words in (["true", "t", "1"], ["false", "f", "0"]))
     return kept(_letter(true), pc.or_(true, false))
@@ -64,15 +66,15 @@ def _letter(condition: pa.Array) -> pa.Array:
 
 
 def counts(column: pa.Array) -> pa.Array:
-    """Whole numbers, of counts that may be written as decimals; empty for what is no number."""
-    whole = pc.match_substring_regex(column, _WHOLE)
-    if pc.all(whole).as_py():
+    """Counts, which may be written as decimals, as whole numbers; empty for values that are no numbers."""
+    is_integer = pc.match_substring_regex(column, r"^[0-9]{1,18}$")
+    if pc.all(is_integer).as_py():
         return column.cast(pa.large_string())
-    number = pc.match_substring_regex(column, _NUMBER)
+    number = pc.match_substring_regex(column, r"^[0-9]{1,15}(\.[0-9]*)?([eE][+-]?[0-9]{1,2})?$")
     values = pc.if_else(number, column, pa.scalar(None, column.type)).cast(pa.float64())
     small = pc.if_else(pc.less(values, 1e18), values, pa.scalar(None, pa.float64()))
     rounded = pc.round(small, round_mode="half_up").cast(pa.int64()).cast(pa.large_string())
-    return pc.if_else(whole, column.cast(pa.large_string()), pc.fill_null(rounded, ""))
+    return pc.if_else(is_integer, column.cast(pa.large_string()), pc.fill_null(rounded, ""))
 
 
 def locus(call: pa.Array) -> pa.Array:
@@ -81,21 +83,22 @@ def locus(call: pa.Array) -> pa.Array:
 
 
 def slashed(call: pa.Array) -> pa.Array:
-    """Calls in which genes of two loci have their slash: TRAV29DV5 and TRAV29-DV5 are TRAV29/DV5."""
+    """Calls with the slash of genes of two loci: TRAV29DV5 and TRAV29-DV5 become TRAV29/DV5."""
     return pc.replace_substring_regex(call, r"(TRAV[0-9DN-]*[0-9DN])-?DV([0-9])", r"\1/DV\2")
 
 
 def best_hits(column: pa.Array) -> pa.Array:
-    """The genes of a hit list that have its best score, as a call; of hits without scores, the first.
+    """The genes with the best score of each hit list, as a call; the first gene if no hit has a score.
 
-    `TRBV12-3*00(401.5),TRBV12-4*00(401.5),TRBV5-1*00(90)` is `TRBV12-3,TRBV12-4`: allele 00 was not looked at.
+    `TRBV12-3*00(401.5),TRBV12-4*00(401.5),TRBV5-1*00(90)` becomes `TRBV12-3,TRBV12-4`: allele 00 means that MiXCR did
+    not determine the allele.
     """
     if not len(column):
         return column
     lists = pc.split_pattern(column, ",")
     hits, lengths = lists.flatten(), pc.list_value_length(lists).to_numpy(zero_copy_only=False)
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    # A single hit is the best, whatever its score: most rows have no other.
+    # A single hit is the best, whatever its score, and most rows have one hit.
     several = np.repeat(lengths > 1, lengths)
     scores = np.zeros(len(hits))
     scores[several] = _scores(hits.filter(pa.array(several)))
@@ -110,7 +113,7 @@ def best_hits(column: pa.Array) -> pa.Array:
 
 
 def _scores(hits: pa.Array) -> NDArray[np.float64]:
-    """The scores of hits; -1 for those without."""
+    """The scores of hits; -1 for hits without a score."""
     written = pc.replace_substring_regex(hits, r"^.*\(([0-9]{1,15}(?:\.[0-9]{0,15})?)\)\s*$|^.*$", r"\1")
     scores = pc.if_else(pc.equal(written, ""), "-1", written).cast(pa.float64())
     return np.asarray(scores.to_numpy(zero_copy_only=False))
@@ -121,21 +124,11 @@ def joined(first: pa.Array, second: pa.Array) -> pa.Array:
     return pc.binary_join_element_wise(first, second, pa.scalar("_", first.type))
 
 
-def inner(junction: pa.Array) -> pa.Array:
-    """AIRR's cdr3 of junctions: without the codons of Cys 104 and Phe/Trp 118."""
-    return trimmed(junction, 3)
-
-
-def inner_amino_acids(junction: pa.Array) -> pa.Array:
-    """AIRR's cdr3_aa of junction_aa."""
-    return trimmed(junction, 1)
-
-
 def trimmed(column: pa.Array, letters: int) -> pa.Array:
-    """Values without so many letters at both ends."""
+    """Values without `letters` letters at both ends."""
     return pc.utf8_slice_codeunits(column, letters, -letters)
 
 
 def reason(kind: ExclusionKind, where: pa.Array, otherwise: pa.Array | None = None) -> pa.Array:
-    """`REASON` of rows: the text of an exclusion of this kind where a condition is true."""
+    """`REASON` of rows: an exclusion of this kind where a condition is true, else `otherwise`."""
     return pc.if_else(where, Exclusion.of(kind).text, "" if otherwise is None else otherwise).cast(pa.large_string())

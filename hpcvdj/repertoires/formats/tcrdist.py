@@ -1,4 +1,4 @@
-"""tcrdist3 (github.com/kmayerb/tcrdist3): clones of one chain; tables of two chains a row are refused."""
+"""tcrdist3 (github.com/kmayerb/tcrdist3): clones of one chain.  Tables with two chains a row are refused."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -12,27 +12,22 @@ from hpcvdj.repertoires.formats.format import REASON, Field, Format
 from hpcvdj.repertoires.formats.steps import counts, locus, present, productive, reason
 
 
-def _whole(reads: pa.Array, amino_acids: pa.Array) -> pa.Array:
-    """Whether a read has just the codons of the amino acids, or there are none to compare."""
+def _is_junction(reads: pa.Array, amino_acids: pa.Array) -> pa.Array:
+    """Whether each read has as many codons as there are amino acids, or either is missing."""
     codons = pc.multiply(pc.utf8_length(amino_acids), 3)
     return pc.or_(pc.equal(pc.utf8_length(reads), codons), pc.or_(pc.equal(reads, ""), pc.equal(amino_acids, "")))
 
 
 def _cut(reads: pa.Array, amino_acids: pa.Array) -> pa.Array:
-    """The codons of the amino acids in longer reads, where they occur once; else empty.
+    """Junctions: in longer reads, the codons of the amino acids if these occur once, else empty.
 
-    Tables made of immunoSEQ's data have its reads here.
+    Tables made of immunoSEQ's data have its reads in this column.
     """
-    whole = _whole(reads, amino_acids)
-    if pc.all(whole).as_py():
+    is_junction = _is_junction(reads, amino_acids)
+    if pc.all(is_junction).as_py():
         return reads
-    return pa.array(
-        [
-            read if fits else _codons_of(wanted, read.upper())
-            for read, wanted, fits in zip(reads.to_pylist(), amino_acids.to_pylist(), whole.to_pylist(), strict=True)
-        ],
-        reads.type,
-    )
+    rows = zip(reads.to_pylist(), amino_acids.to_pylist(), is_junction.to_pylist(), strict=True)
+    return pa.array([read if fits else _codons_of(letters, read.upper()) for read, letters, fits in rows], reads.type)
 
 
 def _codons_of(amino_acids: str, read: str) -> str:
@@ -41,8 +36,8 @@ def _codons_of(amino_acids: str, read: str) -> str:
     frames = translate(read[frame : len(read) - (len(read) - frame) % 3] for frame in range(3))
     starts = [
         frame + 3 * match.start()
-        for frame, shown in enumerate(frames)
-        for match in re.finditer(f"(?={re.escape(amino_acids)})", shown)
+        for frame, residues in enumerate(frames)
+        for match in re.finditer(f"(?={re.escape(amino_acids)})", residues)
     ]
     return read[starts[0] : starts[0] + 3 * len(amino_acids)] if len(starts) == 1 else ""
 
@@ -69,7 +64,7 @@ class Tcrdist(Format):
         return len(_chains(columns)) == 1
 
     def fields(self, columns: Sequence[str]) -> Mapping[str, Field]:
-        """The junction is cut out of reads by its amino acids."""
+        """The junction is cut out of reads, by its amino acids."""
         chain = next(iter(_chains(columns)), "b")
         amino_acids, both = f"cdr3_{chain}_aa", (f"cdr3_{chain}_nucseq", f"cdr3_{chain}_aa")
         return {

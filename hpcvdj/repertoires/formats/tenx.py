@@ -1,5 +1,7 @@
-"""10x Genomics Cell Ranger: annotations of contigs and of consensus sequences, versions 2 to 8 (one column order or
-another; booleans and missing values in all spellings)."""
+"""10x Genomics Cell Ranger, versions 2 to 8: annotations of contigs and of consensus sequences.
+
+Versions differ in the order of columns and in the spelling of booleans and missing values.
+"""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,13 +14,12 @@ from hpcvdj.repertoires.formats.steps import (
     after,
     counts,
     first_of,
-    inner,
-    inner_amino_acids,
     joined,
     kept,
     present,
     reason,
     slashed,
+    trimmed,
     truth,
     without,
 )
@@ -27,10 +28,9 @@ stated = without("None")
 
 
 def _why(cdr3: pa.Array, cell: pa.Array, confidence: pa.Array, chain: pa.Array) -> pa.Array:
-    """`REASON`: contigs that Cell Ranger itself does not count; a row without a CDR3 has its reason already."""
-    no_cell, unsure = (pc.equal(truth(column), "F") for column in (cell, confidence))
-    why = reason(ExclusionKind.LOW_CONFIDENCE, unsure)
-    why = reason(ExclusionKind.NOT_A_CELL, no_cell, why)
+    """`REASON` of contigs that Cell Ranger does not count; empty for rows without a CDR3, which are excluded anyway."""
+    why = reason(ExclusionKind.LOW_CONFIDENCE, pc.equal(truth(confidence), "F"))
+    why = reason(ExclusionKind.NOT_A_CELL, pc.equal(truth(cell), "F"), why)
     return kept(reason(ExclusionKind.SEVERAL_CHAINS, pc.equal(chain, "Multi"), why), pc.not_equal(stated(cdr3), ""))
 
 
@@ -41,16 +41,16 @@ class Contigs(Format):
     summary = "10x contigs, with those that are of no cell, of low confidence or of several chains"
 
     JUNCTION: tuple[str, ...] = ("cdr3_nt",)
-    """The columns that tell a row's junction."""
+    """The columns that determine a row's junction."""
 
     ID = "contig_id"
 
     def junction(self, *columns: pa.Array) -> pa.Array:
-        """The junction of rows that are counted, of `JUNCTION`."""
+        """The junction of the columns `JUNCTION`; empty for rows that are excluded."""
         return stated(columns[0])
 
     def fields(self, columns: Sequence[str]) -> Mapping[str, Field]:
-        """10x calls the junction CDR3, and its amino acids cdr3, cdr1, and so on, where AIRR means nucleotides."""
+        """10x calls the junction CDR3.  Its columns cdr1, cdr3 and so on are amino acids, AIRR's are nucleotides."""
         sample = first_of(columns, "sample")
         regions = "fwr1", "cdr1", "fwr2", "cdr2", "fwr3", "fwr4"
         junction = self.JUNCTION
@@ -67,8 +67,8 @@ class Contigs(Format):
                 "d_call": Field(("d_gene",), stated),
                 "c_call": Field(("c_gene",), stated),
                 "junction_aa": Field(("cdr3", *junction), amino_acids),
-                "cdr3": Field(junction, lambda *given: inner(self.junction(*given))),
-                "cdr3_aa": Field(("cdr3", *junction), lambda *given: inner_amino_acids(amino_acids(*given))),
+                "cdr3": Field(junction, lambda *arrays: trimmed(self.junction(*arrays), 3)),
+                "cdr3_aa": Field(("cdr3", *junction), lambda *arrays: trimmed(amino_acids(*arrays), 1)),
                 "locus": Field(("chain",), without("None", "Multi")),
                 "productive": Field(("productive",), truth),
                 "duplicate_count": Field(("umis",), counts),
@@ -92,13 +92,13 @@ class CellContigs(Contigs):
     JUNCTION = ("cdr3_nt", "is_cell", "high_confidence", "chain")
 
     def junction(self, *columns: pa.Array) -> pa.Array:
-        """Empty for rows that have a reason not to be counted."""
+        """Empty for rows that have a reason."""
         return kept(stated(columns[0]), pc.equal(_why(*columns), ""))
 
-    marks = (frozenset({"barcode", "contig_id", "cdr3_nt", "v_gene", "j_gene"}),)
+    signatures = (frozenset({"barcode", "contig_id", "cdr3_nt", "v_gene", "j_gene"}),)
 
     def fields(self, columns: Sequence[str]) -> Mapping[str, Field]:
-        """As of all contigs, with a reason for those that Cell Ranger does not count."""
+        """The fields of `Contigs`, and the reason of contigs that Cell Ranger does not count."""
         return {**super().fields(columns), REASON: Field(self.JUNCTION, _why)}
 
 
@@ -110,7 +110,7 @@ class Consensus(Contigs):
 
     ID = "consensus_id"
 
-    marks = (frozenset({"clonotype_id", "consensus_id", "cdr3_nt", "v_gene", "j_gene"}),)
+    signatures = (frozenset({"clonotype_id", "consensus_id", "cdr3_nt", "v_gene", "j_gene"}),)
 
 
 class Clonotypes(Format):
@@ -119,4 +119,4 @@ class Clonotypes(Format):
     name = "10x_clonotypes"
     summary = "10x clonotypes"
     refusal = "they have no genes; give filtered_contig_annotations.csv, which is beside them"
-    marks = (frozenset({"clonotype_id", "cdr3s_nt"}),)
+    signatures = (frozenset({"clonotype_id", "cdr3s_nt"}),)

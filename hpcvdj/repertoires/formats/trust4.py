@@ -1,4 +1,4 @@
-"""TRUST4 (github.com/liulab-dfci/TRUST4): its report; other tables of it are refused, or are AIRR tables."""
+"""TRUST4 (github.com/liulab-dfci/TRUST4): its report.  Its other tables are AIRR tables or are refused."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -8,20 +8,11 @@ import pyarrow.compute as pc
 
 from hpcvdj.recombination.exclusions import ExclusionKind
 from hpcvdj.repertoires.formats.format import REASON, Field, Format
-from hpcvdj.repertoires.formats.steps import after, counts, kept, known, locus, present, productive, reason, without
+from hpcvdj.repertoires.formats.steps import after, counts, kept, locus, present, productive, reason, stated, without
 
 
 def _junction(nucleotides: pa.Array, amino_acids: pa.Array) -> pa.Array:
-    return kept(known(nucleotides), pc.not_equal(amino_acids, "partial"))
-
-
-def _why(amino_acids: pa.Array) -> pa.Array:
-    return reason(ExclusionKind.PARTIAL_JUNCTION, pc.equal(amino_acids, "partial"))
-
-
-def _productive(amino_acids: pa.Array) -> pa.Array:
-    # A word is in lower case, and so no amino acids.
-    return productive(without(".", "partial")(amino_acids))
+    return kept(stated(nucleotides), pc.not_equal(amino_acids, "partial"))
 
 
 class Trust4(Format):
@@ -30,30 +21,33 @@ class Trust4(Format):
     name = "trust4"
     summary = "TRUST4 report (*_report.tsv)"
 
-    marks = (frozenset({"#count", "CDR3nt", "CDR3aa", "V", "J"}),)
+    signatures = (frozenset({"#count", "CDR3nt", "CDR3aa", "V", "J"}),)
 
     @classmethod
     def recognises(cls, columns: Sequence[str]) -> bool:
-        """By the columns of the CDR3, in this spelling; the count comes first."""
+        """By the columns of the CDR3, in this spelling, and the count, which is the first column."""
         return super().recognises(columns) and columns[0] == "#count"
 
     def fields(self, columns: Sequence[str]) -> Mapping[str, Field]:
-        """CDR3nt is the junction, unless it is only part of one."""
+        """CDR3nt is the junction, unless CDR3aa says that it is a part of one."""
         return {
-            "v_call": Field(("V",), known),
-            "j_call": Field(("J",), known),
+            "v_call": Field(("V",), stated),
+            "j_call": Field(("J",), stated),
             "junction": Field(("CDR3nt", "CDR3aa"), _junction),
             "junction_aa": Field(("CDR3aa",), without(".", "partial", "out_of_frame")),
-            "productive": Field(("CDR3aa",), _productive),
-            "locus": Field(("J",), after(known, locus)),
+            # The word out_of_frame is not productive, as it does not begin with C.
+            "productive": Field(("CDR3aa",), after(without(".", "partial"), productive)),
+            "locus": Field(("J",), after(stated, locus)),
             "duplicate_count": Field(("#count",), counts),
-            **present(columns, {"d_call": Field(("D",), known), "c_call": Field(("C",), known)}),
-            REASON: Field(("CDR3aa",), _why),
+            **present(columns, {"d_call": Field(("D",), stated), "c_call": Field(("C",), stated)}),
+            REASON: Field(
+                ("CDR3aa",), lambda column: reason(ExclusionKind.PARTIAL_JUNCTION, pc.equal(column, "partial"))
+            ),
         }
 
 
 class Trust4Cells(Format):
-    """Cells of TRUST4, with two chains a row."""
+    """Cells of TRUST4, with several chains a row."""
 
     name = "trust4_cells"
     summary = "TRUST4 barcode report"
@@ -61,12 +55,12 @@ class Trust4Cells(Format):
 
     @staticmethod
     def recognises(columns: Sequence[str]) -> bool:
-        """By the barcode, which comes first, and the chains."""
+        """By the barcode, which is the first column, and the chains."""
         return list(columns[:1]) in (["#barcode"], ["barcode"]) and {"chain1", "chain2"} <= set(columns)
 
 
 class Trust4Contigs(Format):
-    """Annotations of TRUST4's contigs, without a header."""
+    """Annotations of contigs of TRUST4, without a header."""
 
     name = "trust4_cdr3"
     summary = "TRUST4 annotations of contigs (*_cdr3.out)"
@@ -76,7 +70,7 @@ class Trust4Contigs(Format):
 
     @staticmethod
     def named(values: Sequence[str]) -> list[str] | None:
-        """By a number and four genes, of which it knows some, and three regions."""
+        """By a number, four genes, any of which may be missing, and three regions."""
         first, names = list(values[:9]), Trust4Contigs.NAMES
         if len(first) < len(names) or not re.fullmatch("[0-9]+", first[1]):
             return None
@@ -86,5 +80,5 @@ class Trust4Contigs(Format):
 
     @staticmethod
     def recognises(columns: Sequence[str]) -> bool:
-        """By the names that its columns are given."""
+        """By the names that `named` gives its columns."""
         return tuple(columns[:9]) == Trust4Contigs.NAMES

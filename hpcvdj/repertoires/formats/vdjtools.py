@@ -6,12 +6,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hpcvdj.repertoires.formats.format import Field, Format
-from hpcvdj.repertoires.formats.steps import after, counts, known, locus, present, productive
+from hpcvdj.repertoires.formats.steps import after, counts, locus, present, productive, stated
 
 
 def calls(column: pa.Array) -> pa.Array:
-    """Genes; version 0 writes a blank after the commas of a list."""
-    return pc.replace_substring(known(column), ", ", ",")
+    """Genes.  Version 0 writes a blank after each comma of a list."""
+    return pc.replace_substring(stated(column), ", ", ",")
 
 
 class Vdjtools(Format):
@@ -23,7 +23,7 @@ class Vdjtools(Format):
     OLDEST = ("#Seq. Count", "N Sequence", "AA Sequence", "V segments", "D segment", "J segments")
     """Its columns before version 1."""
 
-    marks = (
+    signatures = (
         frozenset({"count", "cdr3nt", "cdr3aa", "v", "j"}),
         frozenset({"#count", "cdr3nt", "cdr3aa", "v", "j"}),
         frozenset({*OLDEST} - {"D segment"}),
@@ -37,7 +37,7 @@ class Vdjtools(Format):
 
     @classmethod
     def recognises(cls, columns: Sequence[str]) -> bool:
-        """By the columns of the clonotype, in lower case or as in version 0; the count comes first."""
+        """By the columns of the clonotype, in lower case or as in version 0, and the first column, the count."""
         return super().recognises(columns) and columns[0] == cls._columns(columns)[0]
 
     def fields(self, columns: Sequence[str]) -> Mapping[str, Field]:
@@ -47,9 +47,9 @@ class Vdjtools(Format):
             "v_call": Field((v,), calls),
             **present(columns, {"d_call": Field((d,), calls)}),
             "j_call": Field((j,), calls),
-            "junction": Field((nucleotides,), known),
-            "junction_aa": Field((amino_acids,), known),
-            "productive": Field((amino_acids,), after(known, productive)),
+            "junction": Field((nucleotides,), stated),
+            "junction_aa": Field((amino_acids,), stated),
+            "productive": Field((amino_acids,), after(stated, productive)),
             "locus": Field((j,), locus),
             "duplicate_count": Field((count,), counts),
         }

@@ -1,4 +1,4 @@
-"""AnnData and MuData: chains of cells."""
+"""The reader of AnnData and MuData: chains of cells."""
 
 from collections.abc import Iterator
 from functools import cached_property
@@ -17,10 +17,10 @@ from hpcvdj.repertoires.readers.reader import TableReader, first_line
 
 
 class AnnDataReader(TableReader):
-    """AnnData with chains of cells, as scirpy 0.13 and later have them: `obsm["airr"]`, cells x chains x AIRR fields.
+    """AnnData with chains of cells, as of scirpy 0.13 and later: `obsm["airr"]`, cells x chains x AIRR fields.
 
-    Rows are the chains, cell after cell.  `cell_id` is the cell's name; `sequence_id`, where a chain has none, that
-    and the number of the chain.
+    Rows are the chains, cell after cell.  `cell_id` is the name of the cell.  A chain without `sequence_id` gets the
+    name of the cell and the number of the chain in it.
     """
 
     name = "anndata"
@@ -32,7 +32,7 @@ class AnnDataReader(TableReader):
     perhaps = (".h5ad", ".h5mu")
 
     GROUPS = "obsm/airr", "mod/airr/obsm/airr"
-    """Where AnnData and MuData have the chains."""
+    """The groups of the chains in AnnData and MuData."""
 
     @staticmethod
     def recognises(head: bytes) -> bool:
@@ -80,11 +80,11 @@ class AnnDataReader(TableReader):
         nested = [name for name, column in fields.items() if pa.types.is_nested(column.type)]
         table = as_strings(pa.RecordBatch.from_pydict({k: v for k, v in fields.items() if k not in nested}))
         texts = dict(zip(table.schema.names, table.columns, strict=True))
-        made = joined(cell, pa.array(number.astype(str), pa.large_string()))
-        ids = texts.get("sequence_id", made)
-        return pa.table({"sequence_id": pc.if_else(pc.equal(ids, ""), made, ids), "cell_id": cell} | {
-            name: column for name, column in texts.items() if name not in ("sequence_id", "cell_id")
-        })  # fmt: skip
+        numbered = joined(cell, pa.array(number.astype(str), pa.large_string()))
+        ids = texts.get("sequence_id", numbered)
+        # Existing columns keep their order; sequence_id and cell_id come first.
+        first = {"sequence_id": pc.if_else(pc.equal(ids, ""), numbered, ids), "cell_id": cell}
+        return pa.table(first | texts | first)
 
     @property
     def given_columns(self) -> list[str]:

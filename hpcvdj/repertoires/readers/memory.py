@@ -1,4 +1,4 @@
-"""Tables in memory: pandas, polars, pyarrow, and anything with the Arrow stream interface."""
+"""The reader of tables in memory: pandas, polars, pyarrow, and any object with the Arrow stream interface."""
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -17,14 +17,14 @@ from hpcvdj.repertoires.readers.reader import TableReader
 
 
 class MemoryReader(TableReader):
-    """A table in memory, whose columns are those of AIRR or of another program; no file is one.
+    """A table in memory, with the columns of AIRR or of another program.
 
-    Its rows are numbered: a table made of several may have an id more than once, and what is computed is returned row
-    by row.
+    The numbers of rows are their ids, because a table that joins several may repeat ids.  Results are returned row by
+    row.
     """
 
     def __init__(self, table: Any, opening: Opening = BY_HEADER, name: str = "") -> None:
-        """The reader of a table; `name` is what messages call it."""
+        """Read a table, which messages call `name`."""
         super().__init__(Path(f"the table {name}".rstrip()), opening)
         self.table = as_arrow(table)
 
@@ -41,7 +41,7 @@ class MemoryReader(TableReader):
         return str(self.path)
 
     def _announce(self) -> None:
-        """Nothing: its user has it at hand."""
+        """Log nothing: the user knows the table."""
 
     @property
     def explains(self) -> bool:
@@ -60,7 +60,7 @@ class MemoryReader(TableReader):
             raise InputError(f"{self.path} has a value that is not text ({error}); convert it to UTF-8") from None
 
     def taken(self, rows: NDArray[np.int64], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """The `columns` of some data rows, ascending."""
+        """The `columns` of data rows, which ascend."""
         table = self.table if len(rows) == self.table.num_rows else self.table.take(rows)
         part = MemoryReader(table, self.opening)
         part.path = self.path
@@ -73,7 +73,7 @@ def as_arrow(table: Any) -> pa.Table:
         return table
     library = type(table).__module__.partition(".")[0]
     if library == "polars" and hasattr(table, "to_arrow"):
-        # The Arrow stream of polars has types that pyarrow cannot compute with.
+        # The Arrow stream of polars has types that pyarrow has no functions for.
         import polars
 
         return table.to_arrow(compat_level=polars.CompatLevel.oldest())
@@ -81,7 +81,7 @@ def as_arrow(table: Any) -> pa.Table:
         try:
             return pa.Table.from_pandas(table, preserve_index=False)
         except pa.ArrowException as error:
-            message = " ".join(str(text) for text in error.args)
+            message = " ".join(map(str, error.args))
             raise InputError(f"the table has a column of mixed types ({message}); convert it to text") from None
     if hasattr(table, "__arrow_c_stream__"):
         return pa.table(table)

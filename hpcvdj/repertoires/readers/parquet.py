@@ -1,4 +1,4 @@
-"""Parquet."""
+"""The reader of Parquet."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,7 +16,7 @@ from hpcvdj.repertoires.readers import reader
 from hpcvdj.repertoires.readers.reader import TableReader, first_line
 
 DAMAGE = ValueError, OSError, pa.ArrowException
-"""What reading a damaged Parquet file raises."""
+"""The errors of reading a damaged Parquet file."""
 
 
 class ParquetReader(TableReader):
@@ -57,17 +57,18 @@ class ParquetReader(TableReader):
     def ranges(
         self, columns: Sequence[str], ranges: Iterable[range]
     ) -> Iterator[tuple[range, Iterable[pa.RecordBatch]]]:
-        """Only the row groups that have the rows are read, each once."""
+        """As of `TableReader.ranges`.  Only the row groups that have the rows are read, each once."""
         self.require(columns)
-        with self._opened(self._sources(columns)) as batches_of:
+        with self._opened(self.translation.sources(columns)) as batches_of:
             for rows in ranges:
                 yield rows, self._translated(batches_of(rows), columns, rows.start)
 
     @contextmanager
     def _opened(self, columns: list[str]) -> Iterator[Callable[[range], Iterator[pa.RecordBatch]]]:
-        """Yield what reads ranges of rows, which ascend.
+        """Yield a function that reads ranges of rows, which ascend.
 
-        Batches begin at the first row of a range's first row group, or `BATCH_ROWS` later: whatever was read before.
+        The batches of a range do not depend on the ranges before it: they are cut every `BATCH_ROWS` rows, from the
+        first row group of the range on.
         """
         groups = self._metadata.num_row_groups
         starts = [0, *accumulate(self._metadata.row_group(group).num_rows for group in range(groups))]
@@ -92,13 +93,13 @@ class ParquetReader(TableReader):
                         return
                     position, batch = position + batch.num_rows, None
                 if position in starts:
-                    # The next range begins with another row group; what reads this one takes memory.
+                    # The next range begins with another row group.  The reader of this one uses memory.
                     group, batches = -1, iter(())
             except DAMAGE as error:
                 raise self._damaged(error) from None
 
         try:
-            # By default pyarrow reads a row group at once, and keeps all that it read until the file is closed.
+            # By default, pyarrow reads whole row groups, and keeps them in memory until the file is closed.
             file = pq.ParquetFile(self.path, pre_buffer=False, buffer_size=reader.READ_BYTES)
         except DAMAGE as error:
             raise self._damaged(error) from None

@@ -1,4 +1,4 @@
-"""What every reader of table files does: columns as AIRR fields, ranges of rows, messages."""
+"""The base class of readers of tables: columns as AIRR fields, ranges of rows, messages."""
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,30 +18,29 @@ from hpcvdj.storage.inputs import changed
 log = logging.getLogger(__name__)
 
 READ_BYTES = 1 << 20
-"""Bytes that are read from disk at a time: of text, and of each column of Parquet."""
+"""Bytes that are read from disk at a time, of text and of each column of Parquet."""
 
 BATCH_ROWS = 1 << 17
-"""Rows of a batch of what is not text."""
+"""Rows of a batch, except of text tables."""
+
+_logged: set[tuple[Path, str]] = set()
 
 
-_said: set[tuple[Path, str]] = set()
-
-
-def _say_once(path: Path, text: str, level: int = logging.INFO) -> None:
-    """Log what a file is; only once, as a file may be named by different paths."""
+def _log_once(path: Path, text: str, level: int = logging.INFO) -> None:
+    """Log a text about a file, once even if the file has several paths."""
     key = path.resolve(), text
-    if key not in _said:
-        _said.add(key)
+    if key not in _logged:
+        _logged.add(key)
         log.log(level, "%s: %s", path, text)
 
 
 class TableReader:
-    """A table: the first bytes of a file determine its kind, its columns or `opening` its format.
+    """A table.  The first bytes of a file determine its reader, its columns or `opening` determine its format.
 
-    name      of the kind
+    name      of the reader
     summary   for the help and the documentation
-    suffixes  of the files that are taken from a folder
-    perhaps   of those that are taken from a folder if a format recognises their columns
+    suffixes  of files in a folder that are tables
+    perhaps   suffixes of files in a folder that are tables if a format recognises their columns
     """
 
     name: ClassVar[str]
@@ -54,21 +53,21 @@ class TableReader:
 
     @staticmethod
     def recognises(head: bytes) -> bool:
-        """Whether a file with these first bytes is of this kind; tables that no kind recognises are read as text."""
+        """Whether this reader reads a file with these first bytes; files that no reader recognises are read as text."""
         return False
 
     @property
     def given_columns(self) -> list[str]:
-        """The columns that the table has; InputError if it cannot be a table."""
+        """The columns of the table itself; InputError if the file cannot be a table."""
         raise NotImplementedError
 
     def given_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
-        """The rows with some of these, as strings."""
+        """All rows, as strings, with these of its `given_columns`."""
         raise NotImplementedError
 
     @property
     def recognised(self) -> bool:
-        """Whether it certainly is a table of a format."""
+        """Whether the table certainly has one of the formats."""
         try:
             return bool(self.opening.columns) or format_of(self.given_columns, self.opening, str(self.path)) is not None
         except InputError:
@@ -84,25 +83,25 @@ class TableReader:
 
     @property
     def heading(self) -> str:
-        """Where its columns are named, in words."""
+        """Where the table names its columns, in words."""
         return f"{self.path}, line 1"
 
     @cached_property
-    def translation(self) -> Translation | None:
-        """What its columns are as AIRR fields; None if they are that already."""
+    def translation(self) -> Translation:
+        """Its columns as AIRR fields."""
         self._announce()
         try:
-            return Translation.of(self.given_columns, self.opening, self.heading, self._first_rows)
+            return Translation(self.given_columns, self.opening, self.heading, self._first_rows)
         except RowError as error:
             raise self._at(error) from None
 
     def _announce(self) -> None:
-        """Log what the table is."""
+        """Log the format of the table, and its notice."""
         kind = format_of(self.given_columns, self.opening, self.heading)
         if kind is not None and kind.name != AIRR and self.opening.format is None:
-            _say_once(self.path, f"read as {kind.summary}")
+            _log_once(self.path, f"read as {kind.summary}")
         if kind is not None and (notice := kind.notice(self.given_columns)):
-            _say_once(self.path, notice, logging.WARNING)
+            _log_once(self.path, notice, logging.WARNING)
 
     def _at(self, error: RowError, first_row: int = 0) -> InputError:
         return InputError(f"{self.path}, {self.row_name(first_row + error.row)}: {error.text}")
@@ -116,33 +115,33 @@ class TableReader:
 
     @property
     def columns(self) -> list[str]:
-        """What it can be read as: the AIRR fields that it has, then its other columns."""
-        return self.translation.columns if self.translation else self.given_columns
+        """The columns that it can be read as: its AIRR fields, then its other columns."""
+        return self.translation.columns
 
     @property
     def explains(self) -> bool:
-        """Whether it has a column `REASON`, too."""
-        return self.translation is not None and self.translation.explains
+        """Whether it has a column `REASON`."""
+        return self.translation.explains
 
     @property
     def has_ids(self) -> bool:
-        """Whether its rows have ids of their own as AIRR has them, not numbers of rows or clones."""
-        return self.translation is None or self.translation.has_ids
+        """Whether its rows have AIRR ids, not numbers of rows or clones."""
+        return self.translation.has_ids
 
     @property
     def known_rows(self) -> int | None:
-        """The number of data rows, if the file says it."""
+        """The number of data rows, if the file states it."""
         return None
 
     @property
     def group_rows(self) -> int:
-        """Rows of the largest group of which no part can be read without what is before it in the group."""
+        """Rows of the largest group that must be read from its beginning."""
         return 1
 
     def require(self, columns: Sequence[str]) -> None:
         """Raise InputError unless the table has these `columns`, each once; rows without ids are numbered."""
-        given = {*self.columns, ROW_ID, *[REASON] * self.explains}
-        missing = [name for name in columns if name not in given]
+        present = {*self.columns, ROW_ID, *[REASON] * self.explains}
+        missing = [name for name in columns if name not in present]
         if missing:
             raise InputError(self._missing_message(missing))
         repeated = next((name for name in columns if self.columns.count(name) > 1), None)
@@ -160,8 +159,8 @@ class TableReader:
             return f"{message}; {option('sequence_field', 'cdr3')} reads the column cdr3"
         without = f"{option('genes', 'any')}, or of annotate {option('match', 'none')}, does without calls"
         if Listed.recognises(self.given_columns):
-            given = few([name for name in self.columns if name not in (ROW_ID, *self.given_columns)])
-            return f"{self.path}: a list of {given} has no {few(missing)}; give a table that has them, or {without}"
+            field = few([name for name in self.columns if name not in (ROW_ID, *self.given_columns)])
+            return f"{self.path}: a list of {field} has no {few(missing)}; give a table that has them, or {without}"
         if missing == ["v_call", "j_call"]:
             message += f"; {without}"
         renamed = option("columns", dict.fromkeys(missing, "COLUMN"))
@@ -176,23 +175,20 @@ class TableReader:
         """
         wanted = self.columns if columns is None else list(columns)
         self.require(wanted)
-        return self._translated(self.given_batches(self._sources(wanted)), wanted)
+        return self._translated(self.given_batches(self.translation.sources(wanted)), wanted)
 
     def first_batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The first rows with these `columns`, as one batch of strings; none of a table without rows."""
         self.require(columns)
-        rows = self._first_rows(self._sources(columns))
+        rows = self._first_rows(self.translation.sources(columns))
         return self._translated([rows] if rows is not None else [], columns)
-
-    def _sources(self, wanted: Sequence[str]) -> list[str]:
-        return self.translation.sources(wanted) if self.translation else list(wanted)
 
     def _translated(
         self, batches: Iterable[pa.RecordBatch], wanted: Sequence[str], first_row: int = 0
     ) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             try:
-                translated = self.translation.apply(batch, wanted, first_row) if self.translation else batch
+                translated = self.translation.apply(batch, wanted, first_row)
             except RowError as error:
                 raise self._at(error, first_row) from None
             yield translated
@@ -201,10 +197,9 @@ class TableReader:
     def ranges(
         self, columns: Sequence[str], ranges: Iterable[range]
     ) -> Iterator[tuple[range, Iterable[pa.RecordBatch]]]:
-        """Ranges of data rows, which are ascending and do not overlap, each with its batches.
+        """Yield each of `ranges` with its batches; the ranges of data rows ascend and do not overlap.
 
-        The next range is asked for once the one before it is read.  A file that can only be read from its beginning is
-        read once.
+        The next range is taken from `ranges` once the one before it is read.  The file is read once.
         """
         position, held = 0, list[pa.RecordBatch]()
         following = iter(ranges)
@@ -226,5 +221,5 @@ class TableReader:
 
 
 def first_line(error: Exception) -> str:
-    """The first line of what an exception says, or its kind."""
+    """The first line of an exception's message, or the name of its type."""
     return str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -1,4 +1,4 @@
-"""Text tables: TSV and CSV, plain, gzip or zstd."""
+"""The reader of text tables: TSV and CSV, plain, gzip or zstd."""
 
 import csv
 import io
@@ -19,13 +19,10 @@ from hpcvdj.repertoires.readers.reader import TableReader, first_line
 from hpcvdj.storage.inputs import DAMAGE, packing, unpacked
 
 BLOCK_BYTES = 16 << 20
-"""Text is read in blocks of this many bytes; a line may not be longer."""
-
-PREAMBLES = "# ", "mitcr-header"
-"""How lines begin that immunarch and MiTCR write before the header."""
+"""Text is read in blocks of so many bytes.  A line may not be longer."""
 
 _PREAMBLE = 8
-"""Lines that may come before the header, at most."""
+"""The largest number of lines before the header."""
 
 NOT_TABLES = {
     b"PK\x03\x04": "a zip archive or a workbook (.xlsx); unpack it and give the tables in it, or save the sheet as "
@@ -34,15 +31,15 @@ NOT_TABLES = {
     b"[{": "JSON and no table; export an AIRR table (.tsv) from the program",
     b"{": "JSON, as Vidjil and others write it, and no table; export an AIRR table (.tsv) from the program",
 }
-"""How files begin that are no tables, and what to give instead."""
+"""The first bytes of files that are no tables, and what to give instead."""
 
 _HEADER_BYTES = 1 << 20
 
 
 class _Filled(io.RawIOBase):
-    """A text table, of which short rows get their missing delimiters; a last line that is cut short stays so.
+    """A text table with the missing delimiters of short rows.  A last line without its end does not change.
 
-    needed  the place of the column in which a short row has no value
+    needed  the index of a column: only rows without a value in it may be short
     """
 
     def __init__(self, stream: Any, delimiter: str, columns: int, needed: int) -> None:
@@ -79,9 +76,9 @@ class _Filled(io.RawIOBase):
         values = np.frombuffer(lines, np.uint8)
         ends = np.flatnonzero(values == ord("\n"))
         upto = np.searchsorted(np.flatnonzero(values == ord(self._delimiter)), ends)
-        counted = np.diff(upto, prepend=0)
+        delimiters = np.diff(upto, prepend=0)
         parts, last = [], 0
-        for row in np.flatnonzero(counted < self._columns - 1).tolist():
+        for row in np.flatnonzero(delimiters < self._columns - 1).tolist():
             first, end = int(ends[row - 1]) + 1 if row else 0, int(ends[row])
             end -= lines[first:end].endswith(b"\r")
             cells = lines[first:end].split(self._delimiter)
@@ -92,26 +89,32 @@ class _Filled(io.RawIOBase):
 
 
 def _is_preamble(line: str) -> bool:
-    """Whether a line comes before the header; a header may begin with `#`, but has several columns."""
-    return line.startswith(PREAMBLES) or (line.startswith("#") and "\t" not in line and "," not in line)
+    """Whether a line comes before the header, as of immunarch and MiTCR.  A header with `#` has several columns."""
+    return line.startswith(("# ", "mitcr-header")) or (line.startswith("#") and "\t" not in line and "," not in line)
 
 
 @dataclass(frozen=True)
 class _Layout:
-    """How a text table is laid out: `skipped` lines come before its rows."""
+    """The layout of a text table.
+
+    columns    names of the columns
+    delimiter  between two values
+    quoted     whether values may be quoted
+    skipped    lines before the rows
+    needed     the index of the column without whose value a row may be short; None if no row may be short
+    """
 
     columns: list[str]
     delimiter: str
     quoted: bool
     skipped: int
     needed: int | None = None
-    """The place of the column without whose value a row may be short."""
 
 
 class TextReader(TableReader):
     """Tab- or comma-separated text, plain, gzip or zstd: any file that no other reader recognises.
 
-    Values may be quoted if the columns are separated by commas, or if the header is quoted.
+    Values may be quoted if commas separate the columns, or if the header is quoted.
     """
 
     name = "text"
@@ -135,19 +138,22 @@ class TextReader(TableReader):
         return _Layout(columns, delimiter, quoted, skipped + 1, columns.index(lacked) if lacked else None)
 
     def _stream(self) -> Any:
-        """The bytes of the file, without packing, in rows as long as Arrow needs them."""
+        """The unpacked bytes of the file, with the missing delimiters of short rows."""
         stream, layout = unpacked(self.path), self._layout
         if layout.needed is None:
             return stream
         return io.BufferedReader(_Filled(stream, layout.delimiter, len(layout.columns), layout.needed))
 
-    def _first_lines(self) -> list[str]:
-        """The first lines, at least up to the header."""
+    def _head(self, open_stream: Callable[[], Any]) -> bytes:
         try:
-            with unpacked(self.path) as stream:
-                head = stream.read(_HEADER_BYTES)
+            with open_stream() as stream:
+                return bytes(stream.read(_HEADER_BYTES))
         except DAMAGE as error:
             raise self._damaged(error) from None
+
+    def _first_lines(self) -> list[str]:
+        """The first lines, at least up to the header."""
+        head = self._head(lambda: unpacked(self.path))
         fault = next((text for magic, text in NOT_TABLES.items() if head.startswith(magic)), None)
         if fault is not None:
             raise InputError(f"{self.path}: {fault}")
@@ -159,7 +165,7 @@ class TextReader(TableReader):
         if b"\0" in lines[0]:
             raise InputError(f"{self.path}: a binary file; give a text table or Parquet")
         try:
-            # A later line may be cut within a letter, and is checked when it is read.
+            # The last line may end within a letter.  Lines are checked when they are read.
             return [lines[0].decode("utf-8-sig"), *(line.decode(errors="replace") for line in lines[1 : _PREAMBLE + 1])]
         except UnicodeDecodeError:
             raise InputError(f"{self.path}, line 1: not UTF-8; save the table as UTF-8, or give Parquet") from None
@@ -170,11 +176,11 @@ class TextReader(TableReader):
 
     @property
     def lines_before_rows(self) -> int:
-        """The lines before the first data row: the header, if there is one, and what comes before it."""
+        """The number of lines before the first data row, such as the header."""
         return self._layout.skipped
 
     def row_name(self, row: int) -> str:
-        """The line of a data row; empty lines are no rows."""
+        """The line of a data row, in words.  Empty lines are no rows."""
         with self._stream() as stream:
             lines = enumerate(iter(lambda: stream.readline(BLOCK_BYTES + 1), b""), start=1)
             numbers = (number for number, line in lines if number > self._layout.skipped and line.strip(b"\r\n"))
@@ -189,12 +195,8 @@ class TextReader(TableReader):
         return self._parsed(columns, stream)
 
     def _first_rows(self, columns: Sequence[str]) -> pa.RecordBatch | None:
-        # Arrow reads many blocks ahead: it gets the first ones only.
-        try:
-            with self._stream() as stream:
-                head = stream.read(_HEADER_BYTES)
-        except DAMAGE as error:
-            raise self._damaged(error) from None
+        # Arrow reads many blocks ahead, so it gets the first bytes only.
+        head = self._head(self._stream)
         lines = head[: max(head.rfind(b"\n"), head.rfind(b"\r")) + 1] if len(head) == _HEADER_BYTES else head
         return next(self._parsed(list(columns), lambda: pa.BufferReader(lines)), None)
 
@@ -217,7 +219,7 @@ class TextReader(TableReader):
                     ),
                 )
         except pa.ArrowInvalid as error:
-            # The second message is for a header line that nothing follows, not even its end.
+            # The second message is about a header line without a line end.
             if "Empty CSV" in str(error) or "Could not skip initial" in str(error):
                 return
             raise InputError(f"{self.path}: {self._fault(error)}") from None
@@ -225,8 +227,8 @@ class TextReader(TableReader):
             raise self._damaged(error) from None
 
     def _fault(self, error: Exception) -> str:
-        """Where a table that Arrow could not read is wrong, by file line (the header is line 1), and the remedy."""
-        # Arrow reads blocks in parallel and does not number their lines, so read the file once more.
+        """The line in which a table is wrong that Arrow could not read, and the remedy."""
+        # Arrow reads blocks in parallel and does not number their lines, so the file is read once more.
         with self._stream() as stream:
             for number, line in enumerate(iter(lambda: stream.readline(BLOCK_BYTES + 1), b""), start=1):
                 if len(line) > BLOCK_BYTES:
