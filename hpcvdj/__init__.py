@@ -81,51 +81,34 @@ __all__ = [
     "write_model",
 ]
 
-_HOMES = {
-    "Germline": "recombination.germline:Germline",
-    "HpcvdjError": "errors:HpcvdjError",
-    "HpcvdjWarning": "errors:HpcvdjWarning",
-    "InputError": "errors:InputError",
-    "Model": "recombination.models:Model",
-    "Result": "results.reader:Result",
-    "Selection": "results.selection:Selection",
-    "analyze": "api.analysis:analyze",
-    "annotate": "api.specificity:annotate",
-    "annotate_cells": "api.cells:annotate_cells",
-    "associate": "api.cohorts:associate",
-    "compare_models": "api.models:compare_models",
-    "contamination": "api.cohorts:contamination",
-    "convert": "api.tables:convert",
-    "count": "api.counting:count",
-    "enrich": "api.neighbours:enrich",
-    "explain": "api.counting:explain",
-    "export": "results.export:export",
-    "generate": "api.probabilities:generate",
-    "germline": "api.tables:germline",
-    "germlines": "api.tables:germlines",
-    "import_germline": "germline_import:import_germline",
-    "infer": "api.models:infer",
-    "infer_selection": "api.models:infer_selection",
-    "likely_scenarios": "api.probabilities:likely_scenarios",
-    "load_model": "recombination.igor:load_model",
-    "model_from_sonia": "api.models:model_from_sonia",
-    "model_tables": "api.models:model_tables",
-    "models": "api.tables:models",
-    "motifs": "motifs:",
-    "open": "api.results:open_result",
-    "pgen": "api.probabilities:pgen",
-    "read_germline": "recombination.germline:read_germline",
-    "read_table": "api.tables:read_table",
-    "report": "api.results:report",
-    "sharing": "api.cohorts:sharing",
-    "simulate": "api.probabilities:simulate",
-    "translate": "recombination.alphabet:translate",
-    "write_model": "api.models:write_model",
+_MODULES = {
+    "api.analysis": "analyze",
+    "api.cells": "annotate_cells",
+    "api.cohorts": "associate contamination sharing",
+    "api.counting": "count explain",
+    "api.models": "compare_models infer infer_selection model_from_sonia model_tables write_model",
+    "api.neighbours": "enrich",
+    "api.probabilities": "generate likely_scenarios pgen simulate",
+    "api.results": "report",
+    "api.specificity": "annotate",
+    "api.tables": "convert germline germlines models read_table",
+    "errors": "HpcvdjError HpcvdjWarning InputError",
+    "germline_import": "import_germline",
+    "recombination.alphabet": "translate",
+    "recombination.germline": "Germline read_germline",
+    "recombination.igor": "load_model",
+    "recombination.models": "Model",
+    "results.export": "export",
+    "results.reader": "Result",
+    "results.selection": "Selection",
 }
+_HOMES = {name: f"{module}:{name}" for module, names in _MODULES.items() for name in names.split()}
+_HOMES |= {"motifs": "motifs:", "open": "api.results:open_result"}
+"""Where each public name is defined: `module:name`."""
 
 
 def __getattr__(name: str) -> Any:
-    # Imported when first used: numba and pyarrow take a second, and `hpcvdj --help` needs neither.
+    # Import on first use: numba and pyarrow take a second to load, and `hpcvdj --help` needs neither.
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from hpcvdj.public import public

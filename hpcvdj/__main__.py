@@ -7,8 +7,8 @@ from hpcvdj.runs.launcher import leave_launch, let_root_speak
 
 
 def main() -> None:
-    """Run the command; never returns."""
-    # While modules are loaded there is nothing to clean up, and a launcher ends all ranks if a signal ends one.
+    """Run the command.  This function never returns."""
+    # While modules load, there is nothing to clean up.  A launcher ends all ranks if a signal ends one.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         from hpcvdj.cli import startup
@@ -20,9 +20,9 @@ def main() -> None:
         while cause.__cause__ is not None:
             # numpy's own message is a page of advice.
             cause = cause.__cause__
-        said = " ".join(str(cause).split())
+        fault = " ".join(str(cause).split())
         let_root_speak()
-        print(f"hpcvdj: error: cannot start ({said[:300]}); install hpcvdj again in this environment", file=sys.stderr)
+        print(f"hpcvdj: error: cannot start ({fault[:300]}); install hpcvdj again in this environment", file=sys.stderr)
         leave_launch(1)
         sys.exit(1)
     cli.main()

@@ -1,8 +1,8 @@
 """The errors that hpcvdj raises on purpose, and the choices that users make by name.
 
-An error's message names the file, the line and the remedy.  A choice is declared once, as a subclass with a `name`:
-the command line, the Python functions, validation and the documentation ask the base class, so a new method, reader or
-score is one class.
+The message of an error names the file, the line and the remedy.  A subclass with a `name` declares a choice.  The
+command line, the Python functions, the checks and the documentation ask the base class for its subclasses, so a new
+method, reader or score needs one new class.
 """
 
 import re
@@ -21,7 +21,7 @@ _shell: list[bool] = []
 
 @contextmanager
 def speaking_shell() -> Iterator[None]:
-    """Messages that are made within name options as the command line does: `--max-n 2`, not `max_n=2`."""
+    """Within the block, messages name options as the command line does: `--max-n 2`, not `max_n=2`."""
     _shell.append(True)
     try:
         yield
@@ -30,7 +30,7 @@ def speaking_shell() -> Iterator[None]:
 
 
 def option(name: str, value: Any = _NO_VALUE) -> str:
-    """An option in a message, with a value or without.
+    """Return how a message names an option, with a value or without.
 
     >>> option("max_n", 2), option("strict", True), option("columns", {"junction": "cdr3"})
     ('max_n=2', 'strict=True', "hpcvdj.read_table: columns={'junction': 'cdr3'}")
@@ -49,7 +49,7 @@ def option(name: str, value: Any = _NO_VALUE) -> str:
 
 
 def command_name(name: str) -> str:
-    """A command in a message: `hpcvdj sharing` in the shell, `hpcvdj.sharing` in Python.
+    """Return how a message names a command: `hpcvdj sharing` in the shell, `hpcvdj.sharing` in Python.
 
     >>> command_name("sharing")
     'hpcvdj.sharing'
@@ -58,14 +58,14 @@ def command_name(name: str) -> str:
 
 
 _SHORT = {"k": "-k", "d": "-d", "model": "-m"}
-"""Options whose short name is better known, or the only one."""
+"""Options that have only a short name, or are better known by it."""
 
 _OF_READ_TABLE = ("format", "columns")
-"""Options that all commands have, and of the Python functions only that which reads tables."""
+"""Options that all commands have, but of the Python functions only `hpcvdj.read_table`."""
 
 
 def told(text: str) -> str:
-    """A text in which `{name}` and `{name=value}` are options.
+    """Return a text in which the names of options replace `{name}` and `{name=value}`.
 
     >>> told("{rows=all} keeps them; see {min_reads}")
     "rows='all' keeps them; see min_reads"
@@ -83,32 +83,32 @@ _OPTION = re.compile(r"\{(\w+)(?:=([^}]+))?\}")
 
 
 class HpcvdjError(Exception):
-    """A failure that the command reports in one line before it exits with `exit_code`."""
+    """A failure.  The command reports it in one line and exits with `exit_code`."""
 
     exit_code = 1
 
     on_every_rank = False
-    """Whether every rank raises this error, so that all ranks can leave in order."""
+    """Whether every rank raises this error.  All ranks can then leave in order."""
 
     before_ranks = False
-    """Whether the ranks never came together, so that there are no other ranks to abort."""
+    """Whether the ranks never came together.  There are then no other ranks to abort."""
 
 
 class HpcvdjWarning(UserWarning):
-    """What to know of a result: rows that were excluded, a table that seems to be of another species, and the like."""
+    """A warning about a result, such as excluded rows, or a table that seems to be of another species."""
 
 
 class StoppedError(HpcvdjError):
-    """A signal stopped the run; the message says what is saved, and how to continue."""
+    """A signal stopped the run.  The message says what is saved, and how to continue."""
 
     exit_code = 75
 
     signal = "a signal"
-    """Its name, if it is known; of several ranks, the names."""
+    """The name of the signal, if it is known, or the names if ranks received different signals."""
 
 
 class CompleteError(HpcvdjError):
-    """The result exists already; there is nothing to do."""
+    """The result exists already, and there is nothing to do."""
 
     exit_code = 0
 
@@ -116,31 +116,31 @@ class CompleteError(HpcvdjError):
 
 
 class InputError(HpcvdjError):
-    """Wrong usage or bad input, which users can correct."""
+    """Wrong usage or bad input.  Users can correct it."""
 
     exit_code = 2
 
 
 class TooFewError(InputError):
-    """There are too few rows for what was asked."""
+    """The input has too few rows for the question."""
 
 
 class OptionError(InputError):
-    """A value that an option cannot have."""
+    """An option has a value that it cannot have."""
 
     option = ""
-    """Its name, as that of a field of the settings."""
+    """The name of the option: that of the field of its settings."""
 
     @classmethod
     def of(cls, name: str, value: object, remedy: str) -> "OptionError":
-        """The error of an option with its value."""
+        """Return the error for an option and its value."""
         error = cls(f"{option(name, value)}: {remedy}")
         error.option = name
         return error
 
 
 class MachineError(HpcvdjError):
-    """The machine cannot do what was asked: the disk is full, there is no GPU, and the like."""
+    """The machine cannot do what the user asks: the disk is full, there is no GPU, and the like."""
 
 
 class LostRankError(MachineError):
@@ -154,39 +154,42 @@ class LauncherError(MachineError):
 
 
 def installing(*extras: str) -> str:
-    """How to install parts of hpcvdj that not every installation has."""
+    """Return how to install parts of hpcvdj that not every installation has."""
     names = ",".join(extras)
     return f"pip install 'hpcvdj[{names}]' (in a checkout: pip install -e '.[{names}]')"
 
 
 def require_choice(name: str, value: object, choices: Iterable[str]) -> None:
     """Raise OptionError unless `value` is one of `choices`; `name` is an option, or other words for what is chosen."""
-    known = tuple(choices)
-    if value not in known:
+    names = tuple(choices)
+    if value not in names:
         named = option(name) if name.isidentifier() else name
-        raise OptionError(f"{named} must be one of {', '.join(known)} (got {value!r})")
+        raise OptionError(f"{named} must be one of {', '.join(names)} (got {value!r})")
 
 
 def choices(base: type[T]) -> dict[str, type[T]]:
-    """The subclasses of `base` that define a `name`, by name, in the order of their definition."""
-    known: dict[str, type[T]] = {}
+    """Return the subclasses of `base` that define a `name`, by name, in the order of their definition."""
+    classes: dict[str, type[T]] = {}
     for subclass in base.__subclasses__():
         if "name" in vars(subclass):
-            known[vars(subclass)["name"]] = subclass
-        known.update(choices(subclass))
-    return known
+            classes[vars(subclass)["name"]] = subclass
+        classes.update(choices(subclass))
+    return classes
 
 
 def choice(base: type[T], name: str, what: str) -> T:
-    """An instance of the subclass called `name`; InputError, which calls it `what`, with the names that there are."""
-    known = choices(base)
-    require_choice(what, name, known)
-    return known[name]()
+    """Return an instance of the subclass of `base` with the given `name`.
+
+    Raise InputError, which lists the names that there are and calls the choice `what`, if no subclass has the name.
+    """
+    classes = choices(base)
+    require_choice(what, name, classes)
+    return classes[name]()
 
 
 @contextmanager
 def naming(name: str) -> Iterator[None]:
-    """Input errors within say which of several tables they are of."""
+    """Within the block, input errors name the table that they are about."""
     try:
         yield
     except InputError as error:
@@ -198,6 +201,6 @@ def naming(name: str) -> Iterator[None]:
 
 
 def few(names: Iterable[str], most: int = 3) -> str:
-    """The first names of a list for a message, and how many more there are."""
+    """Return the first names of a list for a message, and how many more there are."""
     listed = list(names)
     return ", ".join(listed[:most]) + (f" and {len(listed) - most:,} more" if listed[most:] else "")

@@ -1,11 +1,11 @@
-"""Options: each is declared once, as an annotated field of a settings class.
+"""Options, which annotated fields of settings classes declare.
 
     @dataclass(frozen=True)
     class SharingSettings(Settings):
         q: Annotated[float | None, Option("the share of sequences that survive selection", least=1e-3, most=1)] = None
 
-The command line makes an option of each field, and hands its commands the settings; Python functions have a parameter
-of each, and their docstrings its text.  What a value can be is checked here, when settings are made.
+The command line makes an option of each field, and hands the settings to its commands.  Python functions have a
+parameter for each field, and their docstrings have its text.  Settings check their values when they are created.
 """
 
 import inspect
@@ -26,19 +26,20 @@ REQUIRED = inspect.Parameter.empty
 class Option:
     """What an option means, and what it can be.
 
-    text     for docstrings and the help; `{max_n}` in it is another option
-    shell    the text of the help, where it differs
-    flags    of the command line, by default the name of the field: `-n --number`
-    metavar  what stands for its value in the help
-    unset    what None means
-    least, most, above, below  bounds: the first two can be reached, the others not
-    choices  the values that there are, of a text
-    parse    the value of what is typed, where its type does not tell
-    remedy   what else to type where that fails
+    text     text for docstrings and the help; `{max_n}` in it names another option
+    shell    text of the help, if it differs from `text`
+    flags    flags of the command line, such as `-n --number`; by default the name of the field
+    metavar  word that stands for the value in the help
+    unset    meaning of None
+    least, most    bounds that a number may reach
+    above, below   bounds that a number may not reach
+    choices  returns the texts that the option accepts
+    parse    makes the value from the text that users type, where the type alone cannot
+    remedy   what to type instead if `parse` fails
     infinite whether a number can be infinite
-    several  it may be repeated: its values are the items of a tuple
-    more     it is in the second part of the help
-    python   whether Python functions have it
+    several  whether users may repeat the option; its value is then a tuple
+    more     whether the option is in the second part of the help
+    python   whether Python functions have the option
     """
 
     text: str
@@ -59,19 +60,19 @@ class Option:
     python: bool = True
 
     def described(self) -> str:
-        """The text for a docstring."""
+        """Return the text for a docstring."""
         return told(self.text) + f"; by default {self.unset}" * bool(self.unset)
 
     def sentence(self) -> str:
-        """The text for the help: a sentence without the marks of Markdown."""
+        """Return the text for the help: a sentence without the marks of Markdown."""
         with speaking_shell():
             text = told(self.shell or self.text)
-        # A text that begins with a value begins as that does.
+        # Capitalize before removing the backticks: a value at the beginning keeps its case.
         return (text[:1].upper() + text[1:]).replace("`", "") + "." * (not text.endswith("."))
 
 
 class Declared(NamedTuple):
-    """An option of a settings class, or of a command; without a default it is required."""
+    """An option of a settings class or of a command.  An option without a default is required."""
 
     name: str
     kind: Any
@@ -85,7 +86,7 @@ class Declared(NamedTuple):
 
     @property
     def type(self) -> Any:
-        """The type of its values other than None: `int`, a `Literal`, …; of several the first."""
+        """The first type of its values other than None: `int`, a `Literal`, …"""
         return next(kind for kind in self._kinds if kind is not NoneType)
 
     @property
@@ -94,12 +95,12 @@ class Declared(NamedTuple):
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """The texts that it can be; empty if it can be any, or none."""
+        """The texts that it accepts; empty if it accepts any text or no text."""
         of_types = (word for kind in self._kinds if get_origin(kind) is Literal for word in get_args(kind))
         return (*of_types, *(self.option.choices() if self.option.choices else ()))
 
     def parsed(self, text: str) -> Any:
-        """The value of what is typed; the text itself if it is none, which `require` refuses."""
+        """Return the value of a text that users type, or the text itself, which `require` refuses, if it has none."""
         kind, parse = self.type, self.option.parse
         if parse is None and kind not in (int, float):
             return text
@@ -139,7 +140,7 @@ class Declared(NamedTuple):
         )
 
     def limits(self) -> str:
-        """Which numbers it can be: `a number from 1 to 5`."""
+        """Return which numbers it can be in words: `a number from 1 to 5`."""
         bounds, integer = self.option, self.type is int
         least, most, above, below = (
             None if bound is None else f"{bound:,}" if integer or bound == int(bound) else f"{bound:g}"
@@ -160,7 +161,7 @@ class Declared(NamedTuple):
 
 @dataclass(frozen=True)
 class Settings:
-    """What users choose; raises OptionError, which names the option, for values that there are not."""
+    """What users choose.  Raises OptionError, which names the option, for a value that the option cannot have."""
 
     def __post_init__(self) -> None:
         for option in declared(type(self)).values():  # type: ignore[arg-type]
@@ -168,28 +169,30 @@ class Settings:
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
-        """The settings of values by name, of which those of other settings are ignored."""
-        given = {field.name: values[field.name] for field in fields(cls) if field.init and field.name in values}
-        # One text where several can be given is that one, not its letters.
-        one = {name for name, own in declared(cls).items() if own.option.several and isinstance(given.get(name), str)}  # type: ignore[arg-type]
-        given |= {name: (given[name],) for name in one}
-        # What one would type for it is understood in Python, too.
-        typed = {name: own for name, own in declared(cls).items() if own.option.remedy}  # type: ignore[arg-type]
-        given |= {name: own.parsed(given[name]) for name, own in typed.items() if isinstance(given.get(name), str)}
-        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in given.items()})
+        """Return the settings of values by name; values of other settings are ignored."""
+        chosen = {field.name: values[field.name] for field in fields(cls) if field.init and field.name in values}
+        for name, entry in declared(cls).items():  # type: ignore[arg-type]
+            text = chosen.get(name)
+            if isinstance(text, str) and entry.option.several:
+                # A single text is one value, not a sequence of letters.
+                chosen[name] = (text,)
+            elif isinstance(text, str) and entry.option.remedy:
+                # Python functions, too, accept what users type on the command line.
+                chosen[name] = entry.parsed(text)
+        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in chosen.items()})
 
 
 @cache
 def declared(settings: type[Settings]) -> dict[str, Declared]:
-    """The options of a settings class, by name, in the order of its fields."""
+    """Return the options of a settings class, by name, in the order of its fields."""
     hints = get_type_hints(settings, include_extras=True)
     defaults = {field.name: REQUIRED if field.default is MISSING else field.default for field in fields(settings)}
-    made = ((name, declaration(name, hints[name], default)) for name, default in defaults.items())
-    return {name: option for name, option in made if option is not None}
+    entries = (declaration(name, hints[name], default) for name, default in defaults.items())
+    return {entry.name: entry for entry in entries if entry is not None}
 
 
 def declaration(name: str, hint: Any, default: Any = REQUIRED) -> Declared | None:
-    """The option that a type hint declares; None for other hints."""
+    """Return the option that a type hint declares, or None for other hints."""
     if get_origin(hint) is not Annotated:
         return None
     kind, *extras = get_args(hint)

@@ -1,4 +1,4 @@
-"""What users of `import hpcvdj` meet: names that are imported when first used, and warnings of the line that called."""
+"""What users of `import hpcvdj` meet: names that are imported on first use, and warnings that name the calling line."""
 
 import inspect
 import logging
@@ -13,11 +13,11 @@ from hpcvdj.errors import HpcvdjWarning
 
 
 def public(namespace: dict[str, Any], name: str, home: str) -> Any:
-    """The object at `home` (`hpcvdj.api.counting:count`) as `name` of a package, which keeps it in its `namespace`."""
+    """Import the object at `home` (`hpcvdj.api.counting:count`) as `name` into the `namespace` of a package."""
     target = resolve_name(home)
     if inspect.isfunction(target):
         target = _warning(target)
-        # So that the name is where the function is from: pickle looks there for it.
+        # pickle looks for the function under this name.
         target.__module__, target.__qualname__ = namespace["__name__"], name
     namespace[name] = target
     return target
@@ -28,36 +28,36 @@ def _warning(function: Callable[..., Any]) -> Callable[..., Any]:
     def warning(*args: Any, **options: Any) -> Any:
         if _collectors:
             return function(*args, **options)
-        told = _Collector()
-        _collectors.append(told)
-        _LOG.addHandler(told)
+        collector = _Collector()
+        _collectors.append(collector)
+        _LOG.addHandler(collector)
         try:
             return function(*args, **options)
         finally:
-            _LOG.removeHandler(told)
-            _collectors.remove(told)
-            for message in told.messages():
+            _LOG.removeHandler(collector)
+            _collectors.remove(collector)
+            for message in collector.messages():
                 warnings.warn(message, HpcvdjWarning, stacklevel=2)
 
     return warning
 
 
 def in_notebook() -> bool:
-    """Whether this is the kernel of a notebook."""
+    """Return whether this process is the kernel of a notebook."""
     shell = sys.modules.get("IPython")
     return shell is not None and type(shell.get_ipython()).__name__ == "ZMQInteractiveShell"
 
 
 def _one_line(usual: Callable[..., str]) -> Callable[..., str]:
-    """`warnings.formatwarning` without the line of code for warnings of hpcvdj, and in a notebook without a place."""
+    """Return `warnings.formatwarning` without code for warnings of hpcvdj, and without file and line in a notebook."""
 
     def formatted(
         message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
     ) -> str:
         if not issubclass(category, HpcvdjWarning):
             return usual(message, category, filename, lineno, line)
-        place = "" if in_notebook() else f"{filename}:{lineno}: "
-        return f"{place}{category.__name__}: {message}\n"
+        location = "" if in_notebook() else f"{filename}:{lineno}: "
+        return f"{location}{category.__name__}: {message}\n"
 
     return formatted
 
@@ -66,7 +66,7 @@ warnings.formatwarning = _one_line(warnings.formatwarning)
 
 
 class _Collector(logging.Handler):
-    """What is logged as a warning while a function runs: the commands print it, and scripts get Python's warnings."""
+    """Collects what a function logs as warnings.  Commands print these lines; scripts get them as Python's warnings."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
@@ -76,7 +76,7 @@ class _Collector(logging.Handler):
         self._lines.append(record.getMessage())
 
     def messages(self) -> list[str]:
-        """The messages; indented lines belong to the one before them."""
+        """Return the messages.  Indented lines belong to the message before them."""
         grouped: list[list[str]] = []
         for line in self._lines:
             if line.startswith(" ") and grouped:
@@ -90,4 +90,4 @@ class _Collector(logging.Handler):
 _LOG = logging.getLogger("hpcvdj")
 
 _collectors: list[_Collector] = []
-"""That of the function which a script has called, while it runs."""
+"""The collector of the function that a script has called, while it runs."""

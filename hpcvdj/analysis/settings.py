@@ -1,5 +1,6 @@
-"""What users choose of an analysis: who the individuals are, what is known of them, and which steps are done."""
+"""The settings of an analysis: who the individuals are, what is known of them, and which steps are done."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,7 +15,7 @@ from hpcvdj.options import Option, Settings
 STEPS = (
     "contamination", "infer", "infer-selection", "pgen", "sharing", "associate", "enrich", "annotate", "report",
 )  # fmt: skip
-"""The steps, each called like the command that does it alone, in their order."""
+"""The steps in their order; each has the name of the command that does it alone."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,8 @@ class Cohort(Donors, Naming):
 
     def __post_init__(self) -> None:
         Individuals.__post_init__(self)
-        self._list_groups()
+        if isinstance(self.group, Mapping):
+            self._list_groups()
         if self.metadata is not None:
             if not any((self.group, self.subject, self._asks)):
                 raise InputError(
@@ -39,7 +41,7 @@ class Cohort(Donors, Naming):
                 )
         elif self.group or self.subject or self._asks:
             raise InputError(f"{option('metadata')}: is needed, a table that says what is known of each individual")
-        # Said now, not when its step begins.
+        # Errors appear now, not when the step begins.
         self.donors()
 
     @property
@@ -47,12 +49,12 @@ class Cohort(Donors, Naming):
         return any((self.case, self.hla, self.trend, self.time))
 
     def naming(self) -> Naming:
-        """For steps that compare individuals."""
+        """The settings of steps that compare individuals."""
         metadata = self.metadata if self.group or self.subject else None
         return Naming(self.individual, metadata, self.group, self.subject)
 
     def donors(self) -> Donors | None:
-        """For `associate`; None if nothing is asked of the metadata."""
+        """The settings of `associate`; None if nothing is asked of the metadata."""
         return Donors.of(vars(self)) if self._asks else None
 
 
@@ -89,5 +91,5 @@ class AnalysisSettings(Settings):
                              "not given")  # fmt: skip
 
     def asks(self, step: str) -> bool:
-        """Whether a step is to be done."""
+        """Whether the user asks for a step."""
         return step in self.only if self.only else step not in self.without

@@ -1,12 +1,14 @@
-"""The steps of an analysis: when each can be done, how its command would ask, and where it writes."""
+"""The steps of an analysis: when each can be done, how it is done with the defaults of its command, what it writes."""
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from hpcvdj.analysis.settings import AnalysisSettings, Cohort
 from hpcvdj.annotation.question import AnnotationOutput, AnnotationQuestion
@@ -20,7 +22,6 @@ from hpcvdj.chance.settings import Checks, ClonotypeChoice
 from hpcvdj.cohorts.contamination_question import JUNCTIONS, CleanOutput, ContaminationQuestion
 from hpcvdj.cohorts.settings import ContaminationSettings, SharingSettings
 from hpcvdj.cohorts.sharing_question import SharingQuestion
-from hpcvdj.enrichment.enrich import Enrichment
 from hpcvdj.enrichment.question import EnrichmentQuestion
 from hpcvdj.enrichment.settings import Settings as EnrichmentSettings
 from hpcvdj.errors import CompleteError, InputError, TooFewError, installing, naming, option
@@ -47,15 +48,13 @@ from hpcvdj.storage.inputs import file_digest
 from hpcvdj.values.summary import total_of
 from hpcvdj.values.tables import MOST_UNEVEN, compute_tables
 
-T = TypeVar("T")
-
 PAGE, MODEL, SELECTED = "report.html", "model", "model_selected"
 
 FEWEST_TO_INFER = 3_000
-"""Rows out of frame from which all parameters of a model are inferred: see docs/infer.md."""
+"""How many rows out of frame the inference of all parameters of a model needs: see docs/infer.md."""
 
 MOST_SHOWN = 10
-"""Individuals with hits that have a line of their own in the summary."""
+"""The summary has a line each for at most this many individuals with hits."""
 
 
 @dataclass(frozen=True)
@@ -63,11 +62,11 @@ class Job:
     """What all steps work on.
 
     inputs  the tables, surveyed
-    model   that of the next step
+    model   the model of the next step
     folder  where everything is written
-    run     its ranks; whether it resumes, and may overwrite
-    shown   what earlier steps wrote for the report, by name
-    undone  the steps that were asked for and not done, with the reason
+    run     the ranks; whether the run resumes, and may overwrite
+    shown   the names of the files that earlier steps wrote for the report
+    undone  the steps that were asked for and not done, with the reasons
     """
 
     inputs: Inputs
@@ -85,12 +84,9 @@ class Job:
     def tables(self) -> Sequence[Table]:
         return self.inputs.tables
 
-    def target(self, name: str) -> Path:
-        return self.folder / name
-
     def digest(self, name: str) -> str:
         """SHA-256 of a file or a folder that a step wrote."""
-        path = self.target(name)
+        path = self.folder / name
         return folder_digest(path) if path.is_dir() else file_digest(path)
 
     def ask(self, question: Question[Any], output: Output[Any]) -> "Done":
@@ -105,13 +101,13 @@ class Job:
 class Done:
     """What a step did, on root.
 
-    answer  as of the Python function of its name
-    said    lines of a summary
-    model   the folder of the model that the following steps take; empty if it stays
+    answer   what the Python function of its name returns
+    summary  the lines of its summary
+    model    the folder of the model that the following steps take; empty if the model stays
     """
 
     answer: Any = None
-    said: Lines = field(default_factory=list)
+    summary: Lines = field(default_factory=list)
     model: str = ""
 
 
@@ -119,57 +115,60 @@ class Done:
 class Step:
     """A step of an analysis.
 
-    do       does it, on all ranks; CompleteError if the run resumes, and there is nothing to do
-    why_not  why it is not done; empty if it is
-    written  what it writes in the folder: first the table or folder that the report reads, or that of a model
-    reads    what decides its numbers, besides tables, model and checks
+    do       does it, on all ranks; CompleteError if the run resumes and there is nothing to do
+    written  what it writes in the folder: first the table or folder that the report reads, or the folder of a model
+    why_not  returns why it is not done; empty if it is
+    reads    returns what decides its numbers, besides tables, model and checks
     """
 
     do: Callable[[Job], Done]
-    why_not: Callable[[Job], str]
     written: tuple[str, ...]
+    why_not: Callable[[Job], str] = lambda job: ""
     reads: Callable[[Job], dict[str, Any]] = lambda job: {}
 
     def shows(self, job: Job) -> list[str]:
-        """What the report reads of it, by name."""
+        """The names of the files that the report reads."""
         if self.written[0] in (MODEL, SELECTED, PAGE):
             return []
-        path = job.target(self.written[0])
+        path = job.folder / self.written[0]
         if path.is_dir():
             return [f"{path.name}/{table.name}" for table in sorted(path.iterdir()) if is_table(table)]
         return [path.name]
 
 
 def _again(job: Job) -> bool:
-    """Whether a step that cannot resume may replace what a run left that was killed."""
+    """Whether a step that cannot resume may replace what a killed run left."""
     return job.run.overwrite or job.run.resume
 
 
-def _individuals(job: Job) -> str:
+# Each of the next functions returns why a step is not done; empty if it is.
+
+
+def _needs_individuals(job: Job) -> str:
     people = job.cohort.naming().people(job.inputs.repertoires)
     return "" if len({*people.subject.values()}) > 1 else "it compares individuals, and there is one"
 
 
-def _samples(job: Job) -> str:
+def _needs_samples(job: Job) -> str:
     return "" if len(job.inputs.repertoires) > 1 else "it compares samples, and there is one"
 
 
-def _nucleotides(job: Job) -> str:
+def _needs_nucleotides(job: Job) -> str:
     return "" if "junction" in common_fields(job.tables) else "the tables have amino acids only"
 
 
-def _unselected(job: Job) -> str:
+def _needs_no_selection(job: Job) -> str:
     return "" if job.model.selection is None else "the model has a selection factor already"
 
 
-def _tables_of_one(job: Job) -> str:
+def _needs_separate_tables(job: Job) -> str:
     several = next((table for table in job.tables if len(table.repertoires) > 1), None)
     return "" if several is None else f"{several.path.name} has several individuals; give each its own table"
 
 
 def _contamination(job: Job) -> Done:
-    further = {JUNCTIONS: job.target("contamination.junctions.tsv")}
-    output = CleanOutput(job.target("contamination.tsv"), _again(job), further=further)
+    further = {JUNCTIONS: job.folder / "contamination.junctions.tsv"}
+    output = CleanOutput(job.folder / "contamination.tsv", _again(job), further=further)
     settings = ContaminationSettings(backend=job.settings.backend)
     return job.ask(ContaminationQuestion(job.cohort.naming(), settings), output)
 
@@ -178,43 +177,42 @@ def _why_not_infer(job: Job) -> str:
     reads = "" if job.inputs.has_reads else (
         "without duplicate_count, rearrangements out of frame cannot be told from sequencing errors"
     )  # fmt: skip
-    return _unselected(job) or _nucleotides(job) or reads
+    return _needs_no_selection(job) or _needs_nucleotides(job) or reads
 
 
 def _infer(job: Job) -> Done:
     plan = InferenceSettings()
     reading = replace(reading_for(plan), opening=job.inputs.reading.opening)
-    target = job.target(MODEL)
+    target = job.folder / MODEL
     to_target = job.run.to(target, resume=job.run.resume, overwrite=job.run.overwrite)
     inputs = replace(job.inputs, reading=reading)
     # Alleles that are not functional take part.
     start = job.run.from_root(lambda: load_model(job.model.name, pseudogenes=True))
-    answer, said = None, list[tuple[str, str]]()
-    try:
+    answer, summary = None, list[tuple[str, str]]()
+    # A run may have been stopped between the end of the inference and its record.
+    with suppress(CompleteError):
         inferred = infer_tables(inputs, start, plan, to_target, job.settings.backend, fewest=FEWEST_TO_INFER)
-    except CompleteError:
-        # The run was stopped before it recorded this.
-        inferred = None
-    if inferred is not None:
-        counted, held = inferred.fit.counted
-        answer, said = inferred.fit.model, [("inferred", f"from {counted:,} rows, {held:,} held out")]
+        if inferred is not None:
+            counted, held = inferred.fit.counted
+            answer, summary = inferred.fit.model, [("inferred", f"from {counted:,} rows, {held:,} held out")]
     if job.run.from_root(lambda: _explains_less(target)):
-        return Done(answer, [*said, ("", f"it explains held-out junctions worse than {job.model.name}, which the "
-                                     "following steps keep")])  # fmt: skip
-    return Done(answer, said, MODEL)
+        summary.append(("", f"it explains held-out junctions worse than {job.model.name}, which the following steps "
+                        "keep"))  # fmt: skip
+        return Done(answer, summary)
+    return Done(answer, summary, MODEL)
 
 
 def _explains_less(folder: Path) -> bool:
-    """Whether junctions that were held out are less probable under an inferred model than under that of the start."""
+    """Whether held-out junctions are less probable under an inferred model than under its start."""
     gain = (read_facts(folder) or {}).get("gain_over_start")
     return gain is not None and Gain(**gain).is_loss
 
 
 def _infer_selection(job: Job) -> Done:
-    output = ModelOutput(job.target(SELECTED), job.model, _again(job))
+    output = ModelOutput(job.folder / SELECTED, job.model, _again(job))
     done = job.ask(SelectionQuestion(SelectionSettings(), job.settings.backend), output)
     if done.answer is not None and not done.answer.explains:
-        return replace(done, said=[*done.said, ("", "the following steps do without it")])
+        return replace(done, summary=[*done.summary, ("", "the following steps do without it")])
     return replace(done, model=SELECTED)
 
 
@@ -223,33 +221,27 @@ def _pgen(job: Job) -> Done:
     reading = reading_of(common_fields(job.tables), None, None, job.inputs.reading.opening, strict=False)
     config = settings.config(amino_acids=reading.alphabet is not None)
     model = config.model(job.checks.model(job.model))
-    each = [Inputs((table,), config.reads(reading)) for table in job.tables]
-    fit = job.run.from_root(lambda: check_tables(job.checks, each, model, config.names[0]).facts())
-    make_folder(job, "pgen")
+    reads = config.reads(reading)
+    inputs = [Inputs((table,), reads) for table in job.tables]
+    fit = job.run.from_root(lambda: check_tables(job.checks, inputs, model, config.names[0]).facts())
 
-    def compute(given: tuple[Inputs, Path], run: Run) -> Any:
-        inputs, target = given
+    def compute(table: Table, target: Path, run: Run) -> Any:
         to_target = run.to(target, resume=job.run.resume, overwrite=job.run.overwrite)
-        return compute_tables(inputs, model, config, to_target, None, partial(dict, fit))
+        return compute_tables(Inputs((table,), reads), model, config, to_target, None, partial(dict, fit))
 
-    targets = [job.target("pgen") / f"{repertoire_name(inputs.path)}.tsv.gz" for inputs in each]
-    sizes = [table.rows for table in job.tables]
-    outcomes = job.run.deal(list(zip(each, targets, strict=True)), compute, sizes=sizes, most_uneven=MOST_UNEVEN)
-    computed = _sorted_out([inputs.path.name for inputs in each], outcomes)
-    said: Lines = []
-    if computed:
-        total = total_of(computed)
-        said = [
-            ("rows", f"{total.rows_read:,} read = {total.counted:,} computed + "
-             f"{total.rows_read - total.counted:,} excluded"),
-            *total.quantity.summary(total.sums, total.nonzero, total.counted).items(),
-        ]  # fmt: skip
-    return Done(computed, said)
+    summaries = list(_of_tables(job, "pgen", ".tsv.gz", compute, MOST_UNEVEN).values())
+    if not summaries:
+        return Done(summaries)
+    total = total_of(summaries)
+    excluded = total.rows_read - total.counted
+    rows = f"{total.rows_read:,} read = {total.counted:,} computed + {excluded:,} excluded"
+    values = total.quantity.summary(total.sums, total.nonzero, total.counted)
+    return Done(summaries, [("rows", rows), *values.items()])
 
 
 def _sharing(job: Job) -> Done:
     settings = SharingSettings(backend=job.settings.backend)
-    output = TableOutput[Any](job.target("shared.tsv"), _again(job))
+    output = TableOutput[Any](job.folder / "shared.tsv", _again(job))
     return job.ask(SharingQuestion(job.cohort.naming(), settings), output)
 
 
@@ -257,44 +249,35 @@ def _why_not_associate(job: Job) -> str:
     donors = job.cohort.donors()
     if donors is None:
         return f"nothing is asked of the metadata ({option('case')}, {option('hla')}, {option('trend')})"
-    return _individuals(job) if donors.time is None else _samples(job)
+    return _needs_individuals(job) if donors.time is None else _needs_samples(job)
 
 
 def _associate(job: Job) -> Done:
     donors, settings = job.cohort.donors(), AssociationSettings(backend=job.settings.backend)
     assert donors is not None
-    further = {DONORS: job.target("donors.tsv")} if donors.time is None else {}
-    output = TableOutput[Any](job.target("associated.tsv"), _again(job), further=further)
+    further = {DONORS: job.folder / "donors.tsv"} if donors.time is None else {}
+    output = TableOutput[Any](job.folder / "associated.tsv", _again(job), further=further)
     question: Any = (AssociationQuestion if donors.time is None else ExpansionQuestion)(donors, settings)
     return job.ask(question, output)
 
 
 def _enrich(job: Job) -> Done:
     question = EnrichmentQuestion(EnrichmentSettings(backend=job.settings.backend), ClonotypeChoice())
-    make_folder(job, "enriched")
 
-    def compute(given: tuple[Table, Path], run: Run) -> Any:
-        table, target = given
+    def compute(table: Table, target: Path, run: Run) -> Any:
         output = TableOutput[Any](target, job.run.overwrite, job.run.resume)
         with naming(table.path.name):
             return ask(question, [table], job.model, job.checks, run, output)
 
-    targets = [job.target("enriched") / f"{repertoire_name(table.path)}.tsv" for table in job.tables]
-    work, sizes = list(zip(job.tables, targets, strict=True)), [table.rows for table in job.tables]
-    outcomes = job.run.deal(work, compute, sizes=sizes)
-    answers = _sorted_out([table.path.name for table in job.tables], outcomes)
+    answers = _of_tables(job, "enriched", ".tsv", compute)
     if not job.run.is_root or not answers:
         return Done()
-    hits = [
-        (answer.hits, target.name)
-        for answer, target in zip(outcomes, targets, strict=True)
-        if isinstance(answer, Enrichment) and answer.hits
-    ]
-    clonotypes = sum(answer.clonotypes for answer in answers)
-    said = [("clonotypes", f"{clonotypes:,} of {len(answers):,} individual(s)"),
-            ("hits", f"{sum(number for number, _ in hits):,} of {len(hits):,} individual(s)")]  # fmt: skip
-    said += [(name, f"{number:,} hits") for number, name in sorted(hits, reverse=True)[:MOST_SHOWN]]
-    return Done(answers, said)
+    hits = [(answer.hits, name) for name, answer in answers.items() if answer.hits]
+    clonotypes = sum(answer.clonotypes for answer in answers.values())
+    summary = [("clonotypes", f"{clonotypes:,} of {len(answers):,} individual(s)"),
+               ("hits", f"{sum(number for number, _ in hits):,} of {len(hits):,} individual(s)")]  # fmt: skip
+    summary += [(name, f"{number:,} hits") for number, name in sorted(hits, reverse=True)[:MOST_SHOWN]]
+    return Done(list(answers.values()), summary)
 
 
 def _why_not_annotate(job: Job) -> str:
@@ -302,13 +285,14 @@ def _why_not_annotate(job: Job) -> str:
 
 
 def _annotate(job: Job) -> Done:
-    given = job.settings.database
-    columns = job.database.database_columns
-    read = isinstance(given, str | Path)
-    records = job.run.from_root(lambda: read_database(Path(given), columns) if read else database_of(given, columns))
+    database, columns = job.settings.database, job.database.database_columns
+    is_file = isinstance(database, str | Path)
+    records = job.run.from_root(
+        lambda: read_database(Path(database), columns) if is_file else database_of(database, columns)
+    )
     settings = AnnotationSettings(decoys=job.settings.decoys, backend=job.settings.backend)
     question = AnnotationQuestion(records, job.database, settings, ClonotypeChoice())
-    return job.ask(question, AnnotationOutput(job.target("annotated"), job.run.overwrite, job.run.resume))
+    return job.ask(question, AnnotationOutput(job.folder / "annotated", job.run.overwrite, job.run.resume))
 
 
 def _why_not_report(_: Job) -> str:
@@ -317,100 +301,106 @@ def _why_not_report(_: Job) -> str:
 
 
 def _report(job: Job) -> Done:
-    target, metadata, group = job.target(PAGE), job.cohort.metadata, job.cohort.group
+    target, metadata, group = job.folder / PAGE, job.cohort.metadata, job.cohort.group
     grouped = group is not None and isinstance(metadata, str | Path)
     grouping = Grouping(metadata=metadata, group=group) if grouped else Grouping()
 
     def write() -> int:
         if not job.shown:
             raise InputError("there is nothing to show: no other step was done")
-        files = list(map(job.target, job.shown))
+        files = [job.folder / name for name in job.shown]
         return write_report(files, target, grouping=grouping, overwrite=_again(job), undone=job.undone)
 
     drawn = job.run.on_root(write)
     return Done(target, [("figures", str(drawn))])
 
 
-def make_folder(job: Job, name: str) -> None:
-    """A folder of tables, one of each individual; InputError, on every rank, if it cannot be made."""
+def _of_tables(
+    job: Job, name: str, suffix: str, compute: Callable[[Table, Path, Run], Any], most_uneven: float = math.inf
+) -> dict[str, Any]:
+    """What `compute` returns for each table, by the name of the file that it writes in the folder `name`.
 
-    def make() -> None:
-        try:
-            job.target(name).mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"{job.target(name)}: cannot be made ({error.strerror}); write elsewhere") from None
-
-    job.run.on_root(make)
-
-
-def _sorted_out(names: Sequence[str], outcomes: Sequence[Any]) -> list[Any]:
-    """What `Run.deal` gave of each table; InputError that names the first that was refused.
-
-    Those that are complete are left as they are.
+    Tables whose file is complete are left as they are, and have no entry.  InputError, on every rank, that names the
+    first table that is refused.
     """
-    refused = [
-        (error, str(error) if name in str(error) else f"{name}: {error}")
-        for name, error in zip(names, outcomes, strict=True)
-        if isinstance(error, InputError)
-    ]
+    folder = job.folder / name
+
+    def make_folder() -> None:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"{folder}: cannot be made ({error.strerror}); write elsewhere") from None
+
+    job.run.on_root(make_folder)
+    targets = [folder / f"{repertoire_name(table.path)}{suffix}" for table in job.tables]
+    outcomes = job.run.deal(
+        list(zip(job.tables, targets, strict=True)), lambda work, run: compute(*work, run),
+        sizes=[table.rows for table in job.tables], most_uneven=most_uneven,
+    )  # fmt: skip
+    refused = [(table.path.name, outcome) for table, outcome in zip(job.tables, outcomes, strict=True)
+               if isinstance(outcome, InputError)]  # fmt: skip
     if refused:
+        table_name, first = refused[0]
+        text = str(first) if table_name in str(first) else f"{table_name}: {first}"
         more = f", and {len(refused) - 1:,} more" if refused[1:] else ""
-        kind = TooFewError if all(isinstance(error, TooFewError) for error, _ in refused) else InputError
-        failure = kind(f"{len(refused):,} of {len(names):,} tables: {refused[0][1]}{more}")
+        kind = TooFewError if all(isinstance(error, TooFewError) for _, error in refused) else InputError
+        failure = kind(f"{len(refused):,} of {len(job.tables):,} tables: {text}{more}")
         failure.on_every_rank = True
         raise failure
-    return [answer for answer in outcomes if answer is not None and not isinstance(answer, CompleteError)]
+    return {
+        target.name: outcome for target, outcome in zip(targets, outcomes, strict=True)
+        if outcome is not None and not isinstance(outcome, CompleteError)
+    }  # fmt: skip
 
 
 def _with_facts(name: str) -> tuple[str, str]:
+    """The names of a table and of its facts."""
     return name, facts_path(Path(name)).name
 
 
-def _of_metadata(job: Job, *names: str) -> dict[str, Any]:
+def _digest_of(table: Any) -> str:
+    """The SHA-256 of a file; a text that never comes again for a table in memory."""
+    return file_digest(Path(table)) if isinstance(table, str | Path) else f"in memory, {time.time_ns()}"
+
+
+def _reads_metadata(job: Job, *names: str) -> dict[str, Any]:
     """What a step reads of the metadata."""
-    metadata = job.cohort.metadata
-    digest = file_digest(Path(metadata)) if isinstance(metadata, str | Path) else f"in memory, {time.time_ns()}"
-    named = {name: getattr(job.cohort, name) for name in names}
-    return {**named, "metadata": digest if any(named.values()) and metadata is not None else None}
+    metadata, named = job.cohort.metadata, {name: getattr(job.cohort, name) for name in names}
+    return {**named, "metadata": _digest_of(metadata) if any(named.values()) and metadata is not None else None}
 
 
-def _of_individuals(job: Job) -> dict[str, Any]:
-    return {"individual": job.cohort.individual, **_of_metadata(job, "group", "subject")}
+def _reads_individuals(job: Job) -> dict[str, Any]:
+    return {"individual": job.cohort.individual, **_reads_metadata(job, "group", "subject")}
 
 
-def _of_donors(job: Job) -> dict[str, Any]:
-    named = _of_metadata(job, "case", "hla", "trend", "strata", "subject", "time")
+def _reads_donors(job: Job) -> dict[str, Any]:
+    named = _reads_metadata(job, "case", "hla", "trend", "strata", "subject", "time")
     return {"individual": job.cohort.individual, **named}
 
 
-def _of_database(job: Job) -> dict[str, Any]:
-    given = job.settings.database
-    digest = file_digest(Path(given)) if isinstance(given, str | Path) else f"in memory, {time.time_ns()}"
-    return {"database": digest, **asdict(job.database), "decoys": job.settings.decoys}
+def _reads_database(job: Job) -> dict[str, Any]:
+    database = _digest_of(job.settings.database)
+    return {"database": database, **asdict(job.database), "decoys": job.settings.decoys}
 
 
-def _of_page(job: Job) -> dict[str, Any]:
+def _reads_page(job: Job) -> dict[str, Any]:
     return {"shown": [[name, job.digest(name)] for name in job.shown], "undone": dict(job.undone)}
-
-
-def _always(_: Job) -> str:
-    return ""
 
 
 STEP: dict[str, Step] = {
     "contamination": Step(
-        _contamination, lambda job: _individuals(job) or _nucleotides(job),
-        (*_with_facts("contamination.tsv"), "contamination.junctions.tsv"), _of_individuals,
+        _contamination, (*_with_facts("contamination.tsv"), "contamination.junctions.tsv"),
+        lambda job: _needs_individuals(job) or _needs_nucleotides(job), _reads_individuals,
     ),
-    "infer": Step(_infer, _why_not_infer, (MODEL,)),
-    "infer-selection": Step(_infer_selection, _unselected, (SELECTED,)),
-    "pgen": Step(_pgen, _always, ("pgen",)),
-    "sharing": Step(_sharing, _individuals, _with_facts("shared.tsv"), _of_individuals),
+    "infer": Step(_infer, (MODEL,), _why_not_infer),
+    "infer-selection": Step(_infer_selection, (SELECTED,), _needs_no_selection),
+    "pgen": Step(_pgen, ("pgen",)),
+    "sharing": Step(_sharing, _with_facts("shared.tsv"), _needs_individuals, _reads_individuals),
     "associate": Step(
-        _associate, _why_not_associate, (*_with_facts("associated.tsv"), "donors.tsv"), _of_donors
+        _associate, (*_with_facts("associated.tsv"), "donors.tsv"), _why_not_associate, _reads_donors
     ),
-    "enrich": Step(_enrich, _tables_of_one, ("enriched",)),
-    "annotate": Step(_annotate, _why_not_annotate, ("annotated",), _of_database),
-    "report": Step(_report, _why_not_report, (PAGE,), _of_page),
+    "enrich": Step(_enrich, ("enriched",), _needs_separate_tables),
+    "annotate": Step(_annotate, ("annotated",), _why_not_annotate, _reads_database),
+    "report": Step(_report, (PAGE,), _why_not_report, _reads_page),
 }  # fmt: skip
 """How each of `hpcvdj.analysis.settings.STEPS` is done."""

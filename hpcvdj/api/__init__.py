@@ -1,4 +1,4 @@
-"""hpcvdj from a script or a notebook: one function for each question, named as the command that asks the same.
+"""hpcvdj for scripts and notebooks: a function for each question, with the name of the command for that question.
 
-`hpcvdj.NAME` is the function NAME of a module here, with messages that speak Python (`hpcvdj.public`).
+`hpcvdj.NAME` is the function NAME of a module here.  Its messages name Python parameters (`hpcvdj.public`).
 """

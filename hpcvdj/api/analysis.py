@@ -1,4 +1,4 @@
-"""All that can be done with a cohort, in one call: `hpcvdj.analyze`."""
+"""Do all that hpcvdj can do with a cohort, in a single call: `hpcvdj.analyze`."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -56,36 +56,36 @@ def analyze(
     """Do all that hpcvdj can do with a cohort, one step after another, and write the page about it, on this machine.
 
     tables     the paths of tables, each of one individual, or a folder of them; or a dict with the table in memory of
-               each individual, which is kept in the folder
+               each individual, which the folder keeps
     model      {model}
     output     the folder to write, with an output of each step, and `analysis.json`, which says what was done
     {options}
-    resume     leave what was done before with the same tables and settings
+    resume     keep what earlier runs did with the same tables and settings
     overwrite  {overwrite}
 
-    Returns an Analysis: `outcomes` says of each step whether it was done, or why not; `answers` has what the Python
-    function of that name returns, of those that this call did.
+    Returns an Analysis: `outcomes` says for each step whether it was done, or why not.  For each step that this call
+    did, `answers` has what the Python function of that name returns.
 
-    Warns (HpcvdjWarning) as those functions do.  Raises InputError for tables that cannot be read; a step that its data
-    do not allow is refused, and does not keep the others from being done.
+    Warns (HpcvdjWarning) as those functions do.  Raises InputError for tables that cannot be read.  A step that its
+    data do not allow is refused; the other steps are still done.
     """
     folder = Path(output)
     if isinstance(tables, Mapping):
         tables = _kept(tables, folder / TABLES)
     cohort = Cohort.of(locals())
-    given = given_tables(tables, cohort.opening())
-    if any(table.in_memory for table in given):
+    cohort_tables = given_tables(tables, cohort.opening())
+    if any(table.in_memory for table in cohort_tables):
         raise InputError("give tables in memory as a dict, with the table of each individual by its name")
     settings, checks = AnalysisSettings.of(locals()), Checks.of(locals())
     run = Run().to(folder, resume=resume, overwrite=overwrite)
-    used = used_model(model)
-    done = work(Job(Inputs(tuple(given)), used, cohort, DatabaseSettings.of(locals()), settings, checks, folder, run))
-    assert done is not None
-    return done
+    inputs, database_settings = Inputs(tuple(cohort_tables)), DatabaseSettings.of(locals())
+    analysis = work(Job(inputs, used_model(model), cohort, database_settings, settings, checks, folder, run))
+    assert analysis is not None
+    return analysis
 
 
 def _kept(tables: Mapping[str, Any], folder: Path) -> list[Path]:
-    """Tables in memory, as files of a folder."""
+    """Write tables in memory to files of a folder, and return their paths."""
     if not tables:
         raise InputError("an empty dict has no individuals; give the table of each by its name")
     folder.mkdir(parents=True, exist_ok=True)

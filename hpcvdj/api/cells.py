@@ -1,4 +1,4 @@
-"""Single cells: AnnData objects as scirpy makes them."""
+"""Annotate single cells: AnnData objects as scirpy makes them."""
 
 from collections.abc import Collection
 from pathlib import Path
@@ -28,9 +28,9 @@ CELL_COLUMNS = ("pathways_total", "weight", "pgen_nt", "pgen_aa")
 
 
 def primary_chains(adata: Any, *, chain: Kind = "VDJ", airr_key: str = "airr", index_key: str = "chain_indices") -> Any:
-    """The primary chain of each cell as scirpy chose it: a pandas table with a row for each cell that has one.
+    """Return the primary chains that scirpy chose, as a pandas table with a row for each cell that has one.
 
-    Its index has the names of the cells; its columns are those of sequence_id, v_call, j_call, junction and cdr3 that
+    The index has the names of the cells.  The columns are those of sequence_id, v_call, j_call, junction and cdr3 that
     `adata.obsm[airr_key]` has.
     """
     require("pandas")
@@ -69,7 +69,7 @@ def annotate_cells(
 ) -> Any:
     """Add the pathways of each cell's primary chain, its generation probability, or both to `adata.obs`.
 
-    With a database, add instead the records of known specificity that the cells' chains are like.
+    With a database, add instead the records of known specificity that are like the cells' chains.
 
     adata     an AnnData object as scirpy makes it, or a MuData object that has one
     counted   what the chains are counted with, with `options` as of `hpcvdj.count`: {germline}; or a Result, which is
@@ -82,27 +82,28 @@ def annotate_cells(
     airr_key, index_key  where `adata.obsm` has the receptors and scirpy's choice of chains
     airr_mod  the modality of MuData that has the receptors; its columns go to `mdata.obs`, too, as `airr:VDJ_1_…`
 
-    Adds `VDJ_1_pathways_total` and `VDJ_1_weight`, `VDJ_1_pgen_nt` and `VDJ_1_pgen_aa`, or the `columns` asked for;
-    with chain="VJ", `VJ_1_…`.  A cell without a value has a null; `VDJ_1_pathways_excluded` and `VDJ_1_pgen_excluded`
-    say why.
+    Adds `VDJ_1_pathways_total` and `VDJ_1_weight`, `VDJ_1_pgen_nt` and `VDJ_1_pgen_aa`, or the `columns` asked for.
+    With chain="VJ", the names are `VJ_1_…`.  A cell without a value has a null; `VDJ_1_pathways_excluded` and
+    `VDJ_1_pgen_excluded` say why.
 
-    With a database it returns a `CellAnnotation`.  The columns of a chain are `VDJ_1_epitope`, `VDJ_1_record`,
-    `VDJ_1_expected` and `VDJ_1_fdr`, as docs/annotate.md says, or `VJ_1_…`; of both chains of a cell, if there are two
-    models, `pair_epitope`, ...; `VDJ_1_epitope_excluded` and `pair_epitope_excluded` say why there is none.
+    With a database, returns a `CellAnnotation`.  The columns of a chain are `VDJ_1_epitope`, `VDJ_1_record`,
+    `VDJ_1_expected` and `VDJ_1_fdr` (see docs/annotate.md), or `VJ_1_…`.  With two models, both chains of a cell
+    together have `pair_epitope`, ...  If a cell has no epitope, `VDJ_1_epitope_excluded` and `pair_epitope_excluded`
+    say why.
 
     Raises InputError if neither `counted` nor `model` is given, for columns that there are not, or for what `adata`
     lacks.
     """
     if hasattr(adata, "mod"):
-        given = {"counted": counted, "model": model, "database": database, "vj_model": vj_model, "columns": columns,
-                 "chain": chain, "airr_key": airr_key, "index_key": index_key, **options}  # fmt: skip
-        return _annotated_modality(adata, airr_mod, given)
+        arguments = {"counted": counted, "model": model, "database": database, "vj_model": vj_model, "columns": columns,
+                     "chain": chain, "airr_key": airr_key, "index_key": index_key, **options}  # fmt: skip
+        return _annotate_modality(adata, airr_mod, arguments)
     if database is not None:
         if counted is not None or columns is not CELL_COLUMNS or chain != "VDJ":
             raise InputError(
                 "with a database, leave out counted, columns and chain; model= is of VDJ chains, vj_model= of VJ"
             )
-        models = {kind: own for kind, own in (("VDJ", model), ("VJ", vj_model)) if own is not None}
+        models = {kind: of_kind for kind, of_kind in (("VDJ", model), ("VJ", vj_model)) if of_kind is not None}
         tables: dict[str, Any] = {
             kind: primary_chains(adata, chain=kind, airr_key=airr_key, index_key=index_key)
             for kind in KINDS
@@ -116,8 +117,8 @@ def annotate_cells(
     if options and (counted is None or isinstance(counted, Result)):
         raise InputError(f"{next(iter(options))} applies only where a germline table counts the chains; leave it out")
     table = primary_chains(adata, chain=chain, airr_key=airr_key, index_key=index_key)
-    # Contigs of several samples may share ids; here every cell is computed by itself.
-    own = table.drop(columns="sequence_id", errors="ignore").fillna("")
+    # Contigs of several samples may share ids, so each cell is computed without its id.
+    chains = table.drop(columns="sequence_id", errors="ignore").fillna("")
     missing = next((name for name in ("v_call", "j_call") if name not in table), None)
     if missing and not (isinstance(counted, Result) and model is None):
         raise InputError(f"adata.obsm[{airr_key!r}] has no field {missing}; read the receptors with scirpy.io")
@@ -125,38 +126,38 @@ def annotate_cells(
     if isinstance(counted, Result):
         annotated.append(join(counted, table))
     elif counted is not None:
-        annotated.append(count(own, counted, **options))
+        annotated.append(count(chains, counted, **options))
     if model is not None:
-        annotated.append(pgen(own, model))
-    made = {name: done[name] for done in annotated for name in done.columns.drop(table.columns, errors="ignore")}
-    for name in _chosen(columns, list(made)):
-        column = made[name].reindex(adata.obs_names)
+        annotated.append(pgen(chains, model))
+    added = {name: done[name] for done in annotated for name in done.columns.drop(table.columns, errors="ignore")}
+    for name in _chosen(columns, list(added)):
+        column = added[name].reindex(adata.obs_names)
         if name.endswith("_excluded"):
             column = column.astype(object).fillna(f"no primary {chain} chain").astype(str)
         adata.obs[f"{chain}_1_{name}"] = column
     return None
 
 
-def _annotated_modality(mdata: Any, name: str, given: dict[str, Any]) -> Any:
-    """Annotate the cells of a modality of MuData; the columns are those of all cells, too."""
+def _annotate_modality(mdata: Any, name: str, arguments: dict[str, Any]) -> Any:
+    """Annotate the cells of a modality of MuData, and copy the columns to the table of all cells."""
     if name not in mdata.mod:
         raise InputError(f"mdata has no modality {name!r}, but {few(mdata.mod)}; name the one that has the receptors "
                          "as airr_mod")  # fmt: skip
     cells = mdata.mod[name]
     before = cells.obs.copy()
-    answer = annotate_cells(cells, **given)
+    answer = annotate_cells(cells, **arguments)
     for column in cells.obs:
         if column not in before or not cells.obs[column].equals(before[column]):
             mdata.obs[f"{name}:{column}"] = cells.obs[column].reindex(mdata.obs_names)
     return answer
 
 
-def _chosen(columns: Collection[str] | Literal["all"], made: list[str]) -> list[str]:
-    """Those of the columns `made` that are asked for, and those that say why there is no value."""
+def _chosen(columns: Collection[str] | Literal["all"], names: list[str]) -> list[str]:
+    """Return the `names` that are among the `columns`, and those of columns that say why there is no value."""
     if columns == "all":
-        return made
+        return names
     asked = {columns} if isinstance(columns, str) else set(columns)
-    unknown = asked.difference(made, CELL_COLUMNS if columns is CELL_COLUMNS else ())
+    unknown = asked.difference(names, CELL_COLUMNS if columns is CELL_COLUMNS else ())
     if unknown:
-        raise InputError(f"columns: no {', '.join(sorted(unknown))}; there are {few(made, 20)}")
-    return [name for name in made if name in asked or name.endswith("_excluded")]
+        raise InputError(f"columns: no {', '.join(sorted(unknown))}; there are {few(names, 20)}")
+    return [name for name in names if name in asked or name.endswith("_excluded")]

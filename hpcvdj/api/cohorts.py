@@ -143,10 +143,10 @@ def associate(
     cases are of one batch, for columns that the metadata lack, and for two individuals that are the same sample.
     """
     naming, settings, checks = Donors.of(locals()), AssociationSettings.of(locals()), Checks.of(locals())
-    given = _tables(tables, naming)
+    of_donors = _tables(tables, naming)
     if naming.time is not None:
-        return answered(ExpansionQuestion(naming, settings), given, model, checks)
-    return answered(AssociationQuestion(naming, settings), given, model, checks)
+        return answered(ExpansionQuestion(naming, settings), of_donors, model, checks)
+    return answered(AssociationQuestion(naming, settings), of_donors, model, checks)
 
 
 def _tables(tables: Any, naming: Individuals) -> list[Table]:

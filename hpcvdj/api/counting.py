@@ -1,4 +1,4 @@
-"""How many pathways make a junction, and which."""
+"""Count the pathways of junctions, and explain them."""
 
 from typing import Any, Literal
 
@@ -62,12 +62,12 @@ def count(
     """
     config, reading = Config.of(locals()), RowSettings.of(locals()).reading(strict=strict)
     reference = germline_of(germline)
-    given = Given.of(junctions)
-    given.require(reading.columns)
-    inputs = Inputs.of_table(given.arrow, config.reads(reading))
+    table = Given.of(junctions)
+    table.require(reading.columns)
+    inputs = Inputs.of_table(table.arrow, config.reads(reading))
     values, tally, _ = values_of(inputs, reference, config)
     warn_of_rows(tally, reference, column=Pathways.excluded)
-    return given.beside(values)
+    return table.beside(values)
 
 
 @documented(Config, RowSettings, without=("method", "backend"))
@@ -83,7 +83,7 @@ def explain(
     ambiguous_calls: Policy = "exclude",
     unlisted_alleles: Policy = "exclude",
 ) -> Explanation:
-    """The pathways of one junction (or CDR3, as `sequence_field` says) with a V and a J call.
+    """Return the pathways of a junction (or CDR3, as `sequence_field` says) with a V and a J call.
 
     sequence          nucleotides
     v_call, j_call    an allele or a gene

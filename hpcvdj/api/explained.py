@@ -1,4 +1,4 @@
-"""How recombination makes the rows of a result."""
+"""Explain how recombination makes the rows of a result."""
 
 import json
 from collections.abc import Iterator
@@ -19,12 +19,13 @@ def explained_rows(
     result: Result, sequence_id: str, germline: Tables | None, model: str | None, max_n: int | Literal["all"] | None,
     number: int,
 ) -> Iterator[Explanation | LikelyScenarios]:  # fmt: skip
-    """The rows of a result with this id (several, if it has several repertoires), as the result records them.
+    """Yield the pathways or scenarios of the rows of a result with this id; several repertoires may share an id.
 
-    germline, model, max_n  instead of what the result records
-    number                  of scenarios
+    germline, model, max_n  replace what the result records
+    number                  number of scenarios
 
-    InputError if the result lacks what scenarios need, or if what it records is not there any more.
+    Raises InputError if the result lacks what scenarios need, or if the germline table or model that it records is
+    missing.
     """
     config = json.loads(result.provenance.get("config", "{}"))
     rows = result.select(sequence_id=sequence_id)
@@ -46,12 +47,12 @@ def explained_rows(
 
 
 def _recorded(result: Result) -> str:
-    """The germline table or the model that a result names."""
+    """Return the germline table or the model that a result names."""
     return str(result.provenance.get("germline_path", result.provenance.get("model", "")))
 
 
 def _recorded_germline(result: Result, germline: Tables | None) -> Germline:
-    """The table that a result was counted with; `germline` says where it is now."""
+    """Return the germline table that a result was counted with; `germline` says where it is now."""
     facts, name = result.provenance, _recorded(result)
     max_p, d_alleles = int(facts.get("max_p", MAX_P)), facts.get("d_alleles", "first")
     try:
@@ -79,7 +80,7 @@ def _recorded_model(result: Result) -> Model:
 
 
 def _require_junctions(result: Result) -> None:
-    """Raise InputError unless a result has the nucleotides of its junctions with their anchors: scenarios make both."""
+    """Raise InputError unless a result has nucleotide junctions with anchors, as scenarios make them."""
     if str(result.provenance.get("sequence_field")).endswith("_aa"):
         raise InputError(
             f"{result.path}: has amino acids, and scenarios make nucleotides; give JUNCTION and -m instead"

@@ -1,4 +1,4 @@
-"""Questions about tables of individuals: files, or tables in memory by the name of each individual."""
+"""Ask questions about tables of individuals: files, or tables in memory by the name of each individual."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,26 +18,26 @@ A = TypeVar("A")
 
 
 def answered(question: Question[A], tables: Sequence[Table], model: Model | str | Path, checks: Checks) -> A:
-    """The answer to a question about tables, on this machine."""
+    """Return the answer to a question about tables, on this machine."""
     answer = ask(question, tables, used_model(model), checks, Run())
     assert answer is not None
     return answer
 
 
-def given_tables(given: Any, opening: Opening = BY_HEADER) -> list[Table]:
-    """Tables at paths; those of a dict, each of one individual; or one in memory.
+def given_tables(tables: Any, opening: Opening = BY_HEADER) -> list[Table]:
+    """Return tables at paths, the tables of a dict by individual, or a single table in memory.
 
-    InputError for a list of tables in memory.
+    Raises InputError for a list of tables in memory.
     """
-    if isinstance(given, str | Path):
-        return tables_in([Path(given)], opening)
-    if isinstance(given, Mapping):
-        if not given:
+    if isinstance(tables, str | Path):
+        return tables_in([Path(tables)], opening)
+    if isinstance(tables, Mapping):
+        if not tables:
             raise InputError("an empty dict has no individuals; give the table of each by its name")
-        tables = {str(name): listed(table) if is_column(table) else table for name, table in given.items()}
-        return [table_of(Given.of(table).arrow, opening, name) for name, table in tables.items()]
-    if isinstance(given, Sequence):
-        if not all(isinstance(path, str | Path) for path in given):
+        by_name = {str(name): listed(table) if is_column(table) else table for name, table in tables.items()}
+        return [table_of(Given.of(table).arrow, opening, name) for name, table in by_name.items()]
+    if isinstance(tables, Sequence):
+        if not all(isinstance(path, str | Path) for path in tables):
             raise InputError("a list has the paths of tables; give tables in memory as a dict, by individual")
-        return tables_in(list(map(Path, given)), opening)
-    return [table_of(given, opening)]
+        return tables_in(list(map(Path, tables)), opening)
+    return [table_of(tables, opening)]

@@ -1,4 +1,4 @@
-"""Cells like receptors of known specificity: `hpcvdj.annotate_cells` with a database."""
+"""Find cells like receptors of known specificity: `hpcvdj.annotate_cells` with a database."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -29,20 +29,20 @@ from hpcvdj.reports.outputs import hits_text
 from hpcvdj.runs.run import Run
 
 COLUMNS = ("epitope", "record", "expected", "fdr")
-"""What cells get of their hits."""
+"""The columns of hits that cells get."""
 
 NOT_LIKE = "not like a record"
 
 
 @dataclass(frozen=True)
 class CellAnnotation:
-    """Which cells are like receptors of known specificity.
+    """Cells that are like receptors of known specificity.
 
-    chains  of `VDJ` and `VJ` chains by themselves, as of `hpcvdj.annotate`
-    pairs   of cells with both chains; None with one model
+    chains  annotation of `VDJ` and `VJ` chains by themselves, as `hpcvdj.annotate` returns it
+    pairs   annotation of cells with both chains; None with a single model
 
-    `samples` has κ, dispersion and the check by decoys of each chain, named `VDJ` or `VJ`; `hits` and `epitopes` have
-    those of both, as of `hpcvdj.annotate`.
+    `samples` has κ, dispersion and the check by decoys of each chain, named `VDJ` or `VJ`.  `hits` and `epitopes` are
+    the tables of `hpcvdj.annotate` for both chains.
     """
 
     chains: Mapping[str, Annotation]
@@ -50,7 +50,7 @@ class CellAnnotation:
 
     @property
     def samples(self) -> list[SampleAnnotation]:
-        return [replace(each, name=kind) for kind, answer in self.chains.items() for each in answer.samples]
+        return [replace(sample, name=kind) for kind, answer in self.chains.items() for sample in answer.samples]
 
     @property
     def hits(self) -> pa.Table:
@@ -61,12 +61,15 @@ class CellAnnotation:
         return named_tables(self.samples, "epitopes")
 
     def __repr__(self) -> str:
-        """How many hits each chain has, κ, and how many pairs there are."""
-        said = [f"{own.name} {hits_text(own.found, own.expected, own.kappa.source)} (κ {own.kappa.value:.2f} by "
-                f"{own.kappa.source})" for own in self.samples]  # fmt: skip
+        """Return the number of hits and κ of each chain, and the number of pairs."""
+        texts = [
+            f"{sample.name} {hits_text(sample.found, sample.expected, sample.kappa.source)} (κ "
+            f"{sample.kappa.value:.2f} by {sample.kappa.source})"
+            for sample in self.samples
+        ]
         if self.pairs is not None:
-            said.append(f"{len(self.pairs.hits):,} hits among {self.pairs.trials:,} pairs")
-        return f"<CellAnnotation: {'; '.join(said)}>"
+            texts.append(f"{len(self.pairs.hits):,} hits among {self.pairs.trials:,} pairs")
+        return f"<CellAnnotation: {'; '.join(texts)}>"
 
     def _repr_html_(self) -> str:
         return f"<p>{escape(repr(self))}</p>{table_html(self.epitopes)}"
@@ -81,14 +84,14 @@ def annotated_cells(
 ) -> CellAnnotation:
     """Annotate the primary chains of cells, and add columns to `obs`.
 
-    tables  by `VDJ` and `VJ`: a pandas table of the chains, by cell
+    tables  pandas tables of the `VDJ` and `VJ` chains, with an index of cells
     """
     if not models:
         raise InputError("no model; give model= of the VDJ chains, vj_model= of the VJ chains, or both")
-    # A TypeError for options that `hpcvdj.annotate` does not have.
-    given = signature(annotate).bind(None, database, None, **options)
-    given.apply_defaults()
-    records, of, settings, choice, checks = asked_of(given.arguments)
+    # This raises a TypeError for options that `hpcvdj.annotate` does not have.
+    bound = signature(annotate).bind(None, database, None, **options)
+    bound.apply_defaults()
+    records, of, settings, choice, checks = asked_of(bound.arguments)
     answers, chains, unions = {}, {}, {}
     run = Run()
     run.bind(settings.backend, strict=settings.strict_binding)
@@ -106,15 +109,10 @@ def annotated_cells(
         of_hit = _of_hits(answers[kind], junctions, len(table), model, settings)
         why = np.full(len(table), NOT_LIKE, dtype=object)
         why[junctions.excluded.row] = junctions.excluded.messages
-        _add(
-            obs,
-            f"{kind}_1_",
-            answers[kind].hits,
-            _on(obs, table, of_hit),
-            _on(obs, table, why, f"no primary {kind} chain"),
-        )
-        own = chains_of(junctions, len(table), model, unions[kind])
-        chains[kind] = Chains(*(_on(obs, table, values) for values in (own.junction, own.kind, own.member)))
+        reasons = _on(obs, table, why, f"no primary {kind} chain")
+        _add(obs, f"{kind}_1_", answers[kind].hits, _on(obs, table, of_hit), reasons)
+        of_rows = chains_of(junctions, len(table), model, unions[kind])
+        chains[kind] = Chains(*(_on(obs, table, values) for values in (of_rows.junction, of_rows.kind, of_rows.member)))
     pairs = None
     if len(models) == 2:
         pairs = annotate_pairs((chains["VDJ"], chains["VJ"]), (unions["VDJ"], unions["VJ"]), records, settings)
@@ -126,32 +124,37 @@ def annotated_cells(
 def _of_hits(
     answer: Annotation, junctions: Junctions, rows: int, model: Model, settings: AnnotationSettings
 ) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """The hit of each row, int64 [rows]; -1 of none."""
-    own, order = by_gene(junctions.repertoire, model)
-    letters, lengths = amino_acids(own, np.arange(len(own)))
+    """Return the hit of each row, int64 [rows]; -1 for none."""
+    repertoire, order = by_gene(junctions.repertoire, model)
+    letters, lengths = amino_acids(repertoire, np.arange(len(repertoire)))
     hits = [answer.hits[name].to_pylist() for name in ("v_call", "j_call", "junction_aa")]
     numbers = {key: number for number, key in enumerate(zip(*hits, strict=True))}
     used = {"vj": (True, True), "v": (True, False), "none": (False, False)}[settings.match]
     names = [
-        [each.allele if own_side else None for each, own_side in zip(pair, used, strict=True)] for pair in own.pairs
+        [segment.allele if is_used else None for segment, is_used in zip(pair, used, strict=True)]
+        for pair in repertoire.pairs
     ]
-    found = np.full(rows, -1, dtype=np.int64)
-    for at, kind, row, length in zip(
-        junctions.row[order].tolist(), kinds_of(own).tolist(), letters, lengths, strict=True
+    hit_of = np.full(rows, -1, dtype=np.int64)
+    for row, kind, text, length in zip(
+        junctions.row[order].tolist(), kinds_of(repertoire).tolist(), letters, lengths, strict=True
     ):
-        found[at] = numbers.get((*names[kind], bytes(row[:length]).decode()), -1)
-    return found
+        hit_of[row] = numbers.get((*names[kind], bytes(text[:length]).decode()), -1)
+    return hit_of
 
 
 def _on(obs: Any, table: Any, values: Any, other: Any = -1) -> Any:
-    """Values of the rows of a table, for each cell."""
+    """Return values of the rows of a table for all cells; cells without a row get `other`."""
     every = np.full(len(obs), other, dtype=np.asarray(values).dtype)
     every[obs.index.get_indexer(table.index)] = values
     return every
 
 
 def _add(obs: Any, prefix: str, hits: pa.Table, hit: Any, why: Any) -> None:
-    """Columns of hits, int64 [cells], and why a cell has none."""
+    """Add the columns of hits to `obs`.
+
+    hit  int64 [cells]: the hit of each cell; -1 for none
+    why  why a cell has no hit
+    """
     import pandas as pd
 
     has = hit >= 0

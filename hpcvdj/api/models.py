@@ -1,4 +1,4 @@
-"""Recombination models: inferred from junctions, written, shown as tables and compared."""
+"""Infer recombination models from junctions, write them, show them as tables, and compare them."""
 
 import logging
 from collections.abc import Sequence
@@ -132,13 +132,13 @@ def infer_selection(
 
 @documented()
 def model_from_sonia(folder: str | Path, *, backend: str = AUTO) -> Model:
-    """A recombination model with the selection factor that SONIA or soNNia inferred.
+    """Return a recombination model with the selection factor that SONIA or soNNia inferred.
 
-    folder   of a linear model: IGoR's files, features.tsv and log.txt
+    folder   folder of a linear model: IGoR's files, features.tsv and log.txt
     backend  {backend}
 
     Returns a Model with a `selection`, for `pgen`, `generate`, `enrich`, `annotate`, `associate` and `write_model`.
-    Its alleles are those of the folder, as Q was inferred with these.
+    Its alleles are those of the folder, because Q was inferred with these.
 
     Warns (HpcvdjWarning) of features that take no part, of genes without features, and if the mean of Q over junctions
     that the model makes is not about 1.  Raises InputError for a file that is missing or wrong, and for neural and
@@ -149,15 +149,15 @@ def model_from_sonia(folder: str | Path, *, backend: str = AUTO) -> Model:
 
 @documented()
 def write_model(model: Model, folder: str | Path, *, overwrite: bool = False) -> None:
-    """Write a recombination model to a folder in IGoR's format, which `load_model`, OLGA and others read.
+    """Write a recombination model to a folder in IGoR's format, which `load_model`, OLGA and other programs read.
 
-    Its selection factor, if it has one, is a further file there, which others ignore.
+    If the model has a selection factor, the folder has a file with it, which other programs ignore.
 
     model      a Model
-    folder     where to
+    folder     the folder to write
     overwrite  replace a folder that hpcvdj wrote, if nothing else is in it
 
-    InputError if there is something else of that name.
+    Raises InputError if there is something else of that name.
     """
     texts = model_texts(model)
     if model.selection is not None:
@@ -168,12 +168,12 @@ def write_model(model: Model, folder: str | Path, *, overwrite: bool = False) ->
 
 @documented()
 def model_tables(model: Model | str | Path) -> dict[str, pa.Table]:
-    """The parameters of a recombination model: a pyarrow Table for each event, by the event's name.
+    """Return the parameters of a recombination model: a pyarrow Table for each event, by the event's name.
 
     model  {model}
 
-    A table has a row for each outcome (given each condition, which comes first) and its `probability`.  docs/pgen.md
-    lists the events and their columns.  InputError for a model that cannot be read.
+    A table has a row for each outcome and its `probability`; the columns of a condition come first.  docs/pgen.md lists
+    the events and their columns.  Raises InputError for a model that cannot be read.
     """
     return {
         name: pa.table({**event.columns, "probability": event.probability})
@@ -184,12 +184,12 @@ def model_tables(model: Model | str | Path) -> dict[str, pa.Table]:
 
 @documented()
 def compare_models(a: Model | str | Path, b: Model | str | Path) -> Comparison:
-    """How different two recombination models of one locus are: divergences of each event, in bits.
+    """Compare two recombination models of a locus by the divergences of each event, in bits.
 
     a, b  {model}
 
     Returns a Comparison: `rows` (and `to_table()`) with the Jensen-Shannon divergence and both Kullback-Leibler
     divergences of each event and of each condition; `only_a` and `only_b`, the alleles that the other model lacks.
-    InputError if the models have no V, D or J allele in common, or if only one of them has D genes.
+    Raises InputError if the models have no V, D or J allele in common, or if only one of them has D genes.
     """
     return compare(model_of(a), model_of(b))

@@ -1,6 +1,7 @@
-"""Sequences compared by k-mers: `hpcvdj.motifs.compare` and `hpcvdj.motifs.cluster`."""
+"""Compare sequences by k-mers: `hpcvdj.motifs.compare` and `hpcvdj.motifs.cluster`."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -69,7 +70,7 @@ def compare(
         return MotifResult(output)
     with TemporaryDirectory(prefix="hpcvdj-") as folder:
         compare_sequences(source, config, Run().to(Path(folder) / "motifs.h5"))
-        # The open file outlives its name.
+        # The file stays open after the folder is removed.
         return MotifResult(Path(folder) / "motifs.h5")
 
 
@@ -100,7 +101,7 @@ def _input(table: Any) -> Input:
 
 
 def _is_file(text: str) -> bool:
-    """Whether a text names a file, not a sequence: sequences have no suffix that tables and FASTA files have."""
+    """Return whether a text names a file: sequences lack the suffixes of tables and FASTA files."""
     return fasta_name(repertoire_name(Path(text))) != text
 
 
@@ -130,15 +131,9 @@ def cluster(
     cluster.
     """
     settings, edges = ClusterSettings.of(locals()), EdgeFilter.of(locals())
-    if not isinstance(result, MotifResult):
-        with MotifResult(result) as opened:
-            return _clustered(opened, strand, settings, edges)
-    return _clustered(result, strand, settings, edges)
-
-
-def _clustered(result: MotifResult, strand: str, settings: ClusterSettings, edges: EdgeFilter) -> pa.Table:
-    pieces = selected_edges(result, edges, strands_of(result, strand))
-    clustering = cluster_matrix(score_matrix(pieces, len(result)), settings)
-    there = all(source.path is not None and source.path.is_file() for source in result.compared.inputs)
-    read = read_again(result.compared, result.names) if there else None
-    return clustering.to_table(result.names, further_columns(clustering, result.tables, read))
+    with nullcontext(result) if isinstance(result, MotifResult) else MotifResult(result) as opened:
+        pieces = selected_edges(opened, edges, strands_of(opened, strand))
+        clustering = cluster_matrix(score_matrix(pieces, len(opened)), settings)
+        present = all(source.path is not None and source.path.is_file() for source in opened.compared.inputs)
+        read = read_again(opened.compared, opened.names) if present else None
+        return clustering.to_table(opened.names, further_columns(clustering, opened.tables, read))

@@ -1,4 +1,4 @@
-"""Clonotypes with more neighbours than chance explains: `hpcvdj.enrich`."""
+"""Find clonotypes with more neighbours than chance explains: `hpcvdj.enrich`."""
 
 import logging
 from pathlib import Path
@@ -42,7 +42,7 @@ def enrich(
 
     junctions  {junctions}; productive rows of one individual
     model      {model}
-    control    junctions of other people: the number of neighbours that they have is taken for chance, not the model's
+    control    junctions of other people: expect the number of neighbours that they have, not that of the model
     {options}
 
     Returns an Enrichment: its `table` (pyarrow) has a row for each tested clonotype, the smallest p-value first, with

@@ -1,4 +1,4 @@
-"""Parameters that several functions share: each is described once, here or where its settings declare it."""
+"""Descriptions of parameters that several functions share.  Other parameters are described by their settings."""
 
 import inspect
 import re
@@ -24,31 +24,29 @@ PARAMETERS = {
     "motif_result": "a MotifResult, or the path of a result file of `hpcvdj motifs compare`",
     "overwrite": "replace what is there",
 }
-"""What parameters mean.  A docstring takes the text where an entry has `{name}`."""
+"""Descriptions of parameters.  In docstrings, `{name}` in an entry stands for the description of `name`."""
 
 _BLOCK = re.compile(r"^(?:    \w+(?:, \w+)*  +\S.*\n(?:     +\S.*\n)*)+", re.MULTILINE)
-"""The entries of a docstring, one after another: a name or several, two blanks or more, and what it means."""
+"""Consecutive entries of a docstring: one or more names, two or more blanks, and the meaning."""
 
 _ENTRY = re.compile(r"^    (\w+(?:, \w+)*)  +(\S.*\n(?:     +\S.*\n)*)", re.MULTILINE)
-_WIDTH = 120
-
 
 OPTIONS: dict[str, tuple[tuple[type[Settings], ...], frozenset[str]]] = {}
-"""The settings whose options a function has as parameters, and those that it has not, by its name."""
+"""The settings whose options a function has as parameters, and the options that it lacks, by its name."""
 
 
 def documented(*settings: type[Settings], without: Collection[str] = ()) -> Callable[[F], F]:
-    """Fill in the texts of shared parameters in a function's docstring, and align its entries.
+    """Decorate a function: fill in the texts of shared parameters in its docstring, and align the entries.
 
-    Where it has a line `{options}`, it gets an entry for each option of the settings.
+    A line `{options}` of the docstring becomes an entry for each option of the settings.
 
     without  options that the function does not have
     """
 
     def fill(function: F) -> F:
         named, doc = inspect.signature(function).parameters, function.__doc__ or ""
-        options = [own for kind in settings for own in declared(kind).values()]  # type: ignore[arg-type]
-        texts = {own.name: own.option.described() for own in options}
+        options = [entry for kind in settings for entry in declared(kind).values()]  # type: ignore[arg-type]
+        texts = {entry.name: entry.option.described() for entry in options}
         described = {name for names in _ENTRY.findall(doc) for name in names[0].split(", ")}
         listed = [name for name in named if name in texts and name not in described]
         doc = doc.replace("    {options}\n", "".join(f"    {name}  {texts[name]}\n" for name in listed))
@@ -66,5 +64,5 @@ def _aligned(block: re.Match[str]) -> str:
     for names, text in entries:
         shared = re.sub(r"\{(\w+)\}", lambda match: PARAMETERS[match[1]], text)
         head = f"    {names}".ljust(start)
-        lines.append(textwrap.fill(shared, _WIDTH, initial_indent=head, subsequent_indent=" " * start) + "\n")
+        lines.append(textwrap.fill(shared, 120, initial_indent=head, subsequent_indent=" " * start) + "\n")
     return "".join(lines)

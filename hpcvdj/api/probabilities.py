@@ -1,4 +1,4 @@
-"""How probable it is that recombination makes a junction, in which ways, and what it makes by chance."""
+"""Compute how probable recombination makes a junction, list its scenarios, and draw junctions by chance."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -18,11 +18,7 @@ from hpcvdj.cohorts.question import CohortQuestion
 from hpcvdj.cohorts.settings import Naming
 from hpcvdj.errors import InputError
 from hpcvdj.generation.generate import generate as draw
-from hpcvdj.generation.settings import (
-    PAPER_SEQUENCES,
-    GenerationSettings,
-    SimulationSettings,
-)
+from hpcvdj.generation.settings import PAPER_SEQUENCES, GenerationSettings, SimulationSettings
 from hpcvdj.generation.simulate import simulate as make
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.kernels.quantities import Pgen
@@ -92,17 +88,17 @@ def pgen(
     symbols = None
     if alphabet is not None:
         symbols = Alphabet.of(alphabet) if isinstance(alphabet, Mapping) else read_alphabet(Path(alphabet))
-    given = Given.of(junctions)
-    table = table_of(given.arrow)
+    original = Given.of(junctions)
+    table = table_of(original.arrow)
     reading = reading_of(fields_of(table), sequence_field, symbols, strict=strict)
     config = settings.config(amino_acids=reading.alphabet is not None)
     reference = config.model(checks.model(used_model(model)))
     inputs = Inputs((table,), config.reads(reading))
-    given.require(inputs.reading.columns)
+    original.require(inputs.reading.columns)
     check_tables(checks, [inputs], reference, config.names[0])
     values, tally, makers = values_of(inputs, reference, config)
     warn_of_rows(tally, reference, column=Pgen.excluded)
-    return with_facts(given.beside(values), recorded_makers(makers))
+    return with_facts(original.beside(values), recorded_makers(makers))
 
 
 @documented()
@@ -115,15 +111,16 @@ def likely_scenarios(
     number: int = 10,
     joint: bool = False,
 ) -> LikelyScenarios:
-    """The most likely scenarios in which recombination makes one junction, with their posterior probabilities.
+    """Return the most likely scenarios in which recombination makes a junction, with their posterior probabilities.
 
     junction        nucleotides, with the codons of Cys 104 and Phe/Trp 118
     model           {model}
     v_call, j_call  alleles, genes or families, or lists of them; without both, scenarios have any V and J
-    number          scenarios to list; `shown` says how much of the posterior probability they have
+    number          number of scenarios to list; `shown` is their share of the posterior probability
     joint           {joint}
 
-    InputError if the junction has no generation probability, with the reason, or for one call without the other.
+    Raises InputError if the junction has no generation probability, with the reason, or for a V call without a J call
+    or the reverse.
     """
     if (v_call is None) != (j_call is None):
         raise InputError("a V call without a J call, or a J call without a V call: give both, or none")
@@ -165,8 +162,8 @@ def generate(
 
     model       {model}
     number      junctions to draw; with `productive`, productive ones
-    like        a cohort, as of `sharing`: draw one like it, with as many productive recombinations for each individual;
-                `number` does not matter
+    like        a cohort, as of `sharing`: draw a cohort like it, with as many productive recombinations for each
+                individual; `number` does not matter
     individual  the column of `like` that names the individual of each row
     force       {force}
     joint       {joint}
@@ -175,7 +172,7 @@ def generate(
 
     Returns a pyarrow Table with the columns sequence_id, v_call, d_call, j_call, junction, junction_aa (empty for a
     junction out of frame) and productive; docs/generate.md lists those of `scenarios`.  The number in sequence_id is
-    that of the draw, so with `productive` some are left out.
+    the number of the draw, so with `productive` some numbers are missing.
 
     The backend does not change the rows.  Raises InputError for a model that cannot be read, or that makes no
     (productive) junction.

@@ -1,8 +1,7 @@
-"""Results: opened, and shown on a page."""
+"""Open results, and report them on a page."""
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from hpcvdj.api.parameters import documented
 from hpcvdj.reports.page import write_report
@@ -46,10 +45,5 @@ def report(
     Returns the number of figures.  Raises InputError for files that a report does not show.
     """
     grouping = Grouping.of(locals())
-    return write_report(
-        _several(files), output, figures=figures, multiqc=multiqc, grouping=grouping, overwrite=overwrite
-    )
-
-
-def _several(given: str | Path | Sequence[str | Path]) -> list[Any]:
-    return [given] if isinstance(given, str | Path) else list(given)
+    paths = [files] if isinstance(files, str | Path) else list(files)
+    return write_report(paths, output, figures=figures, multiqc=multiqc, grouping=grouping, overwrite=overwrite)

@@ -1,4 +1,4 @@
-"""Clonotypes like receptors of known specificity: `hpcvdj.annotate`."""
+"""Find clonotypes like receptors of known specificity: `hpcvdj.annotate`."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -48,23 +48,23 @@ def annotate(
     model     {model}
     {options}
 
-    Returns an Annotation: its tables `hits` and `epitopes` (pyarrow) have the columns that docs/annotate.md lists, and
-    the sample; each of its `samples` has `found`, `expected`, `kappa`, `dispersion` and the check by decoys.
+    Returns an Annotation: its tables `hits` and `epitopes` (pyarrow) have the sample and the columns that
+    docs/annotate.md lists; each of its `samples` has `found`, `expected`, `kappa`, `dispersion` and the check by
+    decoys.
 
-    Warns (HpcvdjWarning) of excluded rows, and if decoys fail: nothing is called then.  Raises InputError for a
-    database that cannot be read, or of which no record takes part.
+    Warns (HpcvdjWarning) of excluded rows, and if decoys fail; then nothing is called.  Raises InputError for a
+    database that cannot be read, or that has no usable record.
     """
     records, of, settings, choice, checks = asked_of(locals())
     return answered(AnnotationQuestion(records, of, settings, choice), given_tables(tables), model, checks)
 
 
 def asked_of(
-    given: Mapping[str, Any],
+    values: Mapping[str, Any],
 ) -> tuple[Records, DatabaseSettings, AnnotationSettings, ClonotypeChoice, Checks]:
-    """What the arguments of `annotate` ask for, by name: the records of the database, and settings."""
-    database, columns = given["database"], given["database_columns"]
-    read = isinstance(database, str | Path)
-    records = read_database(Path(database), columns) if read else database_of(database, columns)
-    return (
-        records, DatabaseSettings.of(given), AnnotationSettings.of(given), ClonotypeChoice.of(given), Checks.of(given)
-    )  # fmt: skip
+    """Return the records of the database and the settings of the arguments of `annotate`, by name."""
+    database, columns = values["database"], values["database_columns"]
+    is_path = isinstance(database, str | Path)
+    records = read_database(Path(database), columns) if is_path else database_of(database, columns)
+    settings, choice = AnnotationSettings.of(values), ClonotypeChoice.of(values)
+    return records, DatabaseSettings.of(values), settings, choice, Checks.of(values)

@@ -1,7 +1,7 @@
-"""The command `hpcvdj`: one module per subcommand, each a thin layer over one function of the package.
+"""The command `hpcvdj`: a module for each subcommand, as a thin layer over a function of the package.
 
-Results go to the named file, a short summary to stdout, log and progress to stderr; with `-o -` a table goes to stdout
-and the summary to stderr.  With -q only warnings and errors are printed.  Under MPI only root prints.
+Results go to the named file, a short summary to stdout, log and progress to stderr.  With `-o -`, a table goes to
+stdout and the summary to stderr.  With -q, only warnings and errors are printed.  Under MPI, only root prints.
 Exit codes: 0 done; 1 failed; 2 wrong usage or bad input; 75 stopped by a signal, with a checkpoint to resume from.
 """
 
@@ -31,7 +31,7 @@ PANELS = {
     "Compare sequences by k-mers": ("motifs",),
     "Measure on this machine": ("study",),
 }
-"""The subcommands; each is the `command`, or the `app`, of the module of that name."""
+"""The subcommands by panel.  Each is the `command`, or the `app`, of the module of that name."""
 
 
 def _print_version(asked: bool) -> None:
@@ -47,12 +47,12 @@ def common_options(
         False, "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
     ),
 ) -> None:
-    """What every command takes."""
+    """Set what every command takes."""
     set_logging(quiet=quiet, verbose=verbose)
 
 
 def program(words: list[str] | None = None) -> typer.Typer:
-    """The commands; if the first of `words` that is no option is one of them, that alone, which loads faster."""
+    """Return the commands, or only that which the first of `words` names that is no option, because it loads faster."""
     app = App(
         name="hpcvdj",
         help=(hpcvdj.__doc__ or "").partition("\n")[0],
@@ -75,7 +75,7 @@ def program(words: list[str] | None = None) -> typer.Typer:
 
 
 def main() -> None:
-    """Run the command; never returns."""
+    """Run the command.  This function never returns."""
     with speaking_shell():
         _run()
 
@@ -92,12 +92,12 @@ def _run() -> None:
         _leave(error)
     except Exception as error:
         log.debug("where the error arose:", exc_info=True)
-        kind, said = type(error).__name__, (str(error).splitlines() or [""])[0]
-        _leave(HpcvdjError(f"unexpected {kind}: {said[:300]}; -v shows where. Please report it"))
+        kind, message = type(error).__name__, (str(error).splitlines() or [""])[0]
+        _leave(HpcvdjError(f"unexpected {kind}: {message[:300]}; -v shows where. Please report it"))
 
 
 def _leave(error: HpcvdjError) -> None:
-    """Print one line from one rank, and end every rank."""
+    """Print the error on a single rank, and end every rank."""
     if error.on_every_rank or error.before_ranks:
         if launched_rank() == ROOT:
             complain(error)
@@ -105,6 +105,6 @@ def _leave(error: HpcvdjError) -> None:
     let_root_speak()
     unmute()
     complain(error)
-    # The other ranks wait in a collective that this one will never join.
+    # The other ranks wait in a collective that this rank will never join.
     abort(error.exit_code)
     sys.exit(error.exit_code)

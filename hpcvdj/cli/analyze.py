@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 from hpcvdj.analysis.settings import AnalysisSettings, Cohort
 from hpcvdj.annotation.settings import DatabaseSettings
 from hpcvdj.chance.settings import Checks
-from hpcvdj.cli import asking, common, options
+from hpcvdj.cli import common, options
 from hpcvdj.errors import InputError
 from hpcvdj.repertoires.settings import TableSettings
 from hpcvdj.runs.settings import Launch, Overwrite, Resume
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def command(
     tables: options.Tables,
     model: options.ModelName,
-    output: Annotated[Path, options.valued("--output -o", "FOLDER", "Folder to write to, which is made.")],
+    output: Annotated[Path, options.output("FOLDER", "Folder to write to, which is made.")],
     cohort: Cohort,
     settings: AnalysisSettings,
     of: DatabaseSettings,
@@ -42,20 +42,21 @@ def command(
 
     Example: hpcvdj analyze donors/ -m human_trb --metadata donors.tsv --case disease=MS -o analysis
     """
-    run = asking.begin(launch)
+    run = common.begin(launch, shared=True)
     from hpcvdj.analysis.analyze import analyze
     from hpcvdj.analysis.steps import Job
+    from hpcvdj.api.tables import used_model
     from hpcvdj.repertoires.inputs import Inputs, tables_in
 
     # Several steps read the same tables.
     with run.request, common.saying_once():
         opened = cohort.opening(run.from_root(opening.opening))
-        loaded = run.from_root(lambda: options.used_model(model))
+        loaded = run.from_root(lambda: used_model(model))
         inputs = Inputs(tuple(run.from_root(lambda: tables_in(tables, opened))))
         job = Job(inputs, loaded, cohort, of, settings, checks, output, run.to(output, resume=resume,
                   overwrite=overwrite))  # fmt: skip
         done = analyze(job, _tell)
-        refused = run.from_root(lambda: [own.step for own in done.refused] if done is not None else [])
+        refused = run.from_root(lambda: [outcome.step for outcome in done.refused] if done is not None else [])
     if done is not None:
         common.say(f"written         {output}")
     if refused:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from hpcvdj.annotation.settings import AnnotationSettings, DatabaseSettings
 from hpcvdj.chance.settings import Checks, ClonotypeChoice
-from hpcvdj.cli import asking, options
+from hpcvdj.cli import asking, common, options
 from hpcvdj.options import Option
 from hpcvdj.repertoires.settings import TableSettings
 from hpcvdj.runs.settings import Launch, Overwrite
@@ -21,8 +21,7 @@ def command(
         ),
     ],
     output: Annotated[
-        Path,
-        options.valued("--output -o", "FOLDER", "Folder to write: NAME.epitopes.tsv and NAME.hits.tsv of each sample."),
+        Path, options.output("FOLDER", "Folder to write: NAME.epitopes.tsv and NAME.hits.tsv of each sample.")
     ],
     of: DatabaseSettings,
     settings: AnnotationSettings,
@@ -46,11 +45,11 @@ def command(
 
     Example: hpcvdj annotate donors/ --database vdjdb.slim.txt -m human_trb -o annotated/ --decoys SARS-CoV-2
     """
-    run = asking.begin(launch)
+    run = common.begin(launch, shared=True)
     from hpcvdj.annotation.question import AnnotationOutput, AnnotationQuestion
     from hpcvdj.repertoires.databases import read_database
 
     records = run.from_root(lambda: read_database(database, of.database_columns))
     question = AnnotationQuestion(records, of, settings, choice)
     written = AnnotationOutput(output, overwrite, resume)
-    asking.answer(run, question, (tables, opening, model), checks, lambda _: written)
+    asking.answer(run, question, tables, opening, model, checks, lambda _: written)

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from hpcvdj.association.settings import AssociationSettings, Donors
 from hpcvdj.chance.settings import Checks
-from hpcvdj.cli import asking, options
+from hpcvdj.cli import asking, common, options
 from hpcvdj.errors import InputError, option
 from hpcvdj.options import Option
 from hpcvdj.repertoires.settings import TableSettings
@@ -48,7 +48,7 @@ def command(
     """
     if naming.time is not None and donors is not None:
         raise InputError(f"{option('donors', str(donors))}: {option('time')} gives donors no scores; leave it out")
-    run = asking.begin(launch)
+    run = common.begin(launch, shared=True)
     from hpcvdj.association.expansion_question import ExpansionQuestion
     from hpcvdj.association.question import DONORS, AssociationQuestion
     from hpcvdj.chance.question import TableOutput
@@ -56,4 +56,4 @@ def command(
     further = {DONORS: donors} if donors is not None else {}
     written = TableOutput[Any](output, overwrite, further=further, plot=plot)
     question: Any = (AssociationQuestion if naming.time is None else ExpansionQuestion)(naming, settings)
-    asking.answer(run, question, (tables, opening, model), checks, lambda _: written)
+    asking.answer(run, question, tables, opening, model, checks, lambda _: written)

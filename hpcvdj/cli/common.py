@@ -1,4 +1,4 @@
-"""What commands share: starting the ranks, and what they print."""
+"""Shared code of commands: how they start the ranks, and how they print."""
 
 import errno
 import io
@@ -24,7 +24,7 @@ from hpcvdj.cli.helping import MORE, print_help
 from hpcvdj.cli.streams import standard_streams, summary_stream, with_stream_names
 from hpcvdj.errors import CompleteError, HpcvdjError, InputError, StoppedError
 from hpcvdj.runs.launcher import ROOT, launched_rank
-from hpcvdj.runs.ranks import set_threads, starting, world
+from hpcvdj.runs.ranks import log_if_serial, set_threads, starting, world
 from hpcvdj.runs.settings import Launch
 from hpcvdj.runs.stopping import stopped_by
 from hpcvdj.storage.files import require_apart, require_distinct
@@ -39,53 +39,52 @@ log = logging.getLogger(__name__)
 _streams: list[Any] = []
 
 _quiet: list[bool] = []
-"""Not empty if there is to be no summary."""
+"""Not empty if commands print no summary."""
 
 QUIET = "Print only warnings and errors: no log, no progress, no summary."
 VERBOSE = "Show where in the program an unexpected error arose."
 
 OUTPUTS = ("output", "overlap", "junctions_out", "donors", "write_clean", "plot", "figures")
-"""The parameters of commands that name what is written; every other path is read."""
+"""The parameters of commands that name outputs.  All other paths are inputs."""
 
 MODELS = ("model", "a", "b")
 """The parameters of commands that name models."""
 
 TABLE_OUT = "OUT"
-"""The metavar of those that name a table."""
+"""The metavar of outputs that are tables."""
 
 FOLDER_OUT = "FOLDER"
-"""The metavar of those that name a folder, which is written at once."""
-
-WIDTH_WITHOUT_TERMINAL = 160
+"""The metavar of outputs that are folders, which appear when they are complete."""
 
 
 class Command(TyperCommand):
     """A command with -q and -v, with `-` for standard input and output, and with a help of two parts.
 
-    The help may name `{columns}` and `{tables}`: see `fill`.
+    The help may contain `{columns}` and `{tables}`: see `fill`.
     """
 
     def __init__(self, name: str | None, *, params: Any = None, **settings: Any) -> None:
         super().__init__(name, params=[*(params or []), *_manners()], **settings)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the arguments; InputError, on every rank, if several models are given, of which click takes the last."""
-        given = [parameter.name for parameter in self.make_parser(ctx).parse_args(list(args))[2]]
-        if given.count("model") > 1 and not ctx.resilient_parsing:
+        """Read the arguments.  Raise InputError, on every rank, for several models: click would take the last one."""
+        names = [parameter.name for parameter in self.make_parser(ctx).parse_args(list(args))[2]]
+        if names.count("model") > 1 and not ctx.resilient_parsing:
             error = InputError("--model is given several times, and a model is of one locus; run once for each locus")
             error.on_every_rank = True
             raise error
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; InputError, on every rank, if it would write one of the files that it reads."""
+        """Run the command.  Raise InputError, on every rank, if it would write one of the files that it reads."""
         _make_paths(self.params, ctx.params)
         written = [param for param in self.params if param.name in OUTPUTS]
         tables = [param.name for param in written if param.metavar == TABLE_OUT]
         with standard_streams(ctx.params, OUTPUTS, tables):
             _require_distinct(ctx.params, [param.name for param in written if param.metavar == FOLDER_OUT])
-            # From here on a command can clean up; before, Ctrl-C ends the process, and with it all ranks.
-            _interrupt_by_exception()
+            # From here on, a command can clean up.  Before, Ctrl-C ends the process, and with it all ranks.
+            if threading.current_thread() is threading.main_thread():
+                signal.signal(signal.SIGINT, signal.default_int_handler)
             try:
                 return super().invoke(ctx)
             except KeyboardInterrupt:
@@ -95,8 +94,8 @@ class Command(TyperCommand):
                 raise
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """The words of the usage line: arguments, options that are needed, and that there are others."""
-        # click shows an argument that is needed in braces.
+        """Return the words of the usage line: the arguments, the required options, and [OPTIONS]."""
+        # click shows required arguments in braces.
         arguments = [re.sub("[{}]", "", piece) for param in self.params for piece in param.get_usage_pieces(ctx)]
         required = [param for param in self.params if param.required and param.param_type_name == "option"]
         needed = [f"{min(param.opts, key=len)} {param.metavar}" for param in required]
@@ -107,7 +106,7 @@ class Command(TyperCommand):
         self.print_help(ctx)
 
     def print_help(self, ctx: Any, *, everything: bool = False) -> None:
-        """Print the help, with `everything` of all options."""
+        """Print the help; with `everything`, describe all options."""
         for described in (self, *self.params):
             if getattr(described, "help", None):
                 described.help = fill(described.help)  # type: ignore[attr-defined]
@@ -120,13 +119,8 @@ def _print_everything(ctx: typer.Context, asked: bool) -> None:
         raise typer.Exit
 
 
-def _interrupt_by_exception() -> None:
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
 class Group(TyperGroup):
-    """Commands, with the help of a command."""
+    """Commands whose help looks like that of a command."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the help."""
@@ -135,18 +129,11 @@ class Group(TyperGroup):
 
 @cache
 def _manners() -> list[Any]:
-    """-q and -v, which every command takes after its name, too."""
+    """Return -q, -v and --help-all, which every command takes after its name."""
 
     def flag(names: str, text: str, callback: Callable[..., None], *, eager: bool = False) -> Any:
-        return typer.Option(
-            False,
-            *names.split(),
-            help=text,
-            rich_help_panel=MORE,
-            expose_value=False,
-            is_eager=eager,
-            callback=callback,
-        )
+        about: dict[str, Any] = {"help": text, "callback": callback, "is_eager": eager}
+        return typer.Option(False, *names.split(), rich_help_panel=MORE, expose_value=False, **about)
 
     def declared(
         quiet: bool = flag("--quiet -q", QUIET, _set_quiet),
@@ -160,22 +147,22 @@ def _manners() -> list[Any]:
 
 
 def _make_paths(parameters: list[Any], values: dict[str, Any]) -> None:
-    """Make paths of the values that are paths: older versions of typer leave them text until the command is called."""
+    """Convert paths to Path, because older versions of typer leave them text until the command is called."""
     for parameter in parameters:
-        given = values.get(parameter.name)
-        if getattr(getattr(parameter, "type", None), "name", "") == "path" and given is not None:
-            values[parameter.name] = [Path(path) for path in given] if isinstance(given, list | tuple) else Path(given)
+        value = values.get(parameter.name)
+        if getattr(getattr(parameter, "type", None), "name", "") == "path" and value is not None:
+            values[parameter.name] = [Path(path) for path in value] if isinstance(value, list | tuple) else Path(value)
 
 
 def _require_distinct(values: dict[str, Any], folders: list[str]) -> None:
-    """Raise InputError, on every rank, if a path is no file's, or if a file would be read and written.
+    """Raise InputError, on every rank, if no file can have a path, or if a file would be read and written.
 
     folders  the parameters that name folders to write
     """
     read: list[Path] = []
     written: list[Path] = []
-    for name, given in values.items():
-        paths = given if isinstance(given, list | tuple) else [given]
+    for name, value in values.items():
+        paths = value if isinstance(value, list | tuple) else [value]
         (written if name in OUTPUTS else read).extend(path for path in paths if isinstance(path, Path))
     try:
         for path in (*read, *written):
@@ -184,7 +171,7 @@ def _require_distinct(values: dict[str, Any], folders: list[str]) -> None:
         for name in folders:
             if values[name] is not None:
                 require_apart(values[name], *read, *models)
-        # Results may go to the folder that has the tables; which files they are is known later.
+        # Results may go to the folder that has the tables; the command itself checks the files in it.
         read = [path for path in read if not path.is_dir()]
         if models:
             from hpcvdj.inference.folder import MODEL_FILES
@@ -202,9 +189,9 @@ def _require_distinct(values: dict[str, Any], folders: list[str]) -> None:
 
 
 def _model_folders(values: dict[str, Any]) -> list[Path]:
-    """The folders of models that are given; a model is a name or the path of its folder."""
-    given = [str(values[name]).removesuffix(":published") for name in MODELS if values.get(name) is not None]
-    return [path for path in map(Path, given) if path.is_dir()]
+    """Return the folders of the models; a model is a name or the path of a folder."""
+    models = [str(values[name]).removesuffix(":published") for name in MODELS if values.get(name) is not None]
+    return [path for path in map(Path, models) if path.is_dir()]
 
 
 def _require_possible(path: Path) -> None:
@@ -217,9 +204,9 @@ def _require_possible(path: Path) -> None:
 
 
 def fill(text: str) -> str:
-    """Help in which `{columns}` are those that `export` adds, and `{tables}` the endings of tables that are read.
+    """Fill in a help text: for `{columns}` the columns that `export` adds, for `{tables}` the endings of input tables.
 
-    They are read from where they are declared, and only here: those modules are slow to import.
+    Their modules are slow to import, so only this function imports them.
     """
     if "{columns}" in text:
         from hpcvdj.kernels.quantities import Pathways
@@ -236,7 +223,7 @@ def fill(text: str) -> str:
 
 
 def set_logging(*, quiet: bool = False, verbose: bool = False) -> None:
-    """Log to stderr, on root; `quiet` only warnings, and then there is no summary and no progress either."""
+    """Log to stderr, on root.  If `quiet`, log only warnings, and show neither summary nor progress."""
     _quiet[:] = [True] * quiet
     level = logging.WARNING if quiet or launched_rank() != ROOT else logging.INFO
     logging.basicConfig(level=level, stream=sys.stderr, force=True)
@@ -250,7 +237,7 @@ class _Formatter(logging.Formatter):
 
 
 class _Once(logging.Filter):
-    """What was logged before is not logged again; indented lines belong to the one before them."""
+    """Drops lines that were logged before.  Indented lines belong to the line before them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -267,7 +254,7 @@ class _Once(logging.Filter):
 
 @contextmanager
 def saying_once() -> Iterator[None]:
-    """Within the block, a line of the log is printed once, however often it is logged."""
+    """Within the block, print each line of the log only once."""
     once = _Once()
     handlers = logging.root.handlers[:]
     for handler in handlers:
@@ -291,7 +278,7 @@ def _set_verbose(verbose: bool) -> None:
 
 
 def mute_nonroot_ranks() -> None:
-    """Silence the ranks above root until they begin work: a usage error is printed once, not once per rank."""
+    """Silence the ranks above root until they begin work, so that only root prints a usage error."""
     if launched_rank() != ROOT:
         _streams[:] = [sys.stdout, sys.stderr]
         sys.stdout = sys.stderr = io.StringIO()
@@ -307,10 +294,12 @@ def unmute() -> None:
 _ALONE = Launch()
 
 
-def begin(launch: Launch = _ALONE) -> "Run":
-    """Start work: the arguments are well formed, so every rank may report its failures.
+def begin(launch: Launch = _ALONE, *, shared: bool = False) -> "Run":
+    """Start work.  The arguments are well formed, so every rank may report its failures.
 
-    LauncherError if the ranks were started with different options, or are different versions.
+    shared  whether ranks share the work; if there is no MPI library, log how to use more ranks
+
+    Raises LauncherError if the ranks have different options or different versions of the software.
     """
     unmute()
     starting.patience = launch.patience
@@ -322,43 +311,45 @@ def begin(launch: Launch = _ALONE) -> "Run":
 
         current.require_same("software", computing(), "start all ranks in the same environment")
     set_threads(current, launch.threads)
+    if shared:
+        log_if_serial(current)
     from hpcvdj.runs.run import Run
 
     return Run(current)
 
 
 def complain(error: HpcvdjError) -> None:
-    """Print one line to stderr: an error, or that there is nothing to do."""
+    """Print an error, or that there is nothing to do, in one line to stderr."""
     kind = "" if isinstance(error, StoppedError | CompleteError) else "error: "
-    # What a file says may have line ends.
+    # Texts from files may have line ends.
     print(f"hpcvdj: {kind}{' '.join(str(error).split(chr(10)))}", file=sys.stderr)
 
 
 def say(line: str = "") -> None:
-    """Print one line of the summary, unless -q is given; the work is done even if the line cannot be printed."""
+    """Print a line of the summary, unless -q is given.  The work is done even if the line cannot be printed."""
     if not _quiet:
         answer(with_stream_names(line), summary_stream())
 
 
 def answer(line: str = "", stream: Any = None) -> None:
-    """Print one line of what a command is asked to print, on stdout."""
+    """Print a line of the answer of a command, by default on stdout."""
     try:
         print(line, file=stream, flush=True)
     except OSError as error:
-        # A closed pipe has a reader who has seen enough.
+        # The reader of a closed pipe has seen enough.
         if not isinstance(error, BrokenPipeError):
             print(f"hpcvdj: the summary cannot be printed ({error.strerror})", file=sys.stderr)
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (until the program ends)
 
 
 def console() -> "Console":
-    """Where tables are printed; as wide as the terminal, if there is one."""
+    """Return the console for tables, as wide as the terminal, if there is one."""
     from rich.console import Console
 
     terminal = Console(highlight=False)
     # A file or a pipe has no width, and rich would take 80 columns.
-    known = terminal.is_terminal or os.environ.get("COLUMNS", "").isdigit()
-    return terminal if known else Console(highlight=False, width=WIDTH_WITHOUT_TERMINAL)
+    has_width = terminal.is_terminal or os.environ.get("COLUMNS", "").isdigit()
+    return terminal if has_width else Console(highlight=False, width=160)
 
 
 def print_table(
@@ -366,14 +357,14 @@ def print_table(
 ) -> None:
     """Print a table whose first `left` columns are text, the others numbers.
 
-    Nothing is cut: heads are wrapped, and columns that do not fit beside the others follow below, as another table
-    that begins with the first column.
+    The table is never cut.  Heads are wrapped, and columns that do not fit follow below, in another table that begins
+    with the first column.
     """
     from rich import box
     from rich.table import Table
 
     def width_of(columns: list[int], widths: list[int]) -> int:
-        """Two blanks for each column, one between two, one at each end."""
+        """Return the width with two blanks for each column, one between two columns, and one at each end."""
         return sum(widths[k] + 3 for k in columns) + 1
 
     # A column is at least as wide as its longest cell, and as the longest word above.

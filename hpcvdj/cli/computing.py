@@ -1,4 +1,4 @@
-"""What `hpcvdj count` and `hpcvdj pgen` do with their tables, and what they print."""
+"""The common part of `hpcvdj count` and `hpcvdj pgen`: how they compute tables, and what they print."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -34,11 +34,11 @@ def compute_each(
     started: Started,
     check: "Callable[[list[Inputs]], dict[str, Any]] | None" = None,
 ) -> None:
-    """Compute the tables of a plan one after another; one that cannot be read does not keep the others from it.
+    """Compute the tables of a plan one after another.  Tables that cannot be read do not stop the others.
 
     check  raises InputError unless the reference fits the tables; returns what results record of that
 
-    InputError at the end, with their names, if some could not be computed, or had no row that could be.
+    At the end, raises InputError with the names of tables that could not be computed, or had no row that could be.
     """
     from hpcvdj.values.summary import total_of
     from hpcvdj.values.tables import MOST_UNEVEN, compute_tables
@@ -50,16 +50,16 @@ def compute_each(
             return check([inputs for inputs, _ in work]) if check is not None else {}
 
         if len(work) > 1:
-            # Once for all tables, and none is computed if the reference does not fit them.
+            # Check all tables at once, and compute none if the reference does not fit them.
             checked = partial(dict, run.from_root(checked))
 
-        def compute(given: "tuple[Inputs, Path]", run: "Run") -> "Summary":
-            inputs, target = given
+        def compute(item: "tuple[Inputs, Path]", run: "Run") -> "Summary":
+            inputs, target = item
             seconds = started.checkpoint_every
             to_target = run.to(target, resume=started.resume, overwrite=started.overwrite, save_seconds=seconds)
             summary = compute_tables(inputs, reference, config, to_target, started.batch_rows, checked)
             if run.is_root and len(work) > 1:
-                _report_line(summary, inputs, target)
+                common.say(f"{inputs.path.name}: {_rows(summary)}, {target}")
             return summary
 
         sizes = [sum((table.state or (0, 0))[1] for table in inputs.tables) for inputs, _ in work]
@@ -85,7 +85,7 @@ def compute_each(
 def sorted_out(
     work: Sequence[tuple[T, Path]], outcomes: "Sequence[U | Refused | None]", name: Callable[[T], str]
 ) -> tuple[list[tuple[T, U]], list[str]]:
-    """What `Run.deal` gave for each input and target, and the names of inputs that were refused."""
+    """Return the inputs with their outcomes of `Run.deal`, and the names of refused inputs."""
     done: list[tuple[T, U]] = []
     refused: list[str] = []
     for (item, _), outcome in zip(work, outcomes, strict=True):
@@ -97,7 +97,7 @@ def sorted_out(
 
 
 def not_all(refused: list[str], number: int, done: str) -> InputError:
-    """The error, raised on every rank, that some of a number of repertoires were not `done`."""
+    """Return the error, for every rank, that some of a number of repertoires were not `done`."""
     failure = InputError(f"{len(refused)} of {number} repertoires were not {done}: {few(refused, 20)}")
     failure.on_every_rank = True
     return failure
@@ -106,7 +106,7 @@ def not_all(refused: list[str], number: int, done: str) -> InputError:
 def planned(
     junctions: list[Path], tables: "list[Table]", output: Path, reading: "Reading", *, together: bool
 ) -> "list[tuple[Inputs, Path]]":
-    """What is to be computed where, of the `tables` at `junctions`; makes the folder of several results."""
+    """Return the inputs to compute and their targets, of the `tables` at `junctions`.  Make the folder of targets."""
     from hpcvdj.repertoires.inputs import Inputs, require_result, targets_of, together_of
     from hpcvdj.repertoires.writers import is_table
 
@@ -124,7 +124,7 @@ def planned(
 
 
 def make_folder(junctions: list[Path], output: Path) -> None:
-    """Make the folder `output`, if there is an output for each of several tables."""
+    """Make the folder `output` if each of several tables has an output."""
     if len(junctions) > 1 or junctions[0].is_dir():
         try:
             output.mkdir(parents=True, exist_ok=True)
@@ -132,11 +132,9 @@ def make_folder(junctions: list[Path], output: Path) -> None:
             raise InputError(f"{output}: cannot be made ({error.strerror}); write elsewhere") from None
 
 
-def _report_line(summary: "Summary", inputs: "Inputs", output: Path) -> None:
-    """Print the summary of one table of many in a line."""
+def _rows(summary: "Summary") -> str:
     excluded = summary.rows_read - summary.counted
-    rows = f"{summary.rows_read:,} read = {summary.counted:,} counted + {excluded:,} excluded"
-    common.say(f"{inputs.path.name}: {rows}, {output}")
+    return f"{summary.rows_read:,} read = {summary.counted:,} counted + {excluded:,} excluded"
 
 
 def report(summary: "Summary", output: Path) -> None:
@@ -144,12 +142,11 @@ def report(summary: "Summary", output: Path) -> None:
     from hpcvdj.repertoires.writers import is_table
     from hpcvdj.values.summary import STAGES
 
-    excluded = summary.rows_read - summary.counted
     seconds = summary.seconds
     rate = summary.counted / seconds["kernel"] if seconds["kernel"] else 0.0
     if summary.tables:
         common.say(f"tables     {summary.tables:,}, of {summary.repertoires:,} repertoire(s)")
-    common.say(f"rows       {summary.rows_read:,} read = {summary.counted:,} counted + {excluded:,} excluded")
+    common.say(f"rows       {_rows(summary)}")
     if summary.pairs:
         common.say(f"V-J pairs  {summary.pairs:,}")
     for word, text in summary.quantity.summary(summary.sums, summary.nonzero, summary.counted).items():
@@ -161,7 +158,7 @@ def report(summary: "Summary", output: Path) -> None:
     common.say(f"method     {summary.method} on {summary.hardware}, {summary.ranks} rank(s)")
     stages = ", ".join(f"{name} {seconds[name]:.2f} s" for name in STAGES)
     common.say(f"time       {stages} ({rate:,.0f} junctions/s in the kernel)")
-    if excluded:
+    if summary.counted < summary.rows_read:
         column = summary.quantity.excluded
         where = f"its column {column}" if is_table(output) else f"hpcvdj export adds a column, {column}, that"
         common.say(f"excluded   {where} says why")
@@ -169,11 +166,11 @@ def report(summary: "Summary", output: Path) -> None:
 
 
 NEARLY_ALL_REACHED = 0.9
-"""With a smaller share of junctions that have a pathway, users hear what to do about the others."""
+"""If fewer junctions have a pathway, the summary advises what to do about the others."""
 
 
 def _advice(summary: "Summary") -> list[str]:
-    """What to do about junctions that no pathway reaches, in lines."""
+    """Return lines that advise what to do about junctions without a pathway."""
     from hpcvdj.kernels.quantities import Pathways
 
     unreached = summary.counted - summary.nonzero
@@ -186,14 +183,11 @@ def _advice(summary: "Summary") -> list[str]:
 
 
 MOST_WARNED = 3
-"""Tables of another species that are named."""
+"""The most tables of another species that warnings name."""
 
 
 def warn(computed: "list[tuple[Inputs, Summary]]", reference: "Reference") -> None:
-    """Warn of rows that were excluded, of tables without a row to count, and of those of another species.
-
-    Reasons are those of all tables together.
-    """
+    """Warn of excluded rows of all tables together, of tables without a countable row, and of other species."""
     from hpcvdj.repertoires.species import species_warning
     from hpcvdj.repertoires.tally import log_exclusions
     from hpcvdj.values.summary import total_of

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Annotated
 
 from hpcvdj.chance.settings import Checks
-from hpcvdj.cli import asking, options
+from hpcvdj.cli import asking, common, options
 from hpcvdj.cohorts.settings import ContaminationSettings, Naming
 from hpcvdj.options import Option
 from hpcvdj.repertoires.settings import TableSettings
@@ -15,7 +15,7 @@ def command(
     tables: options.Tables,
     model: options.ModelName,
     output: Annotated[
-        Path, options.valued("--output -o", "OUT", "Table of pairs to write: .tsv, .tsv.gz or .parquet.")
+        Path, options.output("OUT", "Table of pairs to write: .tsv, .tsv.gz or .parquet.")
     ],
     naming: Naming,
     settings: ContaminationSettings,
@@ -46,10 +46,10 @@ def command(
 
     Example: hpcvdj contamination donors/ -m human_trb -o pairs.tsv --metadata donors.tsv --group batch
     """
-    run = asking.begin(launch)
+    run = common.begin(launch, shared=True)
     from hpcvdj.cohorts.contamination_question import JUNCTIONS, CleanOutput, ContaminationQuestion
 
     further = {JUNCTIONS: junctions_out} if junctions_out is not None else {}
     written = CleanOutput(output, overwrite, further=further, plot=plot, clean=write_clean)
     question = ContaminationQuestion(naming, settings)
-    asking.answer(run, question, (tables, opening, model), checks, lambda _: written)
+    asking.answer(run, question, tables, opening, model, checks, lambda _: written)

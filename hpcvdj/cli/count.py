@@ -8,7 +8,6 @@ from hpcvdj.cli.computing import compute_each, planned
 from hpcvdj.counting.config import Config
 from hpcvdj.repertoires.reference_settings import GermlineSettings
 from hpcvdj.repertoires.settings import RowSettings, Strict, TableSettings
-from hpcvdj.runs.ranks import log_if_serial
 from hpcvdj.runs.settings import Launch, Started
 
 if TYPE_CHECKING:
@@ -45,8 +44,7 @@ def command(
 
     Example: hpcvdj count inputs/mouse_trb/small.tsv -g mouse_trb_paper -o out.h5
     """
-    run = common.begin(launch)
-    log_if_serial(run.world)
+    run = common.begin(launch, shared=True)
     table = run.from_root(lambda: alleles.read(germline))
     reading = rows.reading(strict=strict, opening=run.from_root(opening.opening))
 

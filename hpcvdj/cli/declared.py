@@ -1,4 +1,4 @@
-"""Options of commands, made of what settings declare: a command is handed the settings among its parameters."""
+"""Options of commands that settings declare.  A command gets the settings as parameters."""
 
 import inspect
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from hpcvdj.errors import HpcvdjError
 from hpcvdj.options import REQUIRED, Declared, Settings, declaration, declared
 
 VALUES = {int: "N", float: "X", Path: "PATH"}
-"""What stands for a value of a type."""
+"""The metavar of a value of a type."""
 
 
 class App(typer.Typer):
@@ -37,7 +37,7 @@ class App(typer.Typer):
 
 
 def unfolded(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A command with an option for each field of its settings, which it is handed made of them."""
+    """Return a command with an option for each field of its settings, which calls `function` with the settings."""
     hints = get_type_hints(function, include_extras=True)
     settings: dict[str, type[Settings]] = {}
     alone: list[Declared] = []
@@ -58,11 +58,11 @@ def unfolded(function: Callable[..., Any]) -> Callable[..., Any]:
         try:
             for option in alone:
                 option.require(values[option.name])
-            made = {name: kind.of(values) for name, kind in settings.items()}
+            chosen = {name: kind.of(values) for name, kind in settings.items()}
         except HpcvdjError as error:
             error.on_every_rank = True
             raise
-        return function(**{name: value for name, value in values.items() if name in hints}, **made)
+        return function(**{name: value for name, value in values.items() if name in hints}, **chosen)
 
     called.__signature__ = inspect.Signature(list(parameters.values()))  # type: ignore[attr-defined]
     called.__annotations__ = {name: parameter.annotation for name, parameter in parameters.items()}
@@ -70,7 +70,7 @@ def unfolded(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _parameter(entry: Declared) -> inspect.Parameter:
-    """An option of the command line; what its value can be is checked once the settings are made."""
+    """Return an option of the command line.  The settings check its value later."""
     option, words = entry.option, entry.choices
     flags = option.flags.split() or [f"--{entry.name.replace('_', '-')}"]
     if entry.type is bool and entry.default is True:
@@ -83,7 +83,7 @@ def _parameter(entry: Declared) -> inspect.Parameter:
         about["metavar"] = option.metavar or "|".join(words) or VALUES.get(entry.type, "TEXT")
         about["autocompletion"] = lambda incomplete: [word for word in words if word.startswith(incomplete)]
     if kind is str:
-        about["parser"] = lambda given: entry.parsed(given) if isinstance(given, str) else given
+        about["parser"] = lambda value: entry.parsed(value) if isinstance(value, str) else value
     default = entry.default
     if option.several:
         kind, default = list[kind], list(default) if isinstance(default, tuple) else default
@@ -93,7 +93,7 @@ def _parameter(entry: Declared) -> inspect.Parameter:
 
 
 def _default(entry: Declared) -> str | bool:
-    """What the help shows as the default; False for nothing."""
+    """Return what the help shows as the default; False for nothing."""
     default = entry.default
     if default is REQUIRED or default is None or default is False or default == ():
         return entry.option.unset.replace("`", "") or False

@@ -1,4 +1,4 @@
-"""What `hpcvdj simulate` and `hpcvdj generate` do with the rows that they draw."""
+"""The common part of `hpcvdj simulate` and `hpcvdj generate`: how they write the rows that they draw."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def write_drawn(run: "Run", batches: Iterable[Any], output: Path, seed: int, *, overwrite: bool) -> None:
-    """Write record batches as a table and print the summary, on root; the other ranks only draw."""
+    """Write record batches as a table and print the summary, on root.  The other ranks only draw."""
     from hpcvdj.generation.generate import pairs_of
     from hpcvdj.repertoires.writers import require_writable_table, write_table
 
@@ -33,7 +33,7 @@ def write_drawn(run: "Run", batches: Iterable[Any], output: Path, seed: int, *, 
 
 
 def report_drawn(pairs: Counter[tuple[str, str]], output: Path, seed: int) -> None:
-    """Print the summary of rows, of which `pairs` has the V and J calls."""
+    """Print the summary of drawn rows; `pairs` counts their V and J calls."""
     common.say(f"junctions  {pairs.total():,} over {len(pairs):,} V-J pairs, the largest with {max(pairs.values()):,}")
     common.say(f"seed       {seed}")
     common.say(f"written    {output}")

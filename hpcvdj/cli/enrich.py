@@ -22,12 +22,8 @@ def command(
     model: options.ModelName,
     output: Annotated[
         Path,
-        options.valued(
-            "--output -o",
-            "OUT",
-            "Table of tested clonotypes to write: .tsv, .tsv.gz or .parquet. Several tables: a folder, for NAME.tsv of "
-            "each.",
-        ),
+        options.output("OUT", "Table of tested clonotypes to write: .tsv, .tsv.gz or .parquet. Several tables: a "
+                       "folder, for NAME.tsv of each."),
     ],
     settings: Settings,
     choice: ClonotypeChoice,
@@ -63,7 +59,8 @@ def command(
     Examples: hpcvdj enrich sample.tsv -m human_trb -o enriched.tsv;
     hpcvdj enrich samples/ -m human_trb -o enriched/
     """
-    run = asking.begin(launch)
+    run = common.begin(launch, shared=True)
+    from hpcvdj.api.tables import used_model
     from hpcvdj.chance.question import TableOutput, ask
     from hpcvdj.enrichment.question import EnrichmentQuestion, read_once_lines
     from hpcvdj.repertoires.inputs import tables_in, targets_of
@@ -80,22 +77,22 @@ def command(
         make_folder(junctions, output)
         return work
 
-    def compute(given: "tuple[Table, Path]", run: "Run") -> None:
-        table, target = given
+    def compute(item: "tuple[Table, Path]", run: "Run") -> None:
+        table, target = item
         written = TableOutput[Any](target, overwrite, resume, plot=plot)
         with naming(table.path.name):
             answer = ask(question, [table], loaded, checks, run, written)
         if answer is not None and len(work) == 1:
             asking.report(question, answer, written)
         elif answer is not None:
-            said = "".join(f"; {line}" for line in read_once_lines(answer))
-            common.say(f"{table.path.name}: {question.line(answer)}, {target}{said}")
+            advice = "".join(f"; {line}" for line in read_once_lines(answer))
+            common.say(f"{table.path.name}: {question.line(answer)}, {target}{advice}")
 
     with run.request:
         others = run.from_root(lambda: tables_in([control], opened) if control is not None else [])
         question = EnrichmentQuestion(settings, choice, others)
         work = run.from_root(plan)
-        loaded = run.from_root(lambda: options.used_model(model))
+        loaded = run.from_root(lambda: used_model(model))
         outcomes = run.deal(work, compute, common.complain, [(table.state or (0, 0))[1] for table, _ in work])
         _, refused = sorted_out(work, outcomes, lambda table: table.path.name)
     if refused:

@@ -29,8 +29,7 @@ STYLES = {
     "V": "bold blue", "v": "cyan", "D": "bold magenta", "d": "bright_magenta", "J": "bold green", "j": "bright_green",
     "n": "bold yellow", "·": "dim",
 }  # fmt: skip
-"""Style of each letter of a track; the letters alone say the same."""
-
+"""The style of each letter of a track; the letters alone say the same."""
 
 ONLY_PATHWAYS = ("max_n", "d_forms", "d_alleles", "max_p", "sequence_field", "ambiguous_calls", "unlisted_alleles")
 """Options that apply to pathways, not to scenarios."""
@@ -95,12 +94,12 @@ def command(
     from hpcvdj.results.reader import Result
 
     sources = {name: context.get_parameter_source(name) for name in context.params}
-    given = [name for name, source in sources.items() if source is not None and source.name != "DEFAULT"]
+    typed = [name for name, source in sources.items() if source is not None and source.name != "DEFAULT"]
     if sequence_id is not None:
-        if wrong := [option(name) for name in given if name in RECORDED]:
+        if wrong := [option(name) for name in typed if name in RECORDED]:
             raise InputError(f"{', '.join(wrong)}: the result records it; leave it out with --id")
         with Result(Path(junction)) as result:
-            largest = max_n if "max_n" in given else None
+            largest = max_n if "max_n" in typed else None
             for ways in explained_rows(result, sequence_id, germline, model, largest, most):
                 _print(ways, most, output_format)
         return
@@ -109,7 +108,7 @@ def command(
             "give --germline to list pathways, or --model to list scenarios, or --id for a row of a result"
         )
     if model is not None:
-        if wrong := [option(name) for name in given if name in ONLY_PATHWAYS]:
+        if wrong := [option(name) for name in typed if name in ONLY_PATHWAYS]:
             raise InputError(f"{', '.join(wrong)}: for --germline only; leave out what lists pathways, or --model")
         _print(likely_scenarios(junction, model, v_call=v, j_call=j, number=most, joint=joint), most, output_format)
         return
@@ -202,7 +201,7 @@ _MIDDLE = [
     ("n (V–D)", "n1"), ("D gene", "d_call"), ("D 5' lost", "d_trim_5"), ("D 5' P", "p5d_length"), ("D", "d_form"),
     ("D 3' P", "p3d_length"), ("D 3' lost", "d_trim_3"), ("n' (D–J)", "n2"),
 ]  # fmt: skip
-"""Heads and names of the columns between V and J, in a locus with D genes."""
+"""Heads and names of the columns between V and J in a locus with D genes."""
 
 
 def _print_ways(console: Console, columns: list[tuple[str, str]], rows: list[dict[str, Any]]) -> None:
@@ -215,7 +214,7 @@ def _print_ways(console: Console, columns: list[tuple[str, str]], rows: list[dic
 
 
 def _print_tracks(console: Console, sequence: str, tracks: list[str], anchors: tuple[str, str] = ("", "")) -> None:
-    """Print a sequence, and below it what each of its bases is in each pathway or scenario; in blocks if it is long.
+    """Print a sequence, and below it the track of each pathway or scenario, in blocks if the sequence is long.
 
     anchors  bases before and after the sequence, which are dim
     """

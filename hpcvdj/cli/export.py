@@ -23,8 +23,7 @@ def command(
 
     Example: hpcvdj export out.h5 -o counted.tsv.gz
     """
-    run = common.begin()
-    if not run.is_root:
+    if not common.begin().is_root:
         return
     from hpcvdj.results.export import export
 

@@ -51,13 +51,12 @@ def command(
     Example: hpcvdj generate -m mouse_trb -n 10000 --seed 1 --productive -o mouse.tsv
     """
     run = common.begin(Launch(threads))
+    from hpcvdj.api.tables import used_model
     from hpcvdj.generation.generate import generate_table
 
     if like and resume:
         raise InputError(f"{option('resume', True)}: a cohort like another is drawn at once; leave it out")
-    loaded = run.from_root(lambda: options.used_model(model))
-    if joint:
-        loaded = run.from_root(loaded.with_joint_choice)
+    loaded = run.from_root(lambda: used_model(model, joint=joint))
     if like:
         from hpcvdj.chance.question import read_rows
         from hpcvdj.cohorts.like import cohort_like

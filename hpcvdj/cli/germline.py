@@ -46,10 +46,7 @@ def list_tables() -> None:
 def import_(
     sources: Annotated[list[Path], options.argument("SOURCE...", f"Files or folders. {summaries()}.")],
     output: Annotated[
-        Path,
-        options.valued(
-            "--output -o", "GERMLINE.tsv", "Table to write; refused alleles go to GERMLINE.refused.tsv beside it."
-        ),
+        Path, options.output("GERMLINE.tsv", "Table to write; refused alleles go to GERMLINE.refused.tsv beside it.")
     ],
     locus: Annotated[
         tuple[str, ...],

@@ -1,4 +1,4 @@
-"""The help of a command: what most people need; with --help-all everything; descriptions get the width."""
+"""The help of a command: the options that most users need, or all options with --help-all."""
 
 import shutil
 from itertools import groupby
@@ -6,19 +6,19 @@ from textwrap import fill
 from typing import Any
 
 NEEDED, MORE = "Options", "More options"
-"""The two parts; options without a part are needed."""
+"""The two parts of the help.  Options without a part belong to the first."""
 
 WIDEST = 110
 
 WIDE, ONE_COLUMN = 100, 70
-"""From the first number of columns on, names of options have more room; in fewer than the second, a description begins
+"""From WIDE columns on, the names of options have more room.  With fewer columns than ONE_COLUMN, a description begins
 below the names of its option."""
 
 
 def print_help(command: Any, ctx: Any, *, everything: bool = False) -> None:
     """Print usage, description, arguments and options of a command, and the commands of a group.
 
-    everything  describe also what few people need: it is named only otherwise
+    everything  describe also the options that few users need; otherwise the help only names them
     """
     from rich.console import Console
 
@@ -48,7 +48,7 @@ def print_help(command: Any, ctx: Any, *, everything: bool = False) -> None:
 
 
 def _commands(group: Any, ctx: Any) -> dict[str, list[tuple[str, str]]]:
-    """The names and descriptions of a group's commands, by their panels; of a command none."""
+    """Return the names and descriptions of a group's commands, by panel; empty for a command."""
     panels: dict[str, list[tuple[str, str]]] = {}
     for name in group.list_commands(ctx) if hasattr(group, "list_commands") else ():
         command = group.get_command(ctx, name)
@@ -67,7 +67,7 @@ def _part(parameter: Any) -> str:
 
 
 def _names(parameter: Any) -> str:
-    """`-o, --output OUT`, `--selection / --no-selection`, `JUNCTIONS`."""
+    """Return the names of a parameter: `-o, --output OUT`, `--selection / --no-selection`, `JUNCTIONS`."""
     if parameter.param_type_name == "argument":
         return str(parameter.metavar)
     flags = (", ".join(sorted(names, key=len)) for names in (parameter.opts, parameter.secondary_opts) if names)

@@ -9,7 +9,6 @@ from hpcvdj.errors import InputError
 from hpcvdj.inference.settings import InferenceSettings, RowChoice
 from hpcvdj.kernels.backends import AUTO, BackendName, StrictBinding
 from hpcvdj.repertoires.settings import TableSettings
-from hpcvdj.runs.ranks import log_if_serial
 from hpcvdj.runs.settings import Launch, Overwrite, Resume
 
 if TYPE_CHECKING:
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 def command(
     junctions: options.Tables,
-    output: Annotated[Path, options.valued("--output -o", "FOLDER", "Folder of the model to write.")],
+    output: Annotated[Path, options.output("FOLDER", "Folder of the model to write.")],
     choice: RowChoice,
     plan: InferenceSettings,
     opening: TableSettings,
@@ -49,8 +48,7 @@ def command(
 
     Example: hpcvdj infer cohort/ -m human_trb -o my_model
     """
-    run = common.begin(launch)
-    log_if_serial(run.world)
+    run = common.begin(launch, shared=True)
     from hpcvdj.inference.tables import infer_tables, reading_for
     from hpcvdj.recombination.germline import read_germline
     from hpcvdj.recombination.igor import load_model

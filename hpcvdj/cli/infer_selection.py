@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Annotated
 
 from hpcvdj.chance.settings import Checks, Force, KeepMisfits, MissingAllelesOption
-from hpcvdj.cli import asking, options
+from hpcvdj.cli import asking, common, options
 from hpcvdj.inference.settings import SelectionSettings
 from hpcvdj.kernels.backends import AUTO, BackendName
 from hpcvdj.repertoires.settings import TableSettings
@@ -14,7 +14,7 @@ from hpcvdj.runs.settings import Launch, Overwrite
 def command(
     junctions: options.Tables,
     model: options.ModelName,
-    output: Annotated[Path, options.valued("--output -o", "FOLDER", "Folder to write: the model with its factor.")],
+    output: Annotated[Path, options.output("FOLDER", "Folder to write: the model with its factor.")],
     plan: SelectionSettings,
     opening: TableSettings,
     launch: Launch,
@@ -39,9 +39,9 @@ def command(
 
     Example: hpcvdj infer-selection cohort/ -m my_model -o my_model_selected
     """
-    run = asking.begin(launch)
+    run = common.begin(launch, shared=True)
     from hpcvdj.inference.selection_question import ModelOutput, SelectionQuestion
 
     checks = Checks(keep_misfits=keep_misfits, force=force, missing_alleles=missing_alleles)
     question = SelectionQuestion(plan, backend)
-    asking.answer(run, question, (junctions, opening, model), checks, lambda used: ModelOutput(output, used, overwrite))
+    asking.answer(run, question, junctions, opening, model, checks, lambda used: ModelOutput(output, used, overwrite))

@@ -39,7 +39,7 @@ def command(threads: Threads = None) -> None:
 
 
 def _ranges(numbers: list[int]) -> str:
-    """`0-3,8` for 0 1 2 3 8."""
+    """Return numbers as ranges: `0-3,8` for 0 1 2 3 8."""
     groups = groupby(enumerate(numbers), key=lambda item: item[1] - item[0])
     runs = [[number for _, number in group] for _, group in groups]
     return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)

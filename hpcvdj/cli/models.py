@@ -54,7 +54,7 @@ def list_models() -> None:
 @app.command("from-sonia")
 def from_sonia(
     folder: Annotated[Path, options.argument("FOLDER", "Folder of a linear model of SONIA or soNNia.")],
-    output: Annotated[Path, options.valued("--output -o", "MODEL", "Folder to write: the model with its factor.")],
+    output: Annotated[Path, options.output("MODEL", "Folder to write: the model with its factor.")],
     overwrite: Overwrite = False,
 ) -> None:
     """Make a model with a selection factor of one that SONIA or soNNia inferred.
@@ -91,9 +91,7 @@ def show(
     model: Annotated[str, options.argument("MODEL", _MODEL)],
     output: Annotated[
         Path | None,
-        options.valued(
-            "--output -o", "FIG", "Draw the model's distributions on a page: .png or .svg; needs matplotlib."
-        ),
+        options.output("FIG", "Draw the model's distributions on a page: .png or .svg; needs matplotlib."),
     ] = None,
     overwrite: Overwrite = False,
 ) -> None:
@@ -145,7 +143,7 @@ def show(
 
 
 def _print_origin(folder: Path) -> None:
-    """Where a model of `hpcvdj infer` comes from."""
+    """Print where a model of `hpcvdj infer` comes from."""
     from hpcvdj.recombination.origin import read_facts
 
     facts = read_facts(folder)
@@ -161,11 +159,11 @@ def _print_origin(folder: Path) -> None:
 
 
 def _print_selection(selection: "Selection", folder: Path) -> None:
-    """The selection factor of the model in a folder."""
+    """Print the selection factor of the model in a folder."""
     from hpcvdj.inference.folder import read_selection_facts
-    from hpcvdj.recombination.selection import OWN
+    from hpcvdj.recombination.selection import HPCVDJ
 
-    if selection.scheme is not OWN:
+    if selection.scheme is not HPCVDJ:
         _print_sonia(selection)
         return
     facts, written = selection.facts, read_selection_facts(folder)
@@ -183,7 +181,7 @@ def _print_selection(selection: "Selection", folder: Path) -> None:
 
 
 def _print_sonia(selection: "Selection") -> None:
-    """A factor of SONIA."""
+    """Print a factor of SONIA."""
     facts = selection.facts
     common.answer(
         f"selection  {len(selection.weights):,} weights of SONIA, Z {facts['Z']:.4g}, ln Q from "
@@ -198,10 +196,8 @@ def compare(
     b: Annotated[str, options.argument("B", "The other model.")],
     output: Annotated[
         Path | None,
-        options.valued(
-            "--output -o",
-            "OUT",
-            "Table of all divergences, also of single alleles and bases: .tsv, .tsv.gz, .tsv.zst or .parquet.",
+        options.output(
+            "OUT", "Table of all divergences, also of single alleles and bases: .tsv, .tsv.gz, .tsv.zst or .parquet."
         ),
     ] = None,
     likelihood_of: Annotated[

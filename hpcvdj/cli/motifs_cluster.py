@@ -12,7 +12,7 @@ from hpcvdj.storage.plots import require_networkx
 log = logging.getLogger(__name__)
 
 MOST_SHOWN = 10
-"""Clusters whose sizes are printed."""
+"""The most clusters whose sizes are printed."""
 
 
 def command(
@@ -36,8 +36,7 @@ def command(
 
     Example: hpcvdj motifs cluster genes.h5 --min-score 0.2 -o clusters.tsv
     """
-    run = common.begin()
-    if not run.is_root:
+    if not common.begin().is_root:
         return
     from hpcvdj.motifs.graph import score_matrix, selected_edges, strands_of
     from hpcvdj.motifs.results import MotifResult

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def command(
     sequences: options.Sequences,
-    output: Annotated[Path, options.valued("--output -o", "OUT.h5", "Result file (HDF5) to write.")],
+    output: Annotated[Path, options.output("OUT.h5", "Result file (HDF5) to write.")],
     config: MotifConfig,
     edge_filter: EdgeFilter,
     launch: Launch,
@@ -48,7 +48,7 @@ def command(
 
 
 def _rows_of(source: "Input", rows: str) -> str:
-    """How many rows a table has, and which of them are left out."""
+    """Return how many rows a table has, and which rows are left out."""
     left_out = f"{source.not_productive:,} not productive by the column {source.told_by} left out"
     if not source.told_by:
         left_out = "all used" if rows == "all" else "all used, as no column says which are productive"

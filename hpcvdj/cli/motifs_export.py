@@ -13,8 +13,7 @@ def command(
     result: options.MotifResultFile,
     output: Annotated[
         Path,
-        options.valued(
-            "--output -o",
+        options.output(
             "OUT",
             "File to write: a table (.tsv, .tsv.gz, .parquet), a graph (.graphml), which needs networkx, or the matrix "
             "of scores (.npz), for scipy.sparse.load_npz.",
@@ -35,8 +34,7 @@ def command(
 
     Example: hpcvdj motifs export genes.h5 --min-score 0.2 -o genes.graphml
     """
-    run = common.begin()
-    if not run.is_root:
+    if not common.begin().is_root:
         return
     from hpcvdj.motifs.export import export
     from hpcvdj.motifs.results import MotifResult

@@ -11,7 +11,7 @@ from hpcvdj.runs.settings import Overwrite
 
 def command(
     result: options.MotifResultFile,
-    output: Annotated[Path, options.valued("--output -o", "FIG", "Figure to write: .png or .svg.")],
+    output: Annotated[Path, options.output("FIG", "Figure to write: .png or .svg.")],
     edge_filter: EdgeFilter,
     kind: Annotated[
         Literal["network", "logos"],
@@ -39,8 +39,7 @@ def command(
 
     Example: hpcvdj motifs plot genes.h5 --min-score 0.2 --clusters clusters.tsv -o genes.png
     """
-    run = common.begin()
-    if not run.is_root:
+    if not common.begin().is_root:
         return
     from hpcvdj.motifs.clusters import read_clusters
     from hpcvdj.motifs.plots import Drawing, draw

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 LINE = 60
-"""Bases of a line of an alignment."""
+"""Bases in a line of an alignment."""
 
 
 def command(
@@ -46,8 +46,7 @@ def command(
 
     Example: hpcvdj motifs show genes.fasta YAL003W YBR118W -k 12 -d 2 --strands both
     """
-    run = common.begin()
-    if not run.is_root:
+    if not common.begin().is_root:
         return
     from hpcvdj.motifs.sequences import inputs_of, read_inputs
 
@@ -107,7 +106,7 @@ def _report(shared: Shared) -> None:
 
 
 def _alignment(number: int, region: Region) -> Iterator["Text"]:
-    """Blocks of three lines: A, a bar where the bases agree, B."""
+    """Yield the lines of an alignment in blocks of four: A, bars where the bases agree, B, and an empty line."""
     from rich.text import Text
 
     margin = max(len(str(position)) for position in _positions(region)[1:])

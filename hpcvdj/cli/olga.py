@@ -1,11 +1,10 @@
-"""`hpcvdj olga`: the two commands of OLGA, with its options and the columns that it writes."""
+"""`hpcvdj olga`: the two commands of OLGA, with its options and its columns."""
 
 import itertools
 import logging
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, make_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -26,7 +25,7 @@ app = App(help="The two commands of OLGA, with its options and columns, for thos
 
 DELIMITERS = {"tab": "\t", "space": " ", ",": ",", ";": ";", ":": ":"}
 _AT_ONCE = 1 << 17
-"""Sequences whose probabilities are computed at once."""
+"""Sequences whose probabilities are computed together."""
 
 OUT_OF_FRAME = "out_of_frame"
 
@@ -50,12 +49,11 @@ else:
         "OlgaModel",
         [
             _field(f"{species}_{locus.lower()}", bool, Option(
-                f"OLGA's model of {species} {locus}", flags=f"--{species}{locus} --{species}_{name}", more=True,
-                python=False))
+                f"OLGA's model of {species} {locus}", flags=f"--{species}{locus} --{species}_{name}", more=True))
             for species in ("human", "mouse") for name, locus in _LOCI.items()
         ] + [
             _field(flags.split()[0].lstrip("-"), Path | None, Option(
-                f"the folder of a {kind} model", flags=flags, metavar="FOLDER", more=True, python=False))
+                f"the folder of a {kind} model", flags=flags, metavar="FOLDER", more=True))
             for kind, flags in {"VDJ": "--set_custom_model_VDJ --VDJ_model_folder",
                                 "VJ": "--set_custom_model_VJ --VJ_model_folder"}.items()
         ],
@@ -64,7 +62,7 @@ else:
 
 
 def _model(chosen: OlgaModel) -> "Model":
-    """The model that is asked for, with the alleles that OLGA has; InputError unless it is exactly one."""
+    """Return the chosen model, with the alleles that OLGA has.  Raise InputError unless it is exactly one."""
     from hpcvdj.recombination.igor import PUBLISHED, load_model
 
     asked = {name: value for name, value in vars(chosen).items() if value}
@@ -76,52 +74,46 @@ def _model(chosen: OlgaModel) -> "Model":
 
 @dataclass(frozen=True)
 class InputSettings(Settings):
-    """What is read."""
+    """How sequences are read."""
 
     seq_in: Annotated[
-        int, Option("the column of the sequences; 0 is the first", flags="--seq_in --seq_index", least=0, python=False)
+        int, Option("the column of the sequences; 0 is the first", flags="--seq_in --seq_index", least=0)
     ] = 0
     v_in: Annotated[
         int | None,
-        Option("the column of V genes", flags="--v_in --v_mask_index", least=0, unset="any V", python=False),
+        Option("the column of V genes", flags="--v_in --v_mask_index", least=0, unset="any V"),
     ] = None
     j_in: Annotated[
         int | None,
-        Option("the column of J genes", flags="--j_in --j_mask_index", least=0, unset="any J", python=False),
+        Option("the column of J genes", flags="--j_in --j_mask_index", least=0, unset="any J"),
     ] = None
     max_number_of_seqs: Annotated[
-        int | None, Option("sequences to read at most", flags="-m --max_number_of_seqs", least=1, unset="all",
-                           python=False)
-    ] = None  # fmt: skip
-    lines_to_skip: Annotated[
-        int, Option("lines before the first sequence", flags="--lines_to_skip", least=0, python=False)
-    ] = 0
+        int | None, Option("sequences to read at most", flags="-m --max_number_of_seqs", least=1, unset="all")
+    ] = None
+    lines_to_skip: Annotated[int, Option("lines before the first sequence", flags="--lines_to_skip", least=0)] = 0
     skip_off: Annotated[
-        bool, Option("write an empty line for a line without a sequence", flags="--skip_off --skip_empty_off",
-                     python=False)
-    ] = False  # fmt: skip
+        bool, Option("write an empty line for a line without a sequence", flags="--skip_off --skip_empty_off")
+    ] = False
     delimiter: Annotated[
         Delimiter | None,
-        Option("what separates columns", flags="-d --delimiter", python=False,
+        Option("what separates columns", flags="-d --delimiter",
                unset="a tab in .tsv, a comma in .csv, blanks in other files"),
     ] = None  # fmt: skip
-    raw_delimiter: Annotated[
-        str | None, Option("the same as any text", flags="--raw_delimiter", more=True, python=False)
-    ] = None
+    raw_delimiter: Annotated[str | None, Option("the same as any text", flags="--raw_delimiter", more=True)] = None
     gene_mask_delimiter: Annotated[
         Delimiter | None,
-        Option("what separates genes", flags="--gene_mask_delimiter", more=True, python=False,
+        Option("what separates genes", flags="--gene_mask_delimiter", more=True,
                unset="a comma, or a semicolon if commas separate columns"),
     ] = None  # fmt: skip
     raw_gene_mask_delimiter: Annotated[
-        str | None, Option("the same as any text", flags="--raw_gene_mask_delimiter", more=True, python=False)
+        str | None, Option("the same as any text", flags="--raw_gene_mask_delimiter", more=True)
     ] = None
     comment_delimiter: Annotated[
-        str | None, Option("what lines to skip begin with", flags="--comment_delimiter", more=True, python=False)
+        str | None, Option("what lines to skip begin with", flags="--comment_delimiter", more=True)
     ] = None
 
     def rows(self, path: Path) -> "Iterator[Row]":
-        """The lines of a file."""
+        """Yield the sequences of a file."""
         from hpcvdj.storage.inputs import require_regular
 
         require_regular(path, "file of sequences", "name a text file")
@@ -148,7 +140,7 @@ class InputSettings(Settings):
 
 
 def _separator(raw: str | None, named: str | None, path: Path | None) -> str | None:
-    """What separates columns; None for blanks."""
+    """Return what separates columns; None for blanks."""
     if raw is not None or named is not None:
         return raw if raw is not None else DELIMITERS[str(named)]
     return {".tsv": "\t", ".csv": ","}.get(path.suffix if path is not None else "")
@@ -156,30 +148,26 @@ def _separator(raw: str | None, named: str | None, path: Path | None) -> str | N
 
 @dataclass(frozen=True)
 class Row:
-    """A sequence, the V and J genes that it may have (empty for any), and where it is."""
+    """A sequence, the V and J genes that it may have (empty for any), and the file and line that it is from."""
 
     text: str
     v: str
     j: str
-    place: str
-
-
-_NOTHING = dict.fromkeys(("--display_off", "--time_updates_off", "--skip_fast_pgen"), False)
+    source: str
 
 
 @dataclass(frozen=True)
 class DisplaySettings(Settings):
-    """What OLGA shows while it computes; taken, so that scripts run as they are."""
+    """Options of what OLGA shows while it computes.  They change nothing here, but scripts may use them."""
 
     quiet_flags: Annotated[
         bool,
-        Option("these change nothing here", flags=" ".join(_NOTHING), more=True, python=False),
+        Option("these change nothing here", flags="--display_off --time_updates_off --skip_fast_pgen", more=True),
     ] = False
     display_lines: Annotated[
         int | None,
-        Option("these change nothing here", flags="--num_lines_for_display --seqs_per_time_update", more=True,
-               python=False),
-    ] = None  # fmt: skip
+        Option("these change nothing here", flags="--num_lines_for_display --seqs_per_time_update", more=True),
+    ] = None
 
 
 @app.command("compute_pgen")
@@ -247,7 +235,7 @@ def compute_pgen(
 
 
 def _write(lines: Iterable[str], outfile: Path | None, *, overwrite: bool) -> None:
-    """Write lines to a file, which appears when all are written, or to standard output."""
+    """Write lines to a file, which appears when it is complete, or to standard output."""
     from hpcvdj.storage.files import atomic_path, require_writable
 
     if outfile is None:
@@ -255,21 +243,19 @@ def _write(lines: Iterable[str], outfile: Path | None, *, overwrite: bool) -> No
             common.answer(line)
         return
     require_writable(outfile, overwrite=overwrite)
-    with ExitStack() as stack:
-        temporary = stack.enter_context(atomic_path(outfile, overwrite=overwrite))
-        with open(temporary, "w", encoding="utf-8") as stream:
-            stream.writelines(f"{line}\n" for line in lines)
+    with atomic_path(outfile, overwrite=overwrite) as temporary, open(temporary, "w", encoding="utf-8") as stream:
+        stream.writelines(f"{line}\n" for line in lines)
     common.say(f"written    {outfile}")
 
 
 _SET = re.compile(r"\[([^\[\]]*)\]")
 _REPEAT = re.compile(r"(.)\{(\d+)(?:,(\d+))?\}")
 MOST_TEMPLATES = 10_000
-"""Sequences that one with repeats may stand for."""
+"""The most sequences that a sequence with repeats may stand for."""
 
 
 class _Computing:
-    """Lines of probabilities; `custom` are symbols of amino acids and what they stand for."""
+    """Computes lines of probabilities; `custom` has symbols of amino acids and what they stand for."""
 
     def __init__(self, model: "Model", custom: Mapping[str, Sequence[str]], kind: str) -> None:
         self.model, self.custom, self.kind = model, custom, kind
@@ -277,7 +263,7 @@ class _Computing:
                      for segment in "VJ"}  # fmt: skip
 
     def lines(self, rows: Iterable[Row]) -> Iterator[list[str]]:
-        """The cells of each row."""
+        """Yield the cells of each row."""
         unread: list[str] = []
         every = iter(rows)
         while part := list(itertools.islice(every, _AT_ONCE)):
@@ -293,7 +279,7 @@ class _Computing:
     def _values(
         self, rows: Sequence[Row], texts: Sequence[str], field: "JunctionField", symbols: Any = None
     ) -> "list[Any]":
-        """Probabilities of texts, a list for each column; InputError for a gene that the model lacks."""
+        """Return the probabilities of texts, by column.  Raise InputError for a gene that the model lacks."""
         import pyarrow as pa
 
         from hpcvdj.kernels.quantities import Pgen
@@ -305,11 +291,11 @@ class _Computing:
 
         for segment, name in (("V", "v"), ("J", "j")):
             for call in dict.fromkeys(getattr(row, name) for row in rows):
-                unknown = [own for own in filter(None, call.split(",")) if self.model.find(segment, own) is None]  # type: ignore[arg-type]
+                unknown = [gene for gene in filter(None, call.split(",")) if self.model.find(segment, gene) is None]  # type: ignore[arg-type]
                 if unknown:
-                    place = next(row.place for row in rows if getattr(row, name) == call)
+                    source = next(row.source for row in rows if getattr(row, name) == call)
                     raise InputError(
-                        f"{place}: {few(unknown)} is not in {self.model.name}; correct it, or leave it out"
+                        f"{source}: {few(unknown)} is not in {self.model.name}; correct it, or leave it out"
                     )
         free = not any(row.v or row.j for row in rows)
         columns: dict[str, pa.Array] = {field: pa.array(texts, pa.string())}
@@ -324,50 +310,51 @@ class _Computing:
         excluded = values[Pgen.excluded].to_pylist()
         for row, why in zip(rows, excluded, strict=True):
             if why:
-                log.warning("%s: %s", row.place, why)
+                log.warning("%s: %s", row.source, why)
         return [values[name].to_pylist() for name in config.names]
 
-    def _of_nucleotides(self, part: Sequence[Row], places: Sequence[int]) -> Iterator[tuple[int, list[str]]]:
+    def _of_nucleotides(self, part: Sequence[Row], indices: Sequence[int]) -> Iterator[tuple[int, list[str]]]:
         from hpcvdj.recombination.alphabet import translate
 
-        framed = [k for k in places if len(part[k].text) % 3 == 0]
+        framed = [k for k in indices if len(part[k].text) % 3 == 0]
         texts = [part[k].text.upper() for k in framed]
         nt, aa = self._values([part[k] for k in framed], texts, "junction") if framed else ([], [])
         proteins = translate(texts) if texts else []
-        known = dict(zip(framed, zip(map(_text, nt), proteins, map(_text, aa), strict=True), strict=True))
-        for k in places:
-            p_nt, protein, p_aa = known.get(k, ("0", OUT_OF_FRAME, "0"))
+        in_frame = dict(zip(framed, zip(map(_text, nt), proteins, map(_text, aa), strict=True), strict=True))
+        for k in indices:
+            p_nt, protein, p_aa = in_frame.get(k, ("0", OUT_OF_FRAME, "0"))
             of_nt, of_aa = [part[k].text, p_nt], [protein, p_aa]
             yield k, {"all": of_nt + of_aa, "n": of_nt, "a": of_aa}[self.kind if self.kind == "all" else self.kind[0]]
 
     def _of_amino_acids(
-        self, part: Sequence[Row], places: Sequence[int], unread: list[str]
+        self, part: Sequence[Row], indices: Sequence[int], unread: list[str]
     ) -> Iterator[tuple[int, list[str]]]:
         from hpcvdj.recombination.symbols import RESERVED, STOP, Alphabet
 
         free = (chr(code) for code in range(33, 127))
         known = Alphabet.of(self.custom).symbols
-        unused = (own for own in free if own not in known and own not in RESERVED and not own.isalpha())
+        unused = (sign for sign in free if sign not in known and sign not in RESERVED and not sign.isalpha())
         symbols = dict(self.custom)
-        # A stop has no place in a junction that is read.
+        # Junctions of amino acids cannot have a stop, so another symbol stands for it.
         sets = {STOP: next(unused)}
         symbols[sets[STOP]] = ["TAA", "TAG", "TGA"]
         asked, texts = list[int](), list[str]()
-        for k in places:
+        for k in indices:
             text = part[k].text
             for members in dict.fromkeys(_SET.findall(text)):
                 if members not in sets:
                     sets[members] = next(unused, "")
                     if not sets[members]:
-                        raise InputError(f"{part[k].place}: too many different sets in brackets; split the file")
+                        raise InputError(f"{part[k].source}: too many different sets in brackets; split the file")
                     symbols[sets[members]] = list(members)
-            plain = _SET.sub(lambda found: sets[found[1]], text).replace(STOP, sets[STOP])
-            own = _expanded(plain, part[k].place)
-            if any(set(each).difference(known, sets.values()) for each in own) or (set(text) & set(sets.values())):
+            plain = _SET.sub(lambda match: sets[match[1]], text).replace(STOP, sets[STOP])
+            expanded = _expanded(plain, part[k].source)
+            letters = set().union(*expanded)
+            if letters.difference(known, sets.values()) or (set(text) & set(sets.values())):
                 unread.append(text)
                 continue
-            asked += [k] * len(own)
-            texts += own
+            asked += [k] * len(expanded)
+            texts += expanded
         if not asked:
             return
         (values,) = self._values([part[k] for k in asked], texts, "junction_aa", Alphabet.of(symbols))
@@ -377,22 +364,22 @@ class _Computing:
         yield from ((k, [part[k].text, _text(value)]) for k, value in sums.items())
 
 
-def _expanded(text: str, place: str) -> list[str]:
-    """The distinct sequences that one with repeats stands for."""
+def _expanded(text: str, source: str) -> list[str]:
+    """Return the distinct sequences that a sequence with repeats stands for."""
     parts: list[list[str]] = []
     end = 0
-    for found in _REPEAT.finditer(text):
-        least, most = int(found[2]), int(found[3] or found[2])
-        parts += [[text[end : found.start()]], [found[1] * number for number in range(least, most + 1)]]
-        end = found.end()
+    for match in _REPEAT.finditer(text):
+        least, most = int(match[2]), int(match[3] or match[2])
+        parts += [[text[end : match.start()]], [match[1] * number for number in range(least, most + 1)]]
+        end = match.end()
     every = list(itertools.islice(itertools.product(*parts, [text[end:]]), MOST_TEMPLATES + 1))
     if len(every) > MOST_TEMPLATES:
-        raise InputError(f"{place}: its repeats stand for more than {MOST_TEMPLATES:,} sequences; give fewer")
+        raise InputError(f"{source}: its repeats stand for more than {MOST_TEMPLATES:,} sequences; give fewer")
     return list(dict.fromkeys(map("".join, every)))
 
 
 def _text(value: float | None) -> str:
-    """A probability as Python writes it, with all its digits; nan if it is not known."""
+    """Return a probability with all its digits, as Python writes it; nan if it is unknown."""
     return repr(math.nan if value is None else float(value))
 
 
@@ -400,7 +387,7 @@ def _text(value: float | None) -> str:
 def generate_sequences(
     *,
     model: OlgaModel,
-    number: Annotated[int, Option("sequences to draw", flags="-n --num_seqs", least=1, python=False)],
+    number: Annotated[int, Option("sequences to draw", flags="-n --num_seqs", least=1)],
     outfile: Annotated[Path | None, options.valued("--outfile -o", "FILE", "File to write, instead of output.")] = None,
     seed: Annotated[
         int | None,

@@ -1,37 +1,35 @@
 """Arguments and outputs that several commands share."""
 
-import logging
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 from hpcvdj.options import Option
 
-log = logging.getLogger(__name__)
-
-if TYPE_CHECKING:
-    from hpcvdj.recombination.models import Model
-
 
 def valued(flags: str, metavar: str, text: str, names: Callable[[], Iterable[str]] | None = None) -> Any:
-    """An option that takes one value and has no default to show; `flags` as in "--output -o".
+    """Return an option with a value and without a default; `flags` as in "--output -o".
 
-    names  what the shell can complete besides paths
+    names  returns the names that the shell completes besides paths
     """
     complete = None if names is None else lambda incomplete: _completed(names, incomplete)
     return typer.Option(*flags.split(), metavar=metavar, help=text, show_default=False, autocompletion=complete)
 
 
+def output(metavar: str, text: str) -> Any:
+    """Return the option --output."""
+    return valued("--output -o", metavar, text)
+
+
 def _completed(names: Callable[[], Iterable[str]], incomplete: str) -> list[str]:
-    """The names that begin as what is typed, and the paths."""
+    """Return the names and the paths that begin with the typed text."""
     path = Path(incomplete)
     folder, begin = (path, "") if incomplete.endswith("/") else (path.parent, path.name if incomplete else "")
     beside = incomplete[: len(incomplete) - len(begin)]
-    paths = (
-        [f"{beside}{own.name}{'/' * own.is_dir()}" for own in sorted(folder.glob(f"{begin}*"))] if incomplete else []
-    )
+    matches = sorted(folder.glob(f"{begin}*")) if incomplete else []
+    paths = [f"{beside}{path.name}{'/' * path.is_dir()}" for path in matches]
     return [*(name for name in names() if name.startswith(incomplete)), *paths]
 
 
@@ -48,7 +46,7 @@ def _germline_tables() -> list[str]:
 
 
 def argument(metavar: str, text: str) -> Any:
-    """An argument without a default."""
+    """Return an argument without a default."""
     return typer.Argument(help=text, metavar=metavar, show_default=False)
 
 
@@ -64,14 +62,13 @@ Tables = Annotated[
 ]
 Output = Annotated[
     Path,
-    valued(
-        "--output -o",
+    output(
         "OUT",
         "Table with the values beside its rows (.tsv, .tsv.gz, .tsv.zst, .parquet, .dataset; - is standard output), "
         "or result file (.h5); of several tables the folder.",
     ),
 ]
-Together = Annotated[bool, Option("take all tables as one, in which each row keeps its repertoire_id", python=False)]
+Together = Annotated[bool, Option("take all tables as one, in which each row keeps its repertoire_id")]
 ResultFile = Annotated[Path, argument("OUT.h5", "Result file of hpcvdj count or hpcvdj pgen.")]
 _GERMLINE = valued(
     "--germline -g",
@@ -82,10 +79,7 @@ _GERMLINE = valued(
 GermlineTables = Annotated[list[Path], _GERMLINE]
 OptionalGermline = Annotated[list[Path] | None, _GERMLINE]
 OutputTable = Annotated[
-    Path,
-    valued(
-        "--output -o", "OUT", "Table to write: .tsv, .tsv.gz, .tsv.zst, .parquet or .dataset; - is standard output."
-    ),
+    Path, output("OUT", "Table to write: .tsv, .tsv.gz, .tsv.zst, .parquet or .dataset; - is standard output.")
 ]
 Plot = Annotated[Path | None, Option("figure to draw: .png or .svg; needs the extra report", metavar="FIGURE")]
 _MODEL = valued(
@@ -96,7 +90,6 @@ _MODEL = valued(
 )
 ModelName = Annotated[str, _MODEL]
 OptionalModel = Annotated[str | None, _MODEL]
-
 
 Sequences = Annotated[
     list[Path],
@@ -116,13 +109,3 @@ Strand = Annotated[
     Literal["both", "+", "-"],
     Option("pairs of which strands: + (both as given), - (one reverse-complemented), or both"),
 ]
-
-
-def used_model(name: str) -> "Model":
-    """The model of --model, for tests that rest on it; logs a warning if it is not good enough for that."""
-    from hpcvdj.recombination.igor import load_model
-
-    model = load_model(name)
-    if model.caution is not None:
-        log.warning("%s", model.caution)
-    return model

@@ -8,7 +8,6 @@ from hpcvdj.cli import common, options
 from hpcvdj.cli.computing import compute_each, planned
 from hpcvdj.probabilities.settings import PgenSettings
 from hpcvdj.repertoires.settings import Strict, TableSettings
-from hpcvdj.runs.ranks import log_if_serial
 from hpcvdj.runs.settings import Launch, Started
 
 if TYPE_CHECKING:
@@ -50,11 +49,11 @@ def command(
 
     Example: hpcvdj pgen repertoire.tsv -m mouse_trb -o pgen.tsv
     """
-    run = common.begin(launch)
-    log_if_serial(run.world)
+    run = common.begin(launch, shared=True)
     checks = Checks(ties, force=force, missing_alleles=missing_alleles)
 
     def settled() -> "tuple[list[Table], Model, PgenConfig, Reading]":
+        from hpcvdj.api.tables import used_model
         from hpcvdj.recombination.symbols import read_alphabet
         from hpcvdj.repertoires.inputs import tables_in
         from hpcvdj.repertoires.reading import reading_of
@@ -64,7 +63,7 @@ def command(
         tables = tables_in(junctions, opened)
         reading = reading_of(first_fields(tables), settings.sequence_field, symbols, opened, strict=strict)
         config = settings.config(amino_acids=reading.alphabet is not None)
-        return tables, config.model(checks.model(options.used_model(model))), config, config.reads(reading)
+        return tables, config.model(checks.model(used_model(model))), config, config.reads(reading)
 
     tables, loaded, config, reading = run.from_root(settled)
 

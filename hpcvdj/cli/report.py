@@ -19,7 +19,7 @@ def command(
             "folder of analyze.",
         ),
     ],
-    output: Annotated[Path, options.valued("--output -o", "HTML", "Page to write.")],
+    output: Annotated[Path, options.output("HTML", "Page to write.")],
     grouping: Grouping,
     figures: Annotated[Path | None, Option("folder to write each figure to, as PNG and SVG", metavar="DIR")] = None,
     multiqc: Annotated[

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from hpcvdj.chance.settings import Checks
-from hpcvdj.cli import asking, options
+from hpcvdj.cli import asking, common, options
 from hpcvdj.cohorts.settings import Naming, SharingSettings
 from hpcvdj.options import Option
 from hpcvdj.repertoires.settings import TableSettings
@@ -43,11 +43,11 @@ def command(
 
     Example: hpcvdj sharing donors/ -m human_trb -o shared.tsv --plot shared.png
     """
-    run = asking.begin(launch)
+    run = common.begin(launch, shared=True)
     from hpcvdj.chance.question import TableOutput
     from hpcvdj.cohorts.sharing_question import OVERLAP, SharingQuestion
 
     further = {OVERLAP: overlap} if overlap is not None else {}
     written = TableOutput[Any](output, overwrite, further=further, plot=plot)
     question = SharingQuestion(naming, settings)
-    asking.answer(run, question, (tables, opening, model), checks, lambda _: written)
+    asking.answer(run, question, tables, opening, model, checks, lambda _: written)

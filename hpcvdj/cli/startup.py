@@ -1,8 +1,8 @@
-"""What a command changes of its libraries, for a faster start.
+"""Changes to libraries that let a command start faster.
 
-numba and pyarrow prepare for programs that use more of them than hpcvdj does.  A command has a process to itself, so
-what they would prepare for nobody is left out there: never when hpcvdj is imported as a library.  Ranks that start at
-once would all compile the same functions; one compiles each, and the others load it.
+numba and pyarrow prepare for more than hpcvdj uses.  A command has its own process, so it leaves out what it does not
+use.  This never happens when a program imports hpcvdj as a library.  Ranks that start together would all compile the
+same functions; instead, one rank compiles each function, and the others load it.
 """
 
 import sys
@@ -17,7 +17,7 @@ from hpcvdj.kernels.compiling import compile_once
 
 
 def _without_extensions(entrypoints: ModuleType) -> None:
-    """Do not load other packages' extensions of numba (awkward's takes 0.3 s): compiled code sees arrays alone."""
+    """Do not load numba extensions of other packages (awkward's takes 0.3 s): compiled code uses only arrays."""
     entrypoints.init_all = lambda: None  # type: ignore[attr-defined]
 
 
@@ -31,27 +31,18 @@ def _without_blas(linalg: ModuleType) -> None:
 
 
 def _without_pandas(pyarrow: ModuleType) -> None:
-    """Do not load pandas (0.3 s), which pyarrow does at its first array to recognise columns of pandas."""
+    """Do not load pandas (0.3 s), which pyarrow imports at its first array to recognise columns of pandas."""
     if "pandas" not in sys.modules:
-        absent = _Absent()
-        sys.meta_path.insert(0, absent)
+        # With None there, the import of pandas fails.
+        sys.modules["pandas"] = None  # type: ignore[assignment]
         try:
             pyarrow.array([0])
         finally:
-            sys.meta_path.remove(absent)
-
-
-class _Absent(MetaPathFinder):
-    """Finds no pandas."""
-
-    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        if name == "pandas":
-            raise ModuleNotFoundError("a command of hpcvdj needs no pandas", name=name)
-        return None
+            del sys.modules["pandas"]
 
 
 class _AfterImport(MetaPathFinder):
-    """Runs a function on a module after its import, wherever that is."""
+    """Changes modules right after their import."""
 
     def __init__(self, changes: dict[str, Callable[[ModuleType], None]]) -> None:
         self._changes = changes
@@ -67,7 +58,7 @@ class _AfterImport(MetaPathFinder):
 
             def execute_and_change(module: ModuleType) -> Any:
                 execute(module)
-                with suppress(AttributeError):  # of another version, which then loads what it loads
+                with suppress(AttributeError):  # in another version, which then loads everything
                     change(module)
 
             spec.loader.exec_module = execute_and_change  # type: ignore[method-assign]
@@ -75,7 +66,7 @@ class _AfterImport(MetaPathFinder):
 
 
 def load_little() -> None:
-    """Leave out, in this process, what no command uses, and compile what no other process compiles."""
+    """Leave out what no command uses, in this process, and compile only what no other process compiles."""
     changes = {
         "numba.core.entrypoints": _without_extensions,
         "numba.np.linalg": _without_blas,

@@ -1,6 +1,6 @@
 """Standard input and output instead of files: `-` on the command line.
 
-Tables are read more than once, and appear when they are complete, so both go through a temporary file.
+Both go through temporary files, because hpcvdj reads tables more than once, and writes output when it is complete.
 """
 
 import os
@@ -25,11 +25,11 @@ _folders: list[str] = []
 """The folder of the temporary files, while a command has one."""
 
 _taken: list[str] = []
-"""The output that is written to standard output, if one is."""
+"""The output that goes to standard output, if there is one."""
 
 
 def with_stream_names(text: str) -> str:
-    """A message in which the temporary files have the names of the streams that they are."""
+    """Return a message with the names of streams instead of those of temporary files."""
     for folder in _folders:
         for name, words in _WORDS.items():
             text = text.replace(f"{folder}/{name}", words)
@@ -37,18 +37,12 @@ def with_stream_names(text: str) -> str:
 
 
 def is_stream(path: Path) -> bool:
-    """Whether a file is standard input or output, and gone once the command ends."""
+    """Return whether a file stands for standard input or output; it goes when the command ends."""
     return str(path.parent) in _folders
 
 
-def written_with_facts(output: Path, *others: Path | None) -> list[Path]:
-    """What a command that also writes OUT.json says it has written; nobody could find a file beside standard output."""
-    facts = None if is_stream(output) else Path(f"{output}.json")
-    return [path for path in (output, facts, *others) if path is not None]
-
-
 def summary_stream() -> Any:
-    """Where the summary goes: standard output, unless that has the table."""
+    """Return where the summary goes: standard output, unless that has the table."""
     return sys.stderr if _taken else sys.stdout
 
 
@@ -56,14 +50,14 @@ def summary_stream() -> Any:
 def standard_streams(values: dict[str, Any], outputs: Iterable[str], tables: Iterable[str]) -> Iterator[None]:
     """Replace `-` among the `values` of a command's parameters by temporary files while the block runs.
 
-    Standard input is read before the block; standard output is written after it, if it succeeds.
+    Standard input is read before the block.  Standard output is written after the block, if it succeeds.
 
-    outputs  the parameters that name what is written
-    tables   those of them that name a table, which may be `-`
+    outputs  the parameters that name outputs
+    tables   the outputs that are tables, which may be `-`
     """
     reads, writes = list[str](), list[str]()
-    for name, given in values.items():
-        times = list(given).count(DASH) if isinstance(given, list | tuple) else int(given == DASH)
+    for name, value in values.items():
+        times = list(value).count(DASH) if isinstance(value, list | tuple) else int(value == DASH)
         (writes if name in outputs else reads).extend([name] * times)
     wrong = next((name for name in writes if name not in tables), None)
     if wrong is not None:
@@ -99,9 +93,9 @@ def _require_once(reads: list[str], writes: list[str]) -> None:
         raise InputError(fault)
 
 
-def _replaced(given: Any, path: Path) -> Any:
-    if isinstance(given, list | tuple):
-        return [path if value == DASH else value for value in given]
+def _replaced(value: Any, path: Path) -> Any:
+    if isinstance(value, list | tuple):
+        return [path if item == DASH else item for item in value]
     return path
 
 
@@ -111,5 +105,5 @@ def _copy(path: Path) -> None:
             shutil.copyfileobj(table, sys.stdout.buffer)
         sys.stdout.flush()
     except BrokenPipeError:
-        # A closed pipe has a reader who has seen enough.
+        # The reader of a closed pipe has seen enough.
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (until the program ends)

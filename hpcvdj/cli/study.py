@@ -35,7 +35,7 @@ _PATHWAYS = "Counting pathways"
 _MOTIFS = "Comparing sequences by k-mers"
 _RENDER = "Make tables and plots again"
 
-StudyFolder = Annotated[Path, options.valued("--output -o", "DIR", "Folder of the study.")]
+StudyFolder = Annotated[Path, options.output("DIR", "Folder of the study.")]
 Folder = Annotated[Path, options.argument("DIR", "Folder of the study.")]
 Lengths = Annotated[
     range,
@@ -63,9 +63,9 @@ def problem_of(
     sample: int | None = None,
     longest: int | None = None,
 ) -> tuple[Problem, int]:
-    """The junctions of a table, or a random sample of them, on every rank, and how many there are in all.
+    """Return the junctions of a table, or a random sample of them, on every rank, and their number in the table.
 
-    longest  nucleotides of the longest CDR3; by default the paper's
+    longest  nucleotides of the longest CDR3; by default that of the paper
     """
     from hpcvdj.counting.verify import sampled_problem
     from hpcvdj.recombination.germline import read_germline
@@ -79,7 +79,7 @@ def problem_of(
 
 
 def begin_alone(name: str, threads: int | None) -> Run:
-    """Start a study of one process; InputError, on every rank, if there are more."""
+    """Start a study of a single process.  Raise InputError, on every rank, if there are more."""
     run = common.begin(Launch(threads))
 
     def require_one() -> None:
@@ -92,7 +92,7 @@ def begin_alone(name: str, threads: int | None) -> Run:
 
 @contextmanager
 def recording(run: Run, study: str, folder: Path, name: str, label: str = "") -> Iterator[list[Any]]:
-    """Yields a list for raw rows; when the block ends, root writes them to raw-NAME-LABEL.csv in the study's folder."""
+    """Yield a list for raw rows.  After the block, root writes them to raw-NAME-LABEL.csv in the study's folder."""
     from hpcvdj.studies.rows import launch_facts, write_rows
 
     facts = run.on_root(lambda: launch_facts(study, ["hpcvdj", *sys.argv[1:]], run))

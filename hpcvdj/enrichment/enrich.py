@@ -1,16 +1,17 @@
 """Neighbourhood enrichment: clonotypes with more neighbours of their V and J than recombination and selection explain.
 
-The neighbours of a clonotype are the nucleotide junctions of its V and J genes whose amino acids differ from it in at
-most one place, itself left out.  Of n distinct junctions of the class, the others are within one exchange of junction
-σ with probability P(ball) = (Σ Pgen(σ'; V, J) - Pgen(σ; V, J)) / P(productive; V, J), so their number is Poisson with
-mean λ = (n - 1) κ P(ball).  κ, by which selection makes neighbourhoods denser than recombination alone, comes from the
-junctions without neighbours, for each length.  If the model has a selection factor, λ is multiplied by that of the
-clonotype, with mean 1 over what recombination makes with its genes, and κ is what is left.
+The neighbours of a clonotype are the other nucleotide junctions with its V and J genes whose amino acids differ from
+its own in at most one position.  The class of V and J has n distinct junctions.  Each of the n - 1 others is within one
+exchange of junction σ with probability P(ball) = (Σ Pgen(σ'; V, J) - Pgen(σ; V, J)) / P(productive; V, J), so their
+number is Poisson with mean λ = (n - 1) κ P(ball).  The factor κ says how much denser selection makes neighbourhoods
+than recombination alone.  It is estimated for each length, from the junctions without neighbours.  If the model has a
+selection factor, λ is multiplied by that of the clonotype, scaled to mean 1 over what recombination makes with its
+genes, and κ accounts for the rest of selection.
 
-Of tables of amino acids only, each clonotype counts as one junction, and σ is its amino acids.
+In tables of amino acids only, each clonotype counts as one junction, and σ is its amino acids.
 
-After ALICE (Pogorelyy et al., PLoS Biology 17:e3000314, 2019), with three differences: the probability is conditional
-on V and J, the clonotype itself is not counted, and q-values are over all clonotypes.
+The method follows ALICE (Pogorelyy et al., PLoS Biology 17:e3000314, 2019), with three differences: the probability is
+conditional on V and J, the clonotype itself is not counted, and q-values are over all clonotypes.
 """
 
 from dataclasses import dataclass, field
@@ -30,12 +31,12 @@ from hpcvdj.chance.check import (
     ModelFit,
     contradicting,
 )
-from hpcvdj.chance.clonotypes import Clonotypes, Counts
-from hpcvdj.chance.p_values import benjamini_hochberg, poisson_tail, quantiles, randomised
+from hpcvdj.chance.clonotypes import Clonotypes
+from hpcvdj.chance.p_values import Counts, Floats, benjamini_hochberg, poisson_tail, quantiles, randomised
 from hpcvdj.chance.shown import Shown
 from hpcvdj.enrichment import statistics
 from hpcvdj.enrichment.settings import Settings
-from hpcvdj.enrichment.statistics import Floats, Kappa
+from hpcvdj.enrichment.statistics import Kappa
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.backends import Backend
 from hpcvdj.kernels.neighbours.blocks import groups
@@ -49,34 +50,25 @@ from hpcvdj.runs.run import Run
 from hpcvdj.values.compute import count_in_memory, shared_repertoire
 
 WITHOUT_NUCLEOTIDES = ("likely sequencing errors", "nucleotide variants")
-"""What is not known of clonotypes of which only amino acids are."""
+"""What cannot be known if only the amino acids of clonotypes are known."""
 
 SAMPLE = 20_000
-"""Clonotypes drawn to estimate κ, and to compare p-values with uniform ones."""
+"""How many clonotypes are drawn to estimate κ and to compare p-values with uniform ones."""
 
 ROUNDING = 1e-12
-"""Part of the probability of a neighbourhood below which what is left without the clonotype is rounding."""
+"""If the neighbours have less than this part of the probability of a neighbourhood, it is only rounding error."""
 
 ITSELF, FEWEST_TO_TELL = 0.95, 20
-"""A control that has such a share of the clonotypes, of at least so many, has the individual that is tested.  Of other
-people, even many, it has a small part."""
-
-Chance = tuple[float | None, Kappa | None, dict[int, float], dict[str, list[float]], dict[str, int]]
-"""`kappa`, `estimate`, `by_length`, `qq` and `not_tested` of an `Enrichment`."""
-
-DEGREES = {
-    "cpu": "hpcvdj.kernels.neighbours.degrees_cpu.degrees",
-    "cuda": "hpcvdj.kernels.neighbours.degrees_cuda.degrees",
-}
-"""The function that counts neighbours, for each backend."""
+"""A control that has this share of the clonotypes, of at least this many, contains the individual that is tested.
+Controls of other people, even of many, have a small part of the clonotypes."""
 
 
 @dataclass(frozen=True)
 class ReadOnce:
-    """That most junctions of a sample have one read, as many sequencing errors do.
+    """A sample in which most junctions have one read, as many sequencing errors do.
 
-    junctions     how many have one read, likely sequencing errors left out
-    hits_without  hits of the others, tested by themselves; None if they cannot be tested
+    junctions     how many have one read, without likely sequencing errors
+    hits_without  hits among the other junctions, tested by themselves; None if they cannot be tested
     """
 
     junctions: int
@@ -87,34 +79,34 @@ class ReadOnce:
 class Enrichment(Shown):
     """Tested clonotypes.
 
-    table       pyarrow, a row for each, by p-value: see docs/enrich.md for the columns
-    clonotypes  how many there are in all: the family of the q-values
-    hits        clonotypes with a q-value of at most `Settings.max_q`
-    clusters    of the hits
-    kappa       the selection factor of all lengths; with a control, None
-    estimate    of that, with its interval; None if it was given
-    by_length   that of each length that has enough clonotypes
-    qq          quantiles of randomised p-values of clonotypes drawn at random, beside those without enrichment: see
-                `hpcvdj.chance.p_values.quantiles`
-    not_tested  how many clonotypes with enough neighbours are not tested, by the reason
-    read_once   if most junctions have one read, though more could have been asked for; else None
-    not_available  what is not known without nucleotides; nothing with them
-    rows_read   rows of the table
-    excluded    those that could not be read
-    left_out    those that take no part, by the reason
-    junctions   distinct junctions that take part
-    control     path, SHA-256 and rows of the control, if it is a file
+    table       pyarrow Table with a row for each, by p-value: see docs/enrich.md for the columns
+    clonotypes  number of all clonotypes, tested or not: the family of the q-values
+    hits        number of clonotypes with a q-value of at most `Settings.max_q`
+    clusters    number of clusters of hits
+    kappa       κ of all lengths; None with a control
+    estimate    the estimate of κ with its interval; None if the user gave κ, or with a control
+    by_length   κ of each length that has enough clonotypes
+    qq          quantiles of randomised p-values of clonotypes drawn at random, and those expected without enrichment:
+                see `hpcvdj.chance.p_values.quantiles`
+    not_tested  number of clonotypes that have enough neighbours and are not tested, by the reason
+    read_once   set if most junctions have one read and `min_reads` is 1; else None
+    not_available  what is not known without nucleotides; empty with them
+    rows_read   number of rows of the table
+    excluded    number of rows that cannot be read
+    left_out    number of rows that take no part, by the reason
+    junctions   number of distinct junctions that take part
+    control     path, SHA-256 and number of rows of each control table that is a file
     """
 
     table: pa.Table
     clonotypes: int
     hits: int
     clusters: int
-    kappa: float | None
-    estimate: Kappa | None
-    by_length: dict[int, float]
-    qq: dict[str, list[float]]
-    not_tested: dict[str, int]
+    kappa: float | None = None
+    estimate: Kappa | None = None
+    by_length: dict[int, float] = field(default_factory=dict)
+    qq: dict[str, list[float]] = field(default_factory=dict)
+    not_tested: dict[str, int] = field(default_factory=dict)
     read_once: ReadOnce | None = None
     not_available: tuple[str, ...] = ()
     rows_read: int = 0
@@ -124,9 +116,8 @@ class Enrichment(Shown):
     control: list[list[Any]] = field(default_factory=list)
 
     def __repr__(self) -> str:
-        """How many clonotypes and hits there are."""
-        hits = f"{self.hits:,} hits in {self.clusters:,} clusters"
-        return f"<Enrichment of {self.clonotypes:,} clonotypes: {hits}>"
+        """The numbers of clonotypes, hits and clusters."""
+        return f"<Enrichment of {self.clonotypes:,} clonotypes: {self.hits:,} hits in {self.clusters:,} clusters>"
 
 
 def enrich(
@@ -139,26 +130,27 @@ def enrich(
 ) -> Enrichment | None:
     """Test the clonotypes of root against a model; None on the other ranks, which compute probabilities.
 
-    fit  how the model fits the table: genes that it makes wrongly are not tested, nor calls that contradict the bases
+    fit  how the model fits the table: genes that the model makes wrongly and calls that contradict the bases are not
+         tested
     """
-    # Root counts neighbours for all: a tenth of the processor time that their probabilities take.
+    # Root counts all neighbours.  It takes a tenth of the processor time of their probabilities.
     counted = run.on_root(lambda: _counted(clonotypes, settings, backend))
     rows = None
     if counted is not None:
-        # Much faster than a union.
+        # Much faster than np.union1d.
         wanted = np.zeros(len(counted[1]), dtype=bool)
         wanted[counted[2]] = wanted[counted[3]] = True
         rows = np.flatnonzero(wanted)
     values = _probabilities(clonotypes, rows, model, settings, run, backend)
 
-    def found() -> Enrichment:
+    def test() -> Enrichment:
         assert clonotypes is not None
         assert counted is not None
         assert rows is not None
         assert values is not None
         return _against_model(clonotypes, counted, rows, values, model, settings, fit)
 
-    return run.on_root(found)
+    return run.on_root(test)
 
 
 def _against_model(
@@ -170,15 +162,17 @@ def _against_model(
     settings: Settings,
     fit: ModelFit,
 ) -> Enrichment:
-    """The tests of clonotypes whose neighbours are `counted`.
+    """Test clonotypes against a model.
 
-    values  float64 [rows, 3]: as of `_probabilities`, of the clonotypes `rows`
+    counted  as `_counted` returns it
+    rows     int64 [rows]: the clonotypes to test or drawn at random, ascending
+    values   float64 [rows, 3]: their probabilities, as `_probabilities` returns them
     """
     size, neighbours, tested, drawn = counted
     by_class = _productive(clonotypes, model)
-    # The other junctions are distinct from it.
+    # The other junctions are distinct from the clonotype's own.
     others = values[:, 2] - values[:, 0]
-    # Where the model makes no such neighbourhood, or none of the genes, its 0 is a fault of its own and no evidence.
+    # If the model cannot make the neighbourhood or the genes, the probability 0 is a fault of the model, no evidence.
     possible = (others > ROUNDING * values[:, 2]) & (by_class[clonotypes.kind[rows]] > 0)
     sound = without_genes(clonotypes.repertoire, fit.broken)[rows]
     not_tested = {
@@ -186,13 +180,13 @@ def _against_model(
         BROKEN_GENE: int(np.isin(tested, rows[~sound]).sum()),
     }
     rows, values = rows[possible & sound], values[possible & sound]
-    tested, drawn = (part[np.isin(part, rows)] for part in (tested, drawn))
+    tested, drawn = tested[np.isin(tested, rows)], drawn[np.isin(drawn, rows)]
     factor = model.selection if settings.selection and settings.genes == "call" else None
     relative = np.ones(len(rows)) if factor is None else _relative(clonotypes, rows, factor)
     expected = (size[rows] - 1) * others[possible & sound] / by_class[clonotypes.kind[rows]] * relative
+    at = np.searchsorted(rows, drawn)
     common, estimate, by_length = settings.kappa, None, dict[int, float]()
     if common is None:
-        at = np.searchsorted(rows, drawn)
         estimate, by_length = statistics.selection_by_length(
             clonotypes.lengths[drawn], neighbours[drawn], expected[at], clonotypes.variants[drawn],
             len(drawn) / len(neighbours),
@@ -203,10 +197,9 @@ def _against_model(
     ]
     expected *= factors
     p_values = poisson_tail(neighbours[rows], expected)
-    at = np.searchsorted(rows, drawn)
     more = poisson_tail(neighbours[drawn] + 1, expected[at])
     qq = quantiles(randomised(p_values[at], more, settings.seed))
-    # A call that contradicts the amino acids makes a neighbourhood improbable, so small p-values are doubted.
+    # A call that contradicts the amino acids makes a neighbourhood improbable, so small p-values are checked for it.
     small = tested[p_values[np.searchsorted(rows, tested)] <= settings.max_q]
     if fit.keep_misfits or settings.genes == "any":
         small = small[:0]
@@ -216,7 +209,7 @@ def _against_model(
     not_tested[CONTRADICTED_CALL] = int((side > 0).sum()) - not_tested[OF_RARE_ALLELE]
     at = np.searchsorted(rows, tested)
     return _tested(
-        clonotypes, tested, settings, (common, estimate, by_length, qq, not_tested),
+        clonotypes, tested, settings,
         {
             "neighbours": neighbours[tested],
             "class_size": size[tested],
@@ -229,38 +222,42 @@ def _against_model(
             "expected": expected[at],
             "p_value": p_values[at],
         },
+        kappa=common, estimate=estimate, by_length=by_length, qq=qq, not_tested=not_tested,
     )  # fmt: skip
 
 
 def enrich_over(clonotypes: Clonotypes, control: Clonotypes, settings: Settings, backend: Backend) -> Enrichment:
-    """Test clonotypes against those of a control, of other people, in place of a model (as TCRNET does).
+    """Test clonotypes against those of other people, a control, in place of a model (as TCRNET does).
 
-    The control brings its own selection, so there is no κ.  The test is that of two rates, so a control without
-    neighbours is no certainty.
+    The control has the selection of people, so there is no κ.  The test compares two rates, so it takes into account
+    that a small control may lack neighbours by chance.
     """
     names = {(v.allele, j.allele): kind for kind, (v, j) in enumerate(clonotypes.classes)}
     kind = np.array([names.get((v.allele, j.allele), -1) for v, j in control.classes], dtype=np.int64)[control.kind]
-    known = kind >= 0
+    comparable = kind >= 0
+    kind, variants = kind[comparable], control.variants[comparable]
     width = max(clonotypes.letters.shape[1], control.letters.shape[1])
     letters = np.concatenate([
-        np.pad(part, ((0, 0), (0, width - part.shape[1]))) for part in (clonotypes.letters, control.letters[known])
+        np.pad(part, ((0, 0), (0, width - part.shape[1])))
+        for part in (clonotypes.letters, control.letters[comparable])
     ])  # fmt: skip
-    lengths = np.concatenate([clonotypes.lengths, control.lengths[known]])
-    kinds = np.concatenate([clonotypes.kind, kind[known]])
+    lengths = np.concatenate([clonotypes.lengths, control.lengths[comparable]])
+    kinds = np.concatenate([clonotypes.kind, kind])
     rows, group = groups(letter_words(letters), lengths, kinds)
+    group, group_of_control = np.split(group, [len(clonotypes)])
     weights = np.zeros((len(rows), 2), dtype=np.int64)
-    np.add.at(weights[:, 0], group[: len(clonotypes)], clonotypes.variants)
-    np.add.at(weights[:, 1], group[len(clonotypes) :], control.variants[known])
-    shared = (weights[group[: len(clonotypes)], 1] >= clonotypes.variants).mean()
+    np.add.at(weights[:, 0], group, clonotypes.variants)
+    np.add.at(weights[:, 1], group_of_control, variants)
+    shared = (weights[group, 1] >= clonotypes.variants).mean()
     if shared >= ITSELF and len(clonotypes) >= FEWEST_TO_TELL:
         raise InputError(
             f"the control has {shared:.0%} of the clonotypes that are tested, so it has the individual itself; give a "
             "control of other people"
         )
-    counts = _degrees_on(backend)(letters[rows], lengths[rows], kinds[rows], weights)[group[: len(clonotypes)]]
+    counts = _degrees_on(backend)(letters[rows], lengths[rows], kinds[rows], weights)[group]
     neighbours, of_control = counts[:, 0] - 1, counts[:, 1]
     size = _class_sizes(clonotypes.kind, clonotypes.variants, len(clonotypes.classes))[clonotypes.kind]
-    size_of_control = _class_sizes(kind[known], control.variants[known], len(clonotypes.classes))[clonotypes.kind]
+    size_of_control = _class_sizes(kind, variants, len(clonotypes.classes))[clonotypes.kind]
     sizes = size - 1, of_control, size_of_control
     at_least, more = (statistics.two_rates_tail(neighbours + k, *sizes) for k in (0, 1))
     drawn = np.intersect1d(_drawn(clonotypes, settings), np.flatnonzero(size_of_control))
@@ -268,7 +265,7 @@ def enrich_over(clonotypes: Clonotypes, control: Clonotypes, settings: Settings,
     tested = np.flatnonzero(neighbours >= settings.min_neighbours)
     rate = of_control[tested] / np.maximum(size_of_control[tested], 1)
     return _tested(
-        clonotypes, tested, settings, (None, None, {}, qq, {}),
+        clonotypes, tested, settings,
         {
             "neighbours": neighbours[tested],
             "class_size": size[tested],
@@ -277,17 +274,19 @@ def enrich_over(clonotypes: Clonotypes, control: Clonotypes, settings: Settings,
             "expected": (size[tested] - 1) * rate,
             "p_value": at_least[tested],
         },
+        qq=qq,
     )  # fmt: skip
 
 
 def _degrees_on(backend: Backend) -> Any:
-    return resolve_name(DEGREES[backend.name])
+    """The function that counts neighbours on a backend."""
+    return resolve_name(f"hpcvdj.kernels.neighbours.degrees_{backend.name}.degrees")
 
 
 def _counted(
     clonotypes: Clonotypes | None, settings: Settings, backend: Backend
 ) -> tuple[Counts, Counts, Counts, Counts]:
-    """Of each clonotype the size of its class and its neighbours; those to test, and some at random."""
+    """The class size and the neighbours of each clonotype, the clonotypes to test, and clonotypes drawn at random."""
     assert clonotypes is not None
     counts = _degrees_on(backend)(
         clonotypes.letters, clonotypes.lengths, clonotypes.kind, clonotypes.variants[:, np.newaxis]
@@ -298,24 +297,22 @@ def _counted(
 
 
 def _drawn(clonotypes: Clonotypes, settings: Settings) -> Counts:
-    """Clonotypes drawn at random, ascending."""
+    """Draw clonotypes at random; ascending."""
     return np.sort(np.random.default_rng(settings.seed).permutation(len(clonotypes))[:SAMPLE])
 
 
 def _class_sizes(kind: Counts, variants: Counts, classes: int) -> Counts:
-    """Distinct nucleotide junctions of each class."""
-    sizes = np.zeros(classes, dtype=np.int64)
-    np.add.at(sizes, kind, variants)
-    return sizes
+    """The number of distinct nucleotide junctions of each class."""
+    return np.bincount(kind, variants, classes).astype(np.int64)
 
 
 def _probabilities(
     clonotypes: Clonotypes | None, rows: Counts | None, model: Model, settings: Settings, run: Run, backend: Backend
 ) -> Floats | None:
-    """P of some clonotypes, float64 [rows, 3], on root.
+    """Probabilities of the clonotypes `rows`, float64 [rows, 3], on root; None on the other ranks.
 
-    Of the junction that stands for each (its amino acids, if no more is known), of its amino acids, and of all amino
-    acids within one exchange.
+    The columns are P of the junction that stands for the clonotype (of its amino acids, if no more is known), P of its
+    amino acids, and P of all amino acids within one exchange.
     """
     repertoire = shared_repertoire(
         clonotypes.repertoire.subset(rows) if clonotypes is not None and rows is not None else None, run
@@ -327,9 +324,9 @@ def _probabilities(
 
 
 def _relative(clonotypes: Clonotypes, rows: Counts, selection: Selection) -> Floats:
-    """The selection factor of some clonotypes, with mean 1 over what the model makes with their V and J genes.
+    """The selection factor of the clonotypes `rows`, scaled to mean 1 over what the model makes with their genes.
 
-    1 where the model makes so few that their mean is not known.
+    It is 1 where the model makes too few for their mean to be known.
     """
     v, j = ([pair[k].allele for pair in clonotypes.classes] for k in (0, 1))
     logs = selection.log_factor(v, j, clonotypes.kind[rows], clonotypes.letters[rows], clonotypes.lengths[rows])
@@ -343,17 +340,20 @@ def _productive(clonotypes: Clonotypes, model: Model) -> Floats:
 
 
 def _tested(
-    clonotypes: Clonotypes, tested: Counts, settings: Settings, chance: Chance, columns: dict[str, Any]
-) -> Enrichment:  # fmt: skip
-    """With q-values, clusters of hits, and what the clonotypes are, by p-value."""
+    clonotypes: Clonotypes, tested: Counts, settings: Settings, columns: dict[str, Any], **chance: Any
+) -> Enrichment:
+    """Add q-values, clusters of hits, genes and sequences to the columns of tested clonotypes; sort by p-value.
+
+    chance  further fields of the Enrichment, such as `kappa` and `qq`
+    """
     q = benjamini_hochberg(columns["p_value"], len(clonotypes))
-    hits = np.flatnonzero(q <= settings.max_q)
+    is_hit = q <= settings.max_q
+    hits = tested[is_hit]
     cluster = np.zeros(len(tested), dtype=np.int64)
-    found = tested[hits]
-    cluster[hits] = statistics.clusters(clonotypes.letters[found], clonotypes.lengths[found], clonotypes.kind[found])
-    order = np.lexsort((np.arange(len(tested)), columns["p_value"]))
+    cluster[is_hit] = statistics.clusters(clonotypes.letters[hits], clonotypes.lengths[hits], clonotypes.kind[hits])
+    order = np.argsort(columns["p_value"], kind="stable")
     kinds = pa.array(clonotypes.kind[tested])
-    facts: dict[str, Any] = {
+    table = pa.table({
         "v_call": pa.array([v.allele for v, _ in clonotypes.classes], pa.string()).take(kinds),
         "j_call": pa.array([j.allele for _, j in clonotypes.classes], pa.string()).take(kinds),
         **clonotypes.texts(tested),
@@ -362,7 +362,6 @@ def _tested(
         **columns,
         "q_value": q,
         "cluster": pa.array(cluster, mask=cluster == 0),
-    }
-    table = pa.table(facts).take(pa.array(order))
+    }).take(pa.array(order))  # fmt: skip
     missing = () if clonotypes.nucleotides else WITHOUT_NUCLEOTIDES
-    return Enrichment(table, len(clonotypes), len(hits), int(cluster.max(initial=0)), *chance, not_available=missing)
+    return Enrichment(table, len(clonotypes), len(hits), int(cluster.max(initial=0)), not_available=missing, **chance)

@@ -1,8 +1,9 @@
-"""`hpcvdj enrich` as a question: the clonotypes of a table, and of a control; what it writes, and what it says."""
+"""`hpcvdj enrich` as a question: it reads a table and a control, tests the clonotypes, and describes the answer."""
 
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from hpcvdj.runs.stopping import NOTHING_YET
 log = logging.getLogger(__name__)
 
 FAR_ABOVE = 10
-"""How many times the common κ that of a length is when users hear of it."""
+"""Users hear of a length whose κ is more than this many times the common κ."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,8 @@ class EnrichmentQuestion(Question[Enrichment]):
     """Which clonotypes of an individual have more neighbours than chance explains.
 
     choice   which junctions take part
-    control  tables of other people, whose neighbours are taken for chance; without, the model says what chance makes
+    control  tables of other people, whose neighbours are taken for chance; without them, the model says what chance
+             makes
     """
 
     settings: Settings
@@ -63,13 +65,27 @@ class EnrichmentQuestion(Question[Enrichment]):
             )
 
     def answer(self, rows: Rows, model: Model, run: Run) -> Enrichment | None:
-        read = [self._distinct(rows.junctions, model, run)]
+        samples = [self._distinct(rows.junctions, model, run)]
         control = self._control(rows.inputs, run)
         if control is not None:
-            read.append(self._distinct(read_junctions_of(control, model, run), model, run))
-        answer = self._tested(read, rows, model, run)
+            samples.append(self._distinct(read_junctions_of(control, model, run), model, run))
+        backend = run.bind(self.settings.backend, strict=self.settings.strict_binding)
+        test = partial(self._test, samples, rows, model, run, backend)
+        answer = test(self.choice.min_reads)
+
+        def read_once() -> int:
+            has_reads = all(sample is not None and sample.reads is not None for sample in samples)
+            return samples[0].read_once() if samples[0] is not None and has_reads and self.choice.min_reads == 1 else 0
+
+        once, hits = run.from_root(read_once), None
+        if once:
+            try:
+                others = test(2)
+                hits = others.hits if others is not None else None
+            except InputError as error:
+                log.debug("of two reads or more: %s", error)
         recorded = control.recorded if control is not None and not control.in_memory else []
-        return replace(answer, control=recorded) if answer is not None else None
+        return answer and replace(answer, control=recorded, read_once=ReadOnce(once, hits) if once else None)
 
     def _control(self, inputs: Inputs, run: Run) -> Inputs | None:
         if not self.control:
@@ -87,9 +103,9 @@ class EnrichmentQuestion(Question[Enrichment]):
         return control
 
     def _distinct(self, junctions: Junctions | None, model: Model, run: Run) -> DistinctJunctions | None:
-        """Root's distinct junctions, of those that were read."""
+        """The distinct ones of root's junctions, on root."""
 
-        def made() -> DistinctJunctions:
+        def distinct() -> DistinctJunctions:
             assert junctions is not None
             unknown = junctions.reads is None and len(junctions.row) > 0
             if unknown and self.choice.min_reads > 1:
@@ -103,37 +119,15 @@ class EnrichmentQuestion(Question[Enrichment]):
                 log.warning("no column duplicate_count: likely sequencing errors cannot be told, and take part")
             return distinct_junctions(junctions, model, errors=self.choice.likely_errors)
 
-        return run.root_steps(made, NOTHING_YET)
-
-    def _tested(
-        self, read: Sequence[DistinctJunctions | None], rows: Rows, model: Model, run: Run
-    ) -> Enrichment | None:
-        """The test of a table, and of a control if there is one; None on the ranks that have not read them."""
-        backend = run.bind(self.settings.backend, strict=self.settings.strict_binding)
-        answer = self._test(read, self.choice.min_reads, rows, model, run, backend)
-
-        def read_once() -> int:
-            known = all(part is not None and part.reads is not None for part in read)
-            return read[0].read_once() if read[0] is not None and known and self.choice.min_reads == 1 else 0
-
-        once = run.from_root(read_once)
-        if not once:
-            return answer
-        hits = None
-        try:
-            others = self._test(read, 2, rows, model, run, backend)
-            hits = others.hits if others is not None else None
-        except InputError as error:
-            log.debug("of two reads or more: %s", error)
-        return replace(answer, read_once=ReadOnce(once, hits)) if answer is not None else None
+        return run.root_steps(distinct, NOTHING_YET)
 
     def _test(
-        self, read: Sequence[DistinctJunctions | None], min_reads: int, rows: Rows, model: Model, run: Run,
-        backend: Backend,
+        self, samples: Sequence[DistinctJunctions | None], rows: Rows, model: Model, run: Run, backend: Backend,
+        min_reads: int,
     ) -> Enrichment | None:  # fmt: skip
-        """The test of junctions with so many reads or more."""
-        tables = run.on_root(lambda: [part.clonotypes(min_reads) for part in read if part is not None])
-        if len(read) == 1:
+        """Test the junctions that have at least `min_reads` reads, on root; None on the other ranks."""
+        tables = run.on_root(lambda: [sample.clonotypes(min_reads) for sample in samples if sample is not None])
+        if len(samples) == 1:
             answer = enrich(tables[0] if tables else None, model, self.settings, run, backend, rows.fit)
         else:
             answer = run.on_root(lambda: enrich_over(tables[0], tables[1], self.settings, backend) if tables else None)
@@ -185,7 +179,7 @@ class EnrichmentQuestion(Question[Enrichment]):
         draw(table, target, overwrite=overwrite)
 
     def line(self, answer: Enrichment) -> str:
-        """What the command prints of one table of several."""
+        """The line that the command prints for one table of several."""
         kappa = f", kappa {answer.kappa:.2f}" if answer.kappa is not None else ""
         clusters = f"{answer.hits:,} hits in {answer.clusters:,} cluster(s)"
         return f"{answer.rows_read:,} rows, {answer.clonotypes:,} clonotypes{kappa}, {clusters}"
@@ -212,11 +206,11 @@ def _kappa_lines(answer: Enrichment) -> Lines:
         return []
     lengths = "".join(f", {length}: {kappa:.2f}" for length, kappa in answer.by_length.items())
     estimate = answer.estimate
-    sure = f" (95 % interval {estimate.low:.2f} to {estimate.high:.2f})" if estimate is not None else ""
+    interval = f" (95 % interval {estimate.low:.2f} to {estimate.high:.2f})" if estimate is not None else ""
     if estimate is not None and not estimate.low:
-        sure = " at most; too few clonotypes have neighbours to say more"
+        interval = " at most; too few clonotypes have neighbours to say more"
     by_length = f"; by residues of the junction{lengths[1:]}" if lengths else ""
-    lines = [("kappa", f"{answer.kappa:.2f}{sure}{by_length}")]
+    lines = [("kappa", f"{answer.kappa:.2f}{interval}{by_length}")]
     if far := [str(length) for length, kappa in answer.by_length.items() if kappa > FAR_ABOVE * answer.kappa]:
         lines.append((
             "",
@@ -228,11 +222,11 @@ def _kappa_lines(answer: Enrichment) -> Lines:
 
 
 def read_once_lines(answer: Enrichment) -> list[str]:
-    """What users hear if most of their junctions have one read."""
+    """The lines that tell users that most of their junctions have one read; none if they do not."""
     once = answer.read_once
     if once is None:
         return []
-    said = f"most junctions ({once.junctions:,} of {answer.junctions:,}) have one read, as many sequencing errors do"
+    text = f"most junctions ({once.junctions:,} of {answer.junctions:,}) have one read, as many sequencing errors do"
     if once.hits_without is None:
-        return [f"{said}; the others alone ({option('min_reads', 2)}) cannot be tested"]
-    return [f"{said}; consider {option('min_reads', 2)}, with which there are {once.hits_without:,} hits"]
+        return [f"{text}; the others alone ({option('min_reads', 2)}) cannot be tested"]
+    return [f"{text}; consider {option('min_reads', 2)}, with which there are {once.hits_without:,} hits"]

@@ -1,4 +1,4 @@
-"""What users choose of enrichment: how neighbourhoods are tested, and which junctions take part."""
+"""The settings of enrichment: how neighbourhoods are tested."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -9,7 +9,7 @@ from hpcvdj.options import Option
 from hpcvdj.recombination.calls import Genes
 
 FEWEST_NEIGHBOURS = 2
-"""By default, clonotypes with fewer neighbours are not tested: their p-value counts as 1."""
+"""Clonotypes with fewer neighbours are not tested by default; their p-value counts as 1."""
 
 
 @dataclass(frozen=True)

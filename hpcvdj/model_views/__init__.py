@@ -1,1 +1,1 @@
-"""What `hpcvdj models` says of recombination models: their page, how different two are, their likelihoods."""
+"""What `hpcvdj models` shows of recombination models: a page of one, how much two differ, likelihoods under several."""

@@ -24,12 +24,12 @@ from hpcvdj.values.memory import values_of
 
 @dataclass(frozen=True)
 class Likelihoods:
-    """The rows of a table under models, and what makes them a bad measure.
+    """The likelihoods of the rows of a table under models, and what biases them.
 
     values         float64 [models, rows]: P(junction with its V and J | a junction is made); NaN for excluded rows
-    inferred_from  the models that were inferred from this table
-    in_frame       junctions in frame, of rows that are not excluded under all models
-    junctions      all junctions of these rows
+    inferred_from  the names of the models that were inferred from this table
+    in_frame       the number of junctions in frame, in rows that not all models exclude
+    junctions      the number of these rows
     """
 
     values: Array
@@ -39,21 +39,19 @@ class Likelihoods:
 
     @cached_property
     def possible(self) -> NDArray[np.bool_]:
-        """The rows that all models can make, bool [rows]."""
+        """Whether all models can make a row, bool [rows]."""
         return np.asarray((self.values > 0).all(axis=0))
 
 
 def likelihoods_of(path: Path, models: Mapping[str, Model]) -> Likelihoods:
-    """The likelihoods of the table at `path` under named models."""
+    """The likelihoods of the table at `path` under models, by name."""
     table = pa.Table.from_batches(open_table(path).batches(["v_call", "j_call", "junction"]))
-    digest, inferred_from = file_digest(path), []
-    for name, model in models.items():
-        tables = (read_facts(model_folder(model.name)) or {}).get("tables", [])
-        if digest in (table[1] for table in tables):
-            inferred_from.append(name)
+    digest = file_digest(path)
+    facts = {name: read_facts(model_folder(model.name)) or {} for name, model in models.items()}
+    inferred_from = [name for name in models if digest in (table[1] for table in facts[name].get("tables", []))]
     config = PgenConfig(("pgen_nt",))
     inputs = Inputs.of_table(table, config.reads(Reading()))
-    # Alleles that are not functional make no junction, and models differ in how often they are chosen.
+    # Alleles that are not functional make no junction, and models differ in how often they choose them.
     values = np.array([
         values_of(inputs, model, config)[0]["pgen_nt"].to_numpy() / Possible.of(model).probability
         for model in models.values()

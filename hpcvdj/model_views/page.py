@@ -17,13 +17,11 @@ from hpcvdj.recombination.origin import read_facts
 from hpcvdj.storage.plots import COLOURS, pyplot, save
 
 MOST_D = 3
-"""D alleles of which the joint deletions are drawn: those that are chosen most often."""
+"""How many D alleles have a panel of joint deletions: those that are chosen most often."""
 
 LINE = 120
-"""Letters of a line of the title."""
+"""Letters in a line of the title."""
 
-_MAP = "viridis_r"
-_GREY = "0.7"
 _STYLE = {
     "font.size": 9, "axes.titlesize": "medium", "axes.spines.top": False, "axes.spines.right": False,
     "figure.titlesize": "medium", "legend.frameon": False,
@@ -32,29 +30,30 @@ _STYLE = {
 }  # fmt: skip
 
 Errors = Mapping[tuple[str, str, str], float]
+"""Standard errors by (event, condition, outcome), as text."""
 
 Row = list[tuple[float, Callable[[Any], None]]]
-"""The panels of a row: their relative widths, and what draws each on matplotlib axes."""
+"""The panels of a row: the relative width of each, and the function that draws it on matplotlib axes."""
 
 
 @dataclass(frozen=True)
 class Inferred:
     """How a model was inferred.
 
-    evaluations  (iteration, log-likelihood per row, that of the rows held out or nan)
+    evaluations  (iteration, log-likelihood per row, log-likelihood per held-out row or nan)
     result       the iteration of the model
-    errors       standard errors by (event, condition, outcome), as text; empty without any
-    said         what to know of it: how many rows, warnings
+    errors       standard errors; empty if there are none
+    notes        lines of the title: the number of rows, warnings
     """
 
     evaluations: Sequence[tuple[int, float, float]]
     result: int
-    errors: Mapping[tuple[str, str, str], float]
-    said: Sequence[str] = ()
+    errors: Errors
+    notes: Sequence[str] = ()
 
     @staticmethod
     def read(folder: Path) -> "Inferred | None":
-        """What the folder of a model of `hpcvdj infer` says; None for any other."""
+        """Read the folder of a model of `hpcvdj infer`; None for any other model."""
         # Slow to import.
         from hpcvdj.inference.folder import read_errors, read_trace
 
@@ -62,38 +61,37 @@ class Inferred:
         if facts is None or not trace:
             return None
         evaluations = [(point.iteration, point.log_likelihood, point.held_out) for point in trace]
-        said = [f"Inferred from {facts['rows_counted']:,} rows", *facts["warnings"]]
-        return Inferred(evaluations, facts["result_of_iteration"], read_errors(folder), said)
+        notes = [f"Inferred from {facts['rows_counted']:,} rows", *facts["warnings"]]
+        return Inferred(evaluations, facts["result_of_iteration"], read_errors(folder), notes)
 
 
 def draw(model: Model, target: Path, inferred: Inferred | None = None, *, overwrite: bool = False) -> None:
-    """Draw the page of a model, and how it was inferred, to `target` (.png or .svg)."""
+    """Draw the page of a model to `target` (.png or .svg), with how it was inferred if that is given."""
     with pyplot().rc_context(_STYLE):
         save(page(model, inferred), target, overwrite=overwrite)
 
 
 def page(model: Model, inferred: Inferred | None = None) -> Any:
-    """A matplotlib figure with the distributions of a model, each row of panels a subfigure of it."""
+    """A matplotlib figure with the distributions of a model; each row of panels is a subfigure."""
     rows = _rows(model, inferred.errors if inferred else {})
     if inferred:
         rows.append([(1, partial(_convergence, inferred=inferred))])
     figure = pyplot().figure(figsize=(12, 1 + 3 * len(rows)), layout="constrained")
-    alleles = [f"{kind} alleles: {usable(model, kind)}" for kind in SEGMENT_TYPES.values() if model.templates(kind)]
-    named = textwrap.wrap(f"Recombination model {model.name}", LINE)
-    for text in inferred.said if inferred else ():
-        alleles += textwrap.wrap(text, LINE)
-    figure.suptitle("\n".join([*named, f"SHA-256 {model.digest}", *alleles]))
+    title = [*textwrap.wrap(f"Recombination model {model.name}", LINE), f"SHA-256 {model.digest}"]
+    title += [f"{kind} alleles: {usable(model, kind)}" for kind in SEGMENT_TYPES.values() if model.templates(kind)]
+    for note in inferred.notes if inferred else ():
+        title += textwrap.wrap(note, LINE)
+    figure.suptitle("\n".join(title))
     for part, row in zip(figure.subfigures(len(rows), 1, squeeze=False).flat, rows, strict=True):
         widths, panels = zip(*row, strict=True)
-        for panel, axes in zip(
-            panels, part.subplots(1, len(row), squeeze=False, width_ratios=widths).flat, strict=True
-        ):
+        subplots = part.subplots(1, len(row), squeeze=False, width_ratios=widths).flat
+        for panel, axes in zip(panels, subplots, strict=True):
             panel(axes)
     return figure
 
 
 def usable(model: Model, segment: SegmentType) -> str:
-    """How many alleles there are, how many can make a junction and how often one of these is chosen, in words."""
+    """Say how many alleles there are, how many can make a junction, and how often one of these is chosen."""
     contributing = list(model.contributing(segment))
     share = 100 * model.p_segment(segment)[contributing].sum()
     number = f"{len(model.templates(segment)):,}, of which {len(contributing):,} can make a junction"
@@ -101,52 +99,45 @@ def usable(model: Model, segment: SegmentType) -> str:
 
 
 def _rows(model: Model, errors: Errors) -> list[Row]:
-    """The panels of the page."""
+    """The panels of the distributions."""
     by_name = events(model)
     width = {segment: 16 + len(model.templates(segment)) for segment in SEGMENT_TYPES.values()}
-    usage = {
-        segment: (width[segment], partial(_usage, model=model, segment=segment, errors=errors)) for segment in width
-    }
+    usage = {s: (width[s], partial(_usage, model=model, segment=s, errors=errors)) for s in width}
     deletions: Row = [(1, partial(_deletions, model=model, event=by_name[name])) for name in ("v_3_del", "j_5_del")]
     insertions: Row = [(1, partial(_lengths, model=model, errors=errors))]
-    named = model.named_insertions.items()
-    insertions += [(1, partial(_bases, name=name, insertion=insertion)) for name, insertion in named]
+    insertions += [(1, partial(_bases, name=name, insertion=i)) for name, i in model.named_insertions.items()]
     if not model.has_d:
         return [[usage["V"]], [usage["J"]], deletions, insertions]
     chosen = np.argsort(-model.p_segment("D"), kind="stable")[:MOST_D]
-    joint: Row = [(1, partial(_joint_deletions, model=model, event=by_name["d_del"], place=int(k))) for k in chosen]
+    joint: Row = [(1, partial(_joint_deletions, model=model, event=by_name["d_del"], index=int(k))) for k in chosen]
     choices: Row = [usage["J"], usage["D"], (width["D"], partial(_d_given_j, model=model))]
     return [[usage["V"]], choices, deletions, joint, insertions]
 
 
 def _convergence(axes: Any, inferred: Inferred) -> None:
-    """Log-likelihoods by iteration."""
+    """Draw the log-likelihoods by iteration."""
     iterations, *values = zip(*inferred.evaluations, strict=True)
     for colour, series, label in zip(COLOURS, values, ("rows that were counted", "rows held out"), strict=False):
         if not np.isnan(series).all():
             axes.plot(iterations, series, color=colour, marker=".", label=label)
     axes.axvline(inferred.result, color="0.4", linestyle=":", linewidth=0.8, label="this model")
-    # The first iterations gain so much that the others could not be seen.
+    # The first iterations gain so much that they would hide the others.
     last = np.concatenate([np.array(series)[len(series) // 4 :] for series in values])
     low, high = np.nanmin(last), np.nanmax(last)
     margin = 0.05 * (high - low) + 1e-9
-    axes.set(
-        title="Convergence",
-        xlabel="iteration",
-        ylabel="log-likelihood, nats per row",
-        ylim=(low - margin, high + margin),
-    )
+    axes.set(title="Convergence", xlabel="iteration", ylabel="log-likelihood, nats per row")
+    axes.set_ylim(low - margin, high + margin)
     axes.legend()
     _whole_numbers(axes.xaxis)
 
 
 def _usage(axes: Any, model: Model, segment: SegmentType, errors: Errors) -> None:
-    """Bars of the alleles that are chosen at all, the most frequent first."""
+    """Draw a bar for each allele that is chosen at all, the most frequent first."""
     chance, templates = 100 * model.p_segment(segment), model.templates(segment)
     order = [int(allele) for allele in np.argsort(-chance, kind="stable") if chance[allele] > 0]
     can = set(model.contributing(segment))
-    bars = axes.bar(range(len(order)), chance[order], color=[COLOURS[0] if k in can else _GREY for k in order])
-    _bars(axes, chance[order], [(f"{segment.lower()}_choice", "", templates[k].allele) for k in order], errors)
+    bars = axes.bar(range(len(order)), chance[order], color=[COLOURS[0] if k in can else "0.7" for k in order])
+    _error_bars(axes, chance[order], [(f"{segment.lower()}_choice", "", templates[k].allele) for k in order], errors)
     legend = {allele in can: bar for allele, bar in zip(order, bars, strict=True)}
     if False in legend:
         words = {True: "can make a junction", False: "cannot: not functional, or anchor unknown"}
@@ -156,8 +147,8 @@ def _usage(axes: Any, model: Model, segment: SegmentType, errors: Errors) -> Non
     _label(axes.xaxis, [templates[allele].allele for allele in order])
 
 
-def _bars(axes: Any, percent: Array, keys: Sequence[tuple[str, str, str]], errors: Errors) -> None:
-    """Two standard errors on both sides of values at 0, 1, …, where they are known."""
+def _error_bars(axes: Any, percent: Array, keys: Sequence[tuple[str, str, str]], errors: Errors) -> None:
+    """Draw two standard errors on both sides of the values at 0, 1, …, where they are known."""
     if errors.keys() & set(keys):
         widths = [200 * errors.get(key, 0.0) for key in keys]
         # A probability is not below 0.
@@ -166,15 +157,15 @@ def _bars(axes: Any, percent: Array, keys: Sequence[tuple[str, str, str]], error
 
 
 def _d_given_j(axes: Any, model: Model) -> None:
-    given = 100 * model.p_dj / np.maximum(model.p_segment("J"), np.finfo(float).tiny)
-    _heatmap(axes, given.T, "P(D | J), %")
+    percent = 100 * model.p_dj / np.maximum(model.p_segment("J"), np.finfo(float).tiny)
+    _heatmap(axes, percent.T, "P(D | J), %")
     axes.set_title("D given J")
     _label(axes.xaxis, [template.allele for template in model.d])
     _label(axes.yaxis, [template.allele for template in model.j])
 
 
 def _label(axis: Any, names: list[str]) -> None:
-    """Name the bars or cells of an axis, in letters that are small enough."""
+    """Name the bars or cells of an axis, in letters that are small enough to fit."""
     vertical = axis.axis_name == "y"
     box = axis.axes.get_window_extent()
     points = (box.height if vertical else box.width) * 72 / axis.figure.dpi
@@ -183,13 +174,13 @@ def _label(axis: Any, names: list[str]) -> None:
 
 
 def _heatmap(axes: Any, percent: Array, label: str, **options: Any) -> None:
-    """Values as colours, with a colour bar; a cell without probability is white."""
-    image = axes.imshow(np.where(percent > 0, percent, np.nan), aspect="auto", cmap=_MAP, **options)
+    """Draw values as colours, with a colour bar; cells of value 0 are white."""
+    image = axes.imshow(np.where(percent > 0, percent, np.nan), aspect="auto", cmap="viridis_r", **options)
     axes.figure.colorbar(image, ax=axes, label=label)
 
 
 def _deletions(axes: Any, model: Model, event: Event) -> None:
-    """The deletions from each V or J allele that can make a junction, and their mean."""
+    """Draw the deletions from each V or J allele that can make a junction, and their mean."""
     segment: SegmentType = "V" if event.name.startswith("v") else "J"
     can = [model.templates(segment)[allele].allele for allele in model.contributing(segment)]
     profiles = event.distributions()
@@ -214,24 +205,25 @@ def _deletions(axes: Any, model: Model, event: Event) -> None:
 
 
 def _whole_numbers(*axes: Any) -> None:
-    """Have whole numbers as ticks."""
+    """Put ticks at whole numbers only."""
     for axis in axes:
         axis.get_major_locator().set_params(integer=True)
 
 
-def _joint_deletions(axes: Any, model: Model, event: Event, place: int) -> None:
+def _joint_deletions(axes: Any, model: Model, event: Event, index: int) -> None:
+    """Draw the deletions from both ends of the D allele at `index`."""
     from matplotlib.colors import PowerNorm
 
-    allele = model.d[place].allele
+    allele = model.d[index].allele
     distribution = event.distributions()[allele,]
     left, right = (sorted({outcome[end] for outcome in distribution}) for end in (0, 1))
     percent = 100 * np.reshape(list(distribution.values()), (len(left), len(right)))
     edges = left[0] - 0.5, left[-1] + 0.5, right[0] - 0.5, right[-1] + 0.5
-    # Few deletions are frequent and many are rare: the root shows both.
+    # Few deletions are frequent and many are rare; a square-root scale shows both.
     _heatmap(axes, percent.T, "P(deletions | D), %", origin="lower", extent=edges, norm=PowerNorm(0.5, vmin=0))
     for line in (axes.axvline, axes.axhline):
         line(-0.5, color="0.4", linestyle=":", linewidth=0.8)
-    axes.set_title(f"D deletions: {allele}, {100 * model.p_segment('D')[place]:.1f} % of P(D)")
+    axes.set_title(f"D deletions: {allele}, {100 * model.p_segment('D')[index]:.1f} % of P(D)")
     axes.set(xlabel="bases deleted from its 5′ end; below 0: P", ylabel="bases deleted from its 3′ end")
     _whole_numbers(axes.xaxis, axes.yaxis)
 
@@ -240,13 +232,13 @@ def _lengths(axes: Any, model: Model, errors: Errors) -> None:
     for colour, (name, insertion) in zip(COLOURS, model.named_insertions.items(), strict=False):
         axes.plot(100 * insertion.lengths, color=colour, marker=".", label=f"{name}, mean {insertion.mean_length:.2f}")
         keys = [(f"{name.lower()}_ins", "", str(length)) for length in range(len(insertion.lengths))]
-        _bars(axes, 100 * insertion.lengths, keys, errors)
+        _error_bars(axes, 100 * insertion.lengths, keys, errors)
     axes.set(title="Inserted n-nucleotides", xlabel="n-nucleotides", ylabel="P(length), %", ylim=(0, None))
     axes.legend()
 
 
 def _bases(axes: Any, name: str, insertion: Insertion) -> None:
-    """P(first base) and P(base | base before) as a table of colours with numbers."""
+    """Draw P(first base) and P(base | base before) as a table of colours with numbers."""
     percent: Array = 100 * np.vstack([insertion.first, insertion.transitions.T])
     _heatmap(axes, percent, "P(base), %", vmin=0, vmax=100)
     for (row, column), value in np.ndenumerate(percent):

@@ -1,4 +1,4 @@
-"""Motif comparison: the k-mers that all pairs of a set's sequences have in common, within Hamming distance d.
+"""Motif comparison: the k-mers that each pair of sequences of a set has in common, within Hamming distance d.
 
 Source: Todd, A.: Parallel Gene Upstream Comparison via Multi-Level Hash Tables on GPU, thesis, University of
 Missouri-Columbia, 2016 ("the thesis").
@@ -20,7 +20,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    # For users; the package itself imports its modules.
+    # This is for users; the package itself imports from its modules.
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from hpcvdj.public import public

@@ -1,6 +1,6 @@
-"""Clusters of the similarity graph, by the algorithms of networkx and scipy.
+"""Clusters of the similarity graph, by algorithms of networkx and scipy.
 
-- components         sequences that a path of edges joins
+- components         sequences that a path of edges connects
 - louvain            Blondel, Guillaume, Lambiotte and Lefebvre, Fast unfolding of communities in large networks, J Stat
                      Mech (2008) P10008: high modularity; a resolution above 1 gives smaller clusters
 - label-propagation  Traag and Subelj, Large network community detection by fast label propagation, Sci Rep 13 (2023)
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from hpcvdj.motifs.sequences import InputSet  # slow to import
 
 LARGEST_SCORE = 1e100
-"""Modularity squares sums of scores."""
+"""Scores must be smaller, as modularity squares sums of scores."""
 
 COLUMNS = ("name", "cluster", "size", "degree", "weighted_degree")
 
@@ -33,11 +33,13 @@ COLUMNS = ("name", "cluster", "size", "degree", "weighted_degree")
 class Clustering:
     """The cluster of each sequence, and its neighbours.
 
-    cluster          int32 [sequences]: 1 is the largest, of equal ones that with the earliest sequence; 0 for none
-    degree           int32 [sequences]: neighbours
+    cluster          int32 [sequences]: by size, from 1 for the largest cluster; among equal ones, the cluster with the
+                     earliest sequence is first; 0 means no cluster
+    degree           int32 [sequences]: number of neighbours
     weighted_degree  float64 [sequences]: sum of the scores of the edges
-    modularity       Newman's, with weights, at resolution 1; each sequence of cluster 0 is by itself; NaN without edges
-    left_out         edges without a positive score
+    modularity       Newman's modularity with weights, at resolution 1; each sequence of cluster 0 is alone; NaN without
+                     edges
+    left_out         number of edges without a positive score
     """
 
     cluster: NDArray[np.int32]
@@ -48,11 +50,11 @@ class Clustering:
 
     @property
     def sizes(self) -> NDArray[np.int64]:
-        """Sequences of clusters 1, 2, …, int64 [clusters]."""
+        """Number of sequences of clusters 1, 2, …, int64 [clusters]."""
         return np.bincount(self.cluster, minlength=1)[1:]
 
     def to_table(self, names: list[str], further: dict[str, list[str]] | None = None) -> Any:
-        """A pyarrow Table of `COLUMNS`, a row for each sequence in order; the size of cluster 0 is given as 0.
+        """Return a pyarrow Table of `COLUMNS` with a row for each sequence in order; cluster 0 has size 0 there.
 
         further  more columns
         """
@@ -65,10 +67,10 @@ class Clustering:
 
 
 def consensus(sequences: Sequence[str], clusters: NDArray[np.int32]) -> list[str]:
-    """For each sequence the consensus of its cluster; empty for cluster 0.
+    """Return the consensus of each sequence's cluster; empty for cluster 0.
 
-    It is that of the cluster's sequences of the most frequent length (of equal ones the longest): the base that more
-    than half of them have, else N.
+    Only the sequences of the most frequent length count (the longest of equally frequent lengths).  At each position,
+    the consensus has the base of more than half of these sequences, or N.
 
     >>> consensus(["ACGT", "ACGA", "AAGC", "AC", "TT"], np.array([1, 1, 1, 1, 0]))
     ['ACGN', 'ACGN', 'ACGN', 'ACGN', '']
@@ -81,10 +83,10 @@ def consensus(sequences: Sequence[str], clusters: NDArray[np.int32]) -> list[str
 
 
 def further_columns(clustering: Clustering, tables: list[str], read: "InputSet | None") -> dict[str, list[str]]:
-    """More columns of a table of clusters: the tables and the genes of junctions, and the consensus of their cluster.
+    """Return more columns for a table of clusters: the tables and genes of junctions, and their cluster's consensus.
 
-    tables  as of `MotifResult.tables`
-    read    as of `read_again`
+    tables  see `MotifResult.tables`
+    read    see `read_again`
     """
     columns = dict(read.columns) if read is not None else {}
     if columns:
@@ -94,27 +96,25 @@ def further_columns(clustering: Clustering, tables: list[str], read: "InputSet |
 
 
 def most_frequent_length(sequences: Sequence[str]) -> list[str]:
-    """Those of the sequences that have the most frequent length; of equally frequent ones the longest."""
+    """Return the sequences of the most frequent length; of equally frequent lengths, of the longest."""
     lengths = Counter(map(len, sequences))
     most = max(lengths, key=lambda length: (lengths[length], length))
     return [sequence for sequence in sequences if len(sequence) == most]
 
 
 def majority(sequences: Sequence[str], unknown: str) -> str:
-    """The consensus of the sequences of the most frequent length: the letter of more than half of them, or unknown."""
+    """Return the consensus of the sequences of the most frequent length: the letter of more than half, or `unknown`."""
     chosen = most_frequent_length(sequences)
     most = [Counter(column).most_common(1)[0] for column in zip(*chosen, strict=True)]
     return "".join(letter if 2 * number > len(chosen) else unknown for letter, number in most)
 
 
-_BY_DEFAULT = ClusterSettings()
-
-
-def cluster(matrix: Any, settings: ClusterSettings = _BY_DEFAULT) -> Clustering:
+def cluster(matrix: Any, settings: ClusterSettings | None = None) -> Clustering:
     """Cluster the graph of a symmetric sparse matrix of scores (`graph.score_matrix`), the same way for the same seed.
 
-    Edges without a positive score are left out, as they do not show similarity.
+    Edges without a positive score do not count, as they show no similarity.
     """
+    settings = settings or ClusterSettings()
     positive, left_out = positive_scores(matrix)
     if not positive.data.max(initial=0.0) < LARGEST_SCORE:
         raise InputError(
@@ -130,7 +130,7 @@ def cluster(matrix: Any, settings: ClusterSettings = _BY_DEFAULT) -> Clustering:
 
 
 def positive_scores(matrix: Any) -> tuple[Any, int]:
-    """The matrix without the edges that have no positive score, and how many these are."""
+    """Return the matrix without the edges that have no positive score, and the number of these edges."""
     positive = matrix.copy()
     left_out = int((positive.data <= 0).sum()) // 2
     positive.data[positive.data <= 0] = 0
@@ -139,14 +139,14 @@ def positive_scores(matrix: Any) -> tuple[Any, int]:
 
 
 def _labels(matrix: Any, settings: ClusterSettings) -> NDArray[np.int64]:
-    """A label for each sequence, int64 [sequences]."""
+    """Return a label for each sequence, int64 [sequences]."""
     if settings.algorithm == "components":
         from scipy.sparse.csgraph import connected_components
 
         return np.asarray(connected_components(matrix, directed=False)[1], dtype=np.int64)
     nx = require_networkx()
-    label = -2 - np.arange(matrix.shape[0])  # each by itself; -1 is none
-    # Nodes are numbers, in order: the algorithms iterate over sets, and the order of texts changes from run to run.
+    label = -2 - np.arange(matrix.shape[0])  # every sequence is alone; -1 would mean no cluster
+    # Nodes are numbers in order: the algorithms iterate over sets, in which the order of texts varies between runs.
     graph = nx.from_scipy_sparse_array(matrix)
     graph.remove_nodes_from(list(nx.isolates(graph)))
     seed, resolution = settings.seed, settings.resolution
@@ -160,7 +160,7 @@ def _labels(matrix: Any, settings: ClusterSettings) -> NDArray[np.int64]:
 
 
 def _numbered(label: NDArray[np.int64], min_size: int) -> NDArray[np.int32]:
-    """Clusters by size, of labels (-1: none), int32 [sequences]."""
+    """Return the clusters of labels, numbered by size, int32 [sequences]; label -1 means no cluster."""
     values, first, inverse, sizes = np.unique(label, return_index=True, return_inverse=True, return_counts=True)
     kept = (sizes >= min_size) & (values != -1)
     order = np.lexsort((first, -sizes, ~kept))
@@ -171,7 +171,7 @@ def _numbered(label: NDArray[np.int64], min_size: int) -> NDArray[np.int32]:
 
 
 def modularity(matrix: Any, label: NDArray[np.int32]) -> float:
-    """Newman's modularity of a weighted graph, a symmetric matrix without diagonal; label 0 is no cluster.
+    """Return Newman's modularity of a weighted graph, a symmetric matrix without diagonal; label 0 is no cluster.
 
     Q = sum over clusters of L_c / m - (k_c / 2m)^2: Newman, Analysis of weighted networks, Phys Rev E 70 (2004) 056131.
     """
@@ -187,7 +187,7 @@ def modularity(matrix: Any, label: NDArray[np.int32]) -> float:
 
 
 def read_clusters(path: Path, names: list[str]) -> NDArray[np.int64]:
-    """The cluster of each of `names` in a table of `Clustering.write`, int64 [names]; InputError if one is missing."""
+    """Read the clusters of `names` from a table of clusters, int64 [names].  Raise InputError if one is missing."""
     from hpcvdj.repertoires.readers import read_batches
 
     clusters: dict[str, int] = {}

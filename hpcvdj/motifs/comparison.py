@@ -1,4 +1,4 @@
-"""A comparison: read, compare tile by tile over the ranks, put the result together."""
+"""Compare sequences: read them, compare tile by tile on all ranks, and put the result together."""
 
 import logging
 import time
@@ -40,21 +40,19 @@ from hpcvdj.storage.hdf5 import atomic_hdf5
 log = logging.getLogger(__name__)
 
 _KEPT_EDGES = 1 << 24
-"""Edges that wait to be sorted and written."""
-
-_RESULT = "result.part"
+"""How many edges are collected before they are sorted and written."""
 
 
 @dataclass(frozen=True)
 class MotifSummary:
-    """What a comparison found and how long it took; complete on root.
+    """The outcome of a comparison and the time it took; complete on root.
 
-    inputs   what was read of each
+    inputs   the inputs, with facts about what was read
     rows     which rows of tables were read
-    score    by its name
-    pairs    pairs of different sequences, each once, that share a k-mer at distance h: by strand, by h
-    edges    None if the result has all pairs
-    seconds  of each stage: read, load (tables; maximum over ranks), compare (likewise), store, total
+    score    the name of the score
+    pairs    by strand and distance h: number of pairs of different sequences that share a k-mer at distance h
+    edges    number of edges; None if the result has all pairs
+    seconds  time of each stage: read, load (tables; maximum over ranks), compare (maximum over ranks), store, total
     """
 
     inputs: tuple[Input, ...]
@@ -73,7 +71,7 @@ class MotifSummary:
 
 @dataclass(frozen=True)
 class _Task:
-    """What is compared, and how: the same on every rank, except for the backend."""
+    """What to compare, and how; the same on all ranks, except for the backend."""
 
     profile: Profile
     config: MotifConfig
@@ -83,24 +81,25 @@ class _Task:
 
 
 def compare_sequences(source: Path | SequenceSet | Sequence[Input], config: MotifConfig, run: Run) -> MotifSummary:
-    """Compare all sequences of inputs, or of a set in memory, with all others: what `hpcvdj motifs compare` does.
+    """Compare all sequences of inputs, or of a set in memory, with all others, as `hpcvdj motifs compare` does.
 
-    Root reads, each rank compares its tiles and keeps them beside the target of `run`, root puts the result together.
+    Root reads the sequences.  Each rank compares its tiles and keeps them beside the target of `run`.  Root puts the
+    result together.
 
-    A signal that the run has seen ends it within seconds: StoppedError, with the finished tiles kept for `resume`.
-    HpcvdjError on bad input and on failure.  CompleteError if `resume` finds the result complete.
+    Raise StoppedError within seconds of a signal; the finished tiles are kept for `resume`.  Raise HpcvdjError for bad
+    input and failures, and CompleteError if `resume` finds a complete result.
     """
     started = time.perf_counter()
-    given = inputs_of([source]) if isinstance(source, Path) else source
-    with run.exclusive(*_files(given)):
+    inputs = inputs_of([source]) if isinstance(source, Path) else source
+    with run.exclusive(*_files(inputs)):
         if not run.is_root:
-            # A signal while root reads ends root's reading, and with it the run.
+            # If a signal comes while root reads, root ends the run.
             run.request.begin()
-        read_set = run.root_steps(lambda: _read(given, config, run), "before anything was compared")
+        read_set = run.root_steps(lambda: _read(inputs, config, run), "before anything was compared")
         run.request.begin()
         run.barrier()
         tables = run.from_root(lambda: read_set is not None and read_set.are_tables)
-        # From here on the score is known, and the rows are those that were taken.
+        # From here on, the score has a name, and `rows` says which rows were read.
         config = replace(
             config, score=config.score or default_score(tables=tables), rows=config.rows if tables else "all"
         )
@@ -150,11 +149,11 @@ def compare_sequences(source: Path | SequenceSet | Sequence[Input], config: Moti
 
 
 def _files(source: SequenceSet | Sequence[Input]) -> list[Path]:
-    return [] if isinstance(source, SequenceSet) else [given.path for given in source if given.path is not None]
+    return [] if isinstance(source, SequenceSet) else [item.path for item in source if item.path is not None]
 
 
 def _read(source: SequenceSet | Sequence[Input], config: MotifConfig, run: Run) -> InputSet:
-    """The sequences; InputError if they cannot be compared like that."""
+    """Read the sequences.  Raise InputError if they cannot be compared with this configuration."""
     config.make_score()
     if isinstance(source, SequenceSet):
         return InputSet.in_memory(source)
@@ -162,13 +161,13 @@ def _read(source: SequenceSet | Sequence[Input], config: MotifConfig, run: Run) 
 
 
 def _task(sequences: SequenceSet | None, config: MotifConfig, run: Run) -> _Task:
-    """The comparison of root's sequences."""
+    """Return the comparison of root's sequences."""
     names = run.from_root(lambda: sequences.names if sequences else [])
     arrays = run.share_arrays({"codes": sequences.codes, "offsets": sequences.offsets} if sequences else None)
     backend = run.bind(config.backend, strict=config.strict_binding)
     forward = profile(sequences or SequenceSet(names, **arrays), config.k, config.d, distinct=config.distinct)
     run.on_root(forward.require_countable)
-    # Root chooses for all ranks, whose backends may differ.
+    # Root chooses the method for all ranks, as their backends may differ.
     name = run.from_root(lambda: config.choose(backend.name, forward).name)
     method = config.choose(backend.name, forward, name)
     score = config.make_score()
@@ -178,7 +177,7 @@ def _task(sequences: SequenceSet | None, config: MotifConfig, run: Run) -> _Task
 
 
 def _terms(forward: Profile, config: MotifConfig, score: Score, run: Run) -> list[Terms]:
-    """The terms of each strand, made by the ranks together; only what the score needs.  StoppedError as `Run.each`."""
+    """Compute the terms of each strand that the score needs, a part on each rank; errors are those of `Run.each`."""
     if not (score.normalised or score.centred):
         return [kmer_totals(forward, config.d)] * config.relations
     import numba
@@ -200,7 +199,7 @@ def _terms(forward: Profile, config: MotifConfig, score: Score, run: Run) -> lis
 
 
 def _identity(task: _Task, read: InputSet) -> Identity:
-    """What two runs must have in common; ranks, method, tiles and backend may differ."""
+    """Return the facts that two runs must have in common to resume; ranks, method, tiles and backend may differ."""
     config, score = task.config, task.scoring.score
     digests = [[source.name, source.sha256] for source in read.inputs if source.sha256]
     digest = {"sequences_sha256": digests[0][1] if digests else read.sequences.digest}
@@ -219,7 +218,7 @@ def _identity(task: _Task, read: InputSet) -> Identity:
 
 
 class _TileWork:
-    """Computes a rank's tiles one after another; keeps the loaded columns as long as tiles need them."""
+    """Computes the tiles of a rank one after another, and keeps the loaded columns as long as tiles need them."""
 
     def __init__(self, task: _Task, files: TileFiles, run: Run) -> None:
         self._task, self._files, self._run = task, files, run
@@ -231,9 +230,9 @@ class _TileWork:
         self.load_seconds = self.compare_seconds = 0.0
 
     def compute_all(self, tiles: list[Tile]) -> None:
-        """All tiles that have no file, over the ranks.  StoppedError and errors of ranks as of `Run.each`."""
+        """Compute all tiles that have no file, on all ranks; errors are those of `Run.each`."""
         run, task = self._run, self._task
-        # Root decides, as ranks may differ in their backends, and all must share the tiles alike.
+        # Root decides, as backends may differ, but all ranks must distribute the tiles in the same way.
         few_loads = run.from_root(lambda: not task.method.rows_need_tables)
         unfinished = self._files.missing(tiles_of_rank(tiles, run.rank, run.ranks, few_loads=few_loads))
         with Progress(sum(tile.pairs for tile in unfinished), "pairs", shown=run.shown, what="comparing") as progress:
@@ -269,7 +268,7 @@ class _TileWork:
         return self._comparison
 
     def _content(self, counters: Any, tile: Tile) -> dict[str, NDArray[Any]]:
-        """What is kept of a tile: its pairs that share a k-mer, by distance, and its counters or edges."""
+        """Return the arrays to keep of a tile: number of pairs that share a k-mer, by distance; counters or edges."""
         pairs, in_rows = _count_pairs(counters, tile)
         if self._finder is None:
             return {"pairs": pairs, "counters": counters if isinstance(counters, np.ndarray) else counters.get()}
@@ -279,7 +278,7 @@ class _TileWork:
 
 
 def _count_pairs(counters: Any, tile: Tile) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
-    """Clear the counters below the diagonal; count the pairs above it by distance and, on a CPU, by row."""
+    """Clear the counters below the diagonal, and count the pairs above it by distance and, on a CPU, by row."""
     xp = array_module(counters)
     if xp is np:
         from hpcvdj.kernels.kmers.tile_cpu import clear_lower  # compiled by numba, which is slow to import
@@ -301,7 +300,7 @@ def _put_together(
     attributes: dict[str, Any],
     ranks: list[dict[str, str]],
 ) -> tuple[list[list[int]], int | None]:
-    """Write the result on root and remove the folder; the pairs that share a k-mer, and the number of edges."""
+    """Write the result on root and remove the folder.  Return the pairs that share a k-mer, and the number of edges."""
     config, files, tiles = task.config, TileFiles(folder.path, folder.identity), sorted(tiles)
     assert run.target is not None
     assert read_set is not None
@@ -311,9 +310,8 @@ def _put_together(
     if config.edges is not None:
         number, pieces = _edges_of_tiles(task, tiles, files, run)
     try:
-        with atomic_hdf5(
-            run.target, overwrite=run.overwrite or run.resume, temporary=folder.path / _RESULT
-        ) as file:  # fmt: skip
+        overwrite = run.overwrite or run.resume
+        with atomic_hdf5(run.target, overwrite=overwrite, temporary=folder.path / "result.part") as file:
             writer = MotifWriter(file, read_set, task.scoring, number)
             for piece in pieces:
                 writer.put_edges(piece)
@@ -336,14 +334,14 @@ def _put_together(
 
 
 def _edges_of_tiles(task: _Task, tiles: list[Tile], files: TileFiles, run: Run) -> tuple[int, Iterator[Edges]]:
-    """How many edges there are, and the edges in order."""
+    """Return the number of edges, and the edges in order."""
     types = {
         name: (column.base, (None, *column.shape))
         for name, (column, *_) in (edge_type(task.config.d).fields or {}).items()
     }
 
     def batches() -> Iterator[Edges]:
-        """The edges of the tiles, some million at a time."""
+        """Yield the edges of the tiles, some millions at a time."""
         waiting: list[Edges] = []
         for tile in tiles:
             run.raise_if_stopping()

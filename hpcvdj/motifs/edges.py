@@ -12,21 +12,21 @@ from hpcvdj.motifs.scores import Scoring
 from hpcvdj.options import Option, Settings
 
 STRANDS = ("+", "-")
-"""The relation of a pair: both as given, or one of them reverse-complemented."""
+"""The strand relations of a pair: both sequences as given, or one of them reverse-complemented."""
 
 Edges: TypeAlias = NDArray[np.void]
 """Pairs of sequences, row before column, of the type `edge_type`."""
 
 
 def edge_type(d: int) -> np.dtype[np.void]:
-    """An edge; strand is an index of `STRANDS`."""
+    """Return the type of an edge; its strand is an index of `STRANDS`."""
     return np.dtype(
         [("row", "i4"), ("column", "i4"), ("strand", "i1"), ("counters", "u4", (d + 1,)), ("score", "f8")]
     )  # fmt: skip
 
 
 def edges_of(columns: Mapping[str, Any]) -> Edges:
-    """Edges of arrays by name: those of `edge_type`, counters [edges, d + 1]."""
+    """Make edges of the columns of `edge_type`; the counters are [edges, d + 1]."""
     edges = np.empty(len(columns["row"]), edge_type(columns["counters"].shape[1] - 1))
     for name, values in columns.items():
         edges[name] = values
@@ -34,14 +34,14 @@ def edges_of(columns: Mapping[str, Any]) -> Edges:
 
 
 def joined(parts: Sequence[Edges]) -> Edges:
-    """All edges of `parts`, of which there is one at least, by strand, row and column."""
+    """Return the edges of at least one part, sorted by strand, row and column."""
     edges = np.concatenate(parts)
     return edges[np.lexsort((edges["column"], edges["row"], edges["strand"]))]
 
 
 @dataclass(frozen=True)
 class EdgeFilter(Settings):
-    """Which pairs become edges: those with a score of at least `min_score`, and of each sequence the `top` best."""
+    """Which pairs become edges: those with a score of at least `min_score` among the `top` best of a sequence."""
 
     min_score: Annotated[float | None, Option("keep pairs with a score of at least this", unset="all")] = None
     top: Annotated[
@@ -49,47 +49,49 @@ class EdgeFilter(Settings):
     ] = None
 
     def allows(self, score: Any) -> Any:
-        """Which scores are numbers, and not below the minimum."""
+        """Return whether each score is a number and not below the minimum."""
         return (score == score) if self.min_score is None else (score >= self.min_score)
 
     def best(self, edges: Edges) -> Edges:
-        """The `top` best edges of each sequence, all sequences' edges being known."""
+        """Return the `top` best edges of each sequence; `edges` are all edges of the sequences."""
         if self.top is None or not len(edges):
             return edges
         ends = np.concatenate([edges["row"], edges["column"]])
         others = np.concatenate([edges["column"], edges["row"]])
-        # Best first; equal scores by the other sequence, so that the choice does not depend on the tiles.
+        # The best edge is first.  Equal scores are in the order of the other sequence, whatever the tiles are.
         order = np.lexsort((np.tile(edges["strand"], 2), others, -np.tile(edges["score"], 2), ends))
         kept = order[_rank(ends[order]) < self.top]
         return edges[np.unique(kept % len(edges))]
 
 
 def _rank(ends: NDArray[np.int32]) -> NDArray[np.int64]:
-    """The position of each entry among those of the same value; `ends` are ascending."""
+    """Return the position of each entry among those of equal value; `ends` are ascending."""
     return np.arange(len(ends)) - np.searchsorted(ends, ends)
 
 
 class EdgeFinder:
     """Finds the edges of a set tile by tile, in any order.
 
-    With `top`, what is left out is not among the best of its sequences; what is kept may not be either.
+    With `top`, it drops only edges that are not among the best of either sequence, but it may keep some of these.
     """
 
     def __init__(self, scoring: Scoring, edge_filter: EdgeFilter, sequences: int) -> None:
         self._scoring, self._filter = scoring, edge_filter
-        # No sequence has more edges than that.
+        # A sequence has at most so many edges.
         self._top = min(edge_filter.top or 0, 2 * max(1, sequences))
         self._best = np.full((sequences, self._top), -np.inf)
 
     def of_tile(
         self, counters: Any, strand: int, row: int, column: int, pairs: NDArray[np.int64] | None = None
     ) -> Edges:
-        """The edges among counters [d + 1, rows, columns] that begin at `row` and `column`.
+        """Return the edges among counters [d + 1, rows, columns] that begin at `row` and `column`.
 
-        pairs  on a CPU, the pairs of each row, if they are known: see `tile_cpu.clear_lower`
+        pairs  on a CPU, the number of pairs of each row if it is known: see `tile_cpu.clear_lower`
         """
-        find = self._on_cpu if isinstance(counters, np.ndarray) else self._on_gpu
-        edges = find(counters, strand, row, column, pairs)
+        if isinstance(counters, np.ndarray):
+            edges = self._on_cpu(counters, strand, row, column, pairs)
+        else:
+            edges = self._on_gpu(counters, strand, row, column)
         if self._top:
             edges = self._filter.best(edges)
             self._learn(edges)
@@ -107,7 +109,7 @@ class EdgeFinder:
         columns = {"row": i[kept], "column": j[kept], "counters": listed[:, kept].T, "score": score[kept]}
         return edges_of({**columns, "strand": strand})
 
-    def _on_gpu(self, counters: Any, strand: int, row: int, column: int, _: NDArray[np.int64] | None) -> Edges:
+    def _on_gpu(self, counters: Any, strand: int, row: int, column: int) -> Edges:
         xp = array_module(counters)
         score = self._scoring.rectangle(counters, strand, row, column)
         kept = (column + xp.arange(score.shape[1]))[None, :] > (row + xp.arange(score.shape[0]))[:, None]
@@ -120,7 +122,7 @@ class EdgeFinder:
         return edges_of({**{name: values.get() for name, values in columns.items()}, "strand": strand})
 
     def _among_the_best(self, xp: Any, score: Any, row: int, column: int) -> Any:
-        """Which scores are among the best of their row, or column, in this tile and all tiles so far."""
+        """Return whether each score is among the best of its row or column in this tile and all earlier tiles."""
         among = xp.zeros(score.shape, dtype=bool)
         for axis, first in ((0, column), (1, row)):
             size = score.shape[axis]

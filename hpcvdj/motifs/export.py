@@ -1,4 +1,4 @@
-"""The edges of a result in other programs' formats: tables, GraphML and a sparse matrix."""
+"""Export the edges of a result in formats of other programs: tables, GraphML and a sparse matrix."""
 
 import re
 import zipfile
@@ -21,8 +21,6 @@ from hpcvdj.storage.plots import require_networkx
 
 ENDINGS = (".tsv", ".tsv.gz", ".parquet", ".graphml", ".npz")
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-
 
 def export(
     result: MotifResult,
@@ -33,11 +31,11 @@ def export(
     raw: bool = False,
     overwrite: bool = False,
 ) -> int:
-    """Write the edges to `target`, in the format of its ending; returns their number.
+    """Write the edges to `target` in the format of its ending, and return their number.
 
-    edge_filter  which edges to write; a dense result needs one
-    strand       `+`, `-`, or `both`: a matrix then has the larger score of a pair, the other formats an edge for each
-    raw          also the counters R of the thesis's meta-tables (tables and GraphML)
+    edge_filter  which edges to write; a dense result needs a filter
+    strand       `+`, `-`, or `both`: a matrix then has the larger score of a pair, other formats have an edge for each
+    raw          also write the counters R of the thesis's meta-tables (tables and GraphML)
     """
     target = Path(target)
     ending = next((ending for ending in reversed(ENDINGS) if target.name.lower().endswith(ending)), None)
@@ -54,8 +52,8 @@ def export(
     if ending == ".npz":
         return _write_matrix(result, pieces, target, overwrite=overwrite)
     named = result.named
-    texts = chain(*(values.to_pylist() for values in named.values()))
-    bad = next((name for name in texts if ending != ".parquet" and _CONTROL.search(name)), None)
+    texts = chain(*(values.to_pylist() for values in named.values() if ending != ".parquet"))
+    bad = next(filter(re.compile(r"[\x00-\x1f\x7f]").search, texts), None)
     if bad is not None:
         raise InputError(f"{target}: the name {bad!r} has a control character; rename the sequence, or write .parquet")
     if ending == ".graphml":
@@ -63,21 +61,17 @@ def export(
     return write_table(target, _batches(result, named, pieces, raw=raw), overwrite=overwrite)
 
 
-def _counter_columns(edges: Edges, k: int, *, raw: bool) -> tuple[dict[str, Any], dict[str, Any]]:
-    """d0 … dd, uint32 [edges] each, and with `raw` r0 … rd, uint64."""
-    exact = {f"d{h}": plane for h, plane in enumerate(edges["counters"].T)}
-    if not raw:
-        return exact, {}
-    return exact, {f"r{m}": plane for m, plane in enumerate(raw_from_exact(edges["counters"].T.astype(np.uint64), k))}
+def _raw_counters(edges: Edges, k: int) -> dict[str, Any]:
+    """Return the columns r0 … rd, uint64 [edges] each."""
+    return {f"r{m}": plane for m, plane in enumerate(raw_from_exact(edges["counters"].T.astype(np.uint64), k))}
 
 
 def _batches(
     result: MotifResult, named: dict[str, pa.Array], pieces: Iterable[Edges], *, raw: bool
 ) -> Iterator[pa.RecordBatch]:  # fmt: skip
-    # A table without rows has its columns all the same.
+    # The empty piece gives a table without rows its columns.
     for edges in chain([np.empty(0, edge_type(result.d))], pieces):
-        _, raw_counters = _counter_columns(edges, result.k, raw=raw)
-        yield edge_batch(edges, named, **raw_counters)
+        yield edge_batch(edges, named, **(_raw_counters(edges, result.k) if raw else {}))
 
 
 def _write_graphml(
@@ -89,7 +83,7 @@ def _write_graphml(
     raw: bool,
     overwrite: bool,
 ) -> int:
-    """Nodes by their names; on two strands, a pair has an edge for each strand."""
+    """Write nodes by their names; on two strands, a pair has an edge for each strand."""
     networkx = require_networkx()
     graph = networkx.MultiGraph() if result.strands > 1 else networkx.Graph()
     facts = {name: values.to_pylist() for name, values in named.items()}
@@ -98,8 +92,9 @@ def _write_graphml(
     for name, *values in zip(names, *facts.values(), strict=True):
         graph.add_node(name, **dict(zip(facts, values, strict=True)))
     for edges in pieces:
-        exact, raw_counters = _counter_columns(edges, result.k, raw=raw)
-        columns = {name: values.tolist() for name, values in {**exact, **raw_counters, "score": edges["score"]}.items()}
+        numbers = {f"d{h}": plane for h, plane in enumerate(edges["counters"].T)}
+        numbers |= _raw_counters(edges, result.k) if raw else {}
+        columns = {name: values.tolist() for name, values in {**numbers, "score": edges["score"]}.items()}
         columns["strand"] = [STRANDS[strand] for strand in edges["strand"].tolist()]
         columns["weight"] = columns["score"]  # what graph programs look for
         for i, j, *values in zip(edges["row"].tolist(), edges["column"].tolist(), *columns.values(), strict=True):
@@ -110,7 +105,7 @@ def _write_graphml(
 
 
 def _write_matrix(result: MotifResult, pieces: Iterable[Edges], target: Path, *, overwrite: bool) -> int:
-    """A file for scipy.sparse.load_npz, with the names and tables beside the matrix (numpy.load(...)["names"])."""
+    """Write a file for scipy.sparse.load_npz that also has the names and tables (numpy.load(...)["names"])."""
     from scipy.sparse import save_npz
 
     matrix = score_matrix(pieces, len(result))

@@ -1,4 +1,4 @@
-"""The similarity graph of a result: its edges, chosen piece by piece, and their scores as a sparse matrix."""
+"""The similarity graph of a result: its edges, piece by piece, and their scores as a sparse matrix."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -11,11 +11,11 @@ from hpcvdj.motifs.edges import STRANDS, EdgeFilter, EdgeFinder, Edges, edge_typ
 from hpcvdj.motifs.results import CHUNK, MotifResult
 
 PIECE = 1 << 20
-"""Edges of a piece at most; the pairs of a tile of dense counters likewise."""
+"""The largest number of edges of a piece, and of pairs of a tile of dense counters."""
 
 
 def strands_of(result: MotifResult, strand: str = "both") -> list[int]:
-    """The strand relations called `strand`: `+`, `-`, or `both` for all of the result; InputError if it lacks one."""
+    """Return the strand relations called `strand`: `+`, `-` or `both`.  Raise InputError if the result lacks one."""
     if strand == "both":
         return list(range(result.strands))
     number = STRANDS.index(strand)
@@ -29,10 +29,10 @@ def strands_of(result: MotifResult, strand: str = "both") -> list[int]:
 def selected_edges(
     result: MotifResult, edge_filter: EdgeFilter | None = None, strands: Sequence[int] | None = None
 ) -> Iterator[Edges]:
-    """The edges of a result that the filter keeps, at most `PIECE` at a time, each pair once a strand.
+    """Yield the edges of a result that the filter keeps, at most `PIECE` at a time, each pair once per strand.
 
     Stored edges come by strand, row and column; those of dense counters tile by tile, unless `top` is set.
-    InputError for dense counters without a filter: every pair would be an edge.
+    Raise InputError for dense counters without a filter: every pair would be an edge.
     """
     edge_filter = edge_filter or EdgeFilter()
     strands = range(result.strands) if strands is None else strands
@@ -44,7 +44,7 @@ def selected_edges(
     best, waiting = np.empty(0, edge_type(result.d)), list[Edges]()
     for piece in pieces:
         waiting.append(piece)
-        # What is not among the best of a part is not among the best of the whole.
+        # An edge that is not among the best of a part is not among the best of all.
         if sum(map(len, waiting)) > max(PIECE, len(best)):
             best, waiting = edge_filter.best(joined([best, *waiting])), []
     best = edge_filter.best(joined([best, *waiting]))
@@ -66,7 +66,7 @@ def _edges_of_tiles(result: MotifResult, edge_filter: EdgeFilter, strands: Seque
 
 
 def tiles(result: MotifResult, strands: Sequence[int]) -> Iterator[tuple[int, int, int, NDArray[Any]]]:
-    """(strand, first row, first column, counters) of the tiles on and above the diagonal of a dense result."""
+    """Yield (strand, first row, first column, counters) of the tiles on and above the diagonal of a dense result."""
     n, width = len(result), PIECE // CHUNK
     for strand in strands:
         for row in range(0, n, CHUNK):
@@ -76,9 +76,9 @@ def tiles(result: MotifResult, strands: Sequence[int]) -> Iterator[tuple[int, in
 
 
 def score_matrix(pieces: Iterable[Edges], n: int) -> Any:
-    """The scores of edges as a symmetric scipy.sparse.csr_array, float64 [n, n]; the diagonal is empty.
+    """Return the scores of edges as a symmetric scipy.sparse.csr_array, float64 [n, n]; the diagonal is empty.
 
-    A pair with an edge on both strands has the larger score.
+    A pair with edges on both strands has the larger score.
     """
     from scipy.sparse import coo_array
 
@@ -88,6 +88,6 @@ def score_matrix(pieces: Iterable[Edges], n: int) -> Any:
     last = np.ones(len(edges), dtype=bool)
     last[:-1] = (row[1:] != row[:-1]) | (column[1:] != column[:-1])
     row, column = row[last], column[last]
-    # Both directions at once: the sum of two triangles would drop scores of 0.
+    # Set both directions at once, as the sum of two triangles would drop scores of 0.
     ends = np.concatenate([row, column]), np.concatenate([column, row])
     return coo_array((np.tile(edges["score"][last], 2), ends), shape=(n, n)).tocsr()

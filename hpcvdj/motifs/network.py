@@ -1,7 +1,7 @@
-"""The network of a similarity graph: where its nodes are drawn, and which of them.
+"""The drawing of a similarity graph as a network.
 
-Nodes of a component are placed by the force-directed layout of networkx (Fruchterman and Reingold, Graph drawing by
-force-directed placement, Softw Pract Exper 21 (1991) 1129); components are packed beside each other, the largest first.
+The force-directed layout of networkx (Fruchterman and Reingold, Graph drawing by force-directed placement, Softw Pract
+Exper 21 (1991) 1129) places the nodes of each component.  Components are packed beside each other, the largest first.
 """
 
 from collections.abc import Sequence
@@ -14,25 +14,25 @@ from numpy.typing import NDArray
 from hpcvdj.storage.plots import COLOURS, require_networkx
 
 MOST_NODES = 1500
-"""Nodes that are drawn; of more, whole clusters, the largest first.  The time of the layout grows with the square."""
+"""The largest number of nodes in a drawing, as the time of the layout grows with its square.
+
+A larger graph is reduced to complete clusters, the largest first.
+"""
 
 MOST_NAMED = 30
-"""Clusters with a colour and a label."""
+"""The largest number of clusters with a colour and a label."""
 
-_SEED = 1
 _RASTER = 5000
-"""More edges are a picture in an .svg file."""
-
-_OTHERS = "#999999"
+"""With more edges, an .svg file has a raster image of them."""
 
 
 @dataclass(frozen=True)
 class Network:
-    """Which sequences are drawn, and where.
+    """A layout: which sequences to draw, and where.
 
     nodes      int64 [nodes]: sequences, ascending
     positions  float64 [nodes, 2]
-    edges      int64 [edges, 2]: nodes, the first before the second
+    edges      int64 [edges, 2]: pairs of nodes, the smaller index first
     """
 
     nodes: NDArray[np.int64]
@@ -41,9 +41,9 @@ class Network:
 
 
 def network(matrix: Any, clusters: NDArray[Any]) -> Network:
-    """Place the nodes of a graph (`graph.score_matrix`, positive scores alone) whose sequences are in `clusters`.
+    """Lay out a graph (`graph.score_matrix`, positive scores only), without sequences that have no edges.
 
-    Sequences without edges are left out.
+    clusters  the cluster of each sequence
     """
     from scipy.sparse.csgraph import connected_components
 
@@ -62,7 +62,7 @@ def network(matrix: Any, clusters: NDArray[Any]) -> Network:
 
 
 def drawn_nodes(matrix: Any, clusters: NDArray[Any]) -> NDArray[np.int64]:
-    """Which sequences are drawn, int64 [nodes], ascending: those with edges, at most `MOST_NODES`."""
+    """Return the sequences to draw, int64 [nodes], ascending: those with edges, at most `MOST_NODES`."""
     linked = np.flatnonzero(np.diff(matrix.indptr))
     if len(linked) <= MOST_NODES:
         return linked.astype(np.int64)
@@ -72,16 +72,16 @@ def drawn_nodes(matrix: Any, clusters: NDArray[Any]) -> NDArray[np.int64]:
     fitting = largest[(np.cumsum(sizes[largest]) <= MOST_NODES) & (sizes[largest] > 0)]
     if len(fitting):
         return linked[np.isin(clusters[linked], fitting)].astype(np.int64)
-    # One cluster is too large: its sequences with most similarity to others, or of all if there are no clusters.
+    # The largest cluster (or, without clusters, the set) is too large: take its sequences most similar to others.
     chosen = linked[clusters[linked] == largest[0]]
     strength = np.asarray(matrix.sum(axis=1)).ravel()[chosen]
     return np.sort(chosen[np.argsort(-strength, kind="stable")[:MOST_NODES]]).astype(np.int64)
 
 
 def _layout(matrix: Any) -> NDArray[np.float64]:
-    """Positions of the nodes of a component, float64 [nodes, 2], from (0, 0) on; its area grows with its nodes."""
+    """Return the positions of a component's nodes, float64 [nodes, 2], from (0, 0) on; the area grows with them."""
     nx = require_networkx()
-    placed = nx.spring_layout(nx.from_scipy_sparse_array(matrix), seed=_SEED)
+    placed = nx.spring_layout(nx.from_scipy_sparse_array(matrix), seed=1)
     positions = np.array([placed[node] for node in range(matrix.shape[0])], dtype=np.float64)
     positions -= positions.min(axis=0)
     positions *= np.sqrt(len(positions)) / (positions.max() or 1.0)
@@ -89,22 +89,22 @@ def _layout(matrix: Any) -> NDArray[np.float64]:
 
 
 def packed(sizes: Sequence[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
-    """Corners of boxes of these sizes (width, height), side by side in rows below each other; none overlap."""
+    """Return the corners of boxes of these sizes (width, height), which are side by side in rows without overlap."""
     gap = 1.0
     width = max([float(np.sqrt(sum((w + gap) * (h + gap) for w, h in sizes))), *(float(w) for w, _ in sizes)])
     corners, x, y, height = [], 0.0, 0.0, 0.0
-    for own_width, own_height in sizes:
-        if x and x + own_width > width:
+    for box_width, box_height in sizes:
+        if x and x + box_width > width:
             x, y, height = 0.0, y - height - gap, 0.0
-        corners.append(np.array([x, y - own_height]))
-        x, height = x + own_width + gap, max(height, float(own_height))
+        corners.append(np.array([x, y - box_height]))
+        x, height = x + box_width + gap, max(height, float(box_height))
     return corners
 
 
 def draw_network(axes: Any, graph: Network, clusters: NDArray[Any], labels: dict[int, str]) -> None:
-    """Draw the nodes and edges; the clusters that have a label in their colour, with their number.
+    """Draw nodes and edges.  Clusters with a label have a colour and show their number.
 
-    clusters  of all sequences
+    clusters  the cluster of each sequence, including those that are not drawn
     """
     from matplotlib.collections import LineCollection
 
@@ -116,7 +116,7 @@ def draw_network(axes: Any, graph: Network, clusters: NDArray[Any], labels: dict
     inside = clusters[graph.nodes]
     area = 12.0 if len(graph.nodes) > 300 else 25.0
     others = ~np.isin(inside, list(labels))
-    axes.scatter(*graph.positions[others].T, s=area, color=_OTHERS, linewidths=0)
+    axes.scatter(*graph.positions[others].T, s=area, color="#999999", linewidths=0)
     for rank, (number, label) in enumerate(labels.items()):
         members = graph.positions[inside == number]
         axes.scatter(*members.T, s=area, color=COLOURS[rank % len(COLOURS)], linewidths=0, label=label)

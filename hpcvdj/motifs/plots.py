@@ -20,20 +20,17 @@ from hpcvdj.storage.plots import pyplot, require_networkx, require_plottable, sa
 
 Kind = Literal["network", "logos"]
 
-_LONGEST_LABEL = 40
-"""Letters of a consensus that fits beside a network."""
-
 
 @dataclass(frozen=True)
 class Drawing:
-    """What a figure shows.
+    """The content of a figure.
 
-    kind         the graph, or the logos of its clusters
-    edge_filter  which edges
+    kind         the network of the graph, or the logos of its clusters
+    edge_filter  which edges to use
     strand       `+`, `-`, or `both`
-    clusters     int64 [sequences]: the colours of a network, the clusters of the logos; by default those of `cluster`
-    read         the sequences, for the consensus of a cluster and for logos; None if their files are gone
-    letters      of logos and of a consensus; by default amino acids of junctions, else nucleotides
+    clusters     int64 [sequences]: the clusters to colour or to show as logos; by default those of `cluster`
+    read         the sequences, for logos and for the consensus of a cluster; None if their files are gone
+    letters      the letters of logos and of a consensus; by default amino acids for junctions, else nucleotides
     """
 
     kind: Kind = "network"
@@ -45,7 +42,7 @@ class Drawing:
 
 
 def draw(result: MotifResult, target: Path, drawing: Drawing, *, overwrite: bool = False) -> str:
-    """Draw a figure to `target` (.png or .svg); returns what it shows, in words."""
+    """Draw a figure to `target` (.png or .svg), and return a description of it."""
     require_plottable(target, overwrite=overwrite)
     if drawing.kind == "network":
         require_networkx()
@@ -62,7 +59,7 @@ def draw(result: MotifResult, target: Path, drawing: Drawing, *, overwrite: bool
 
 
 def _clustered(result: MotifResult, drawing: Drawing) -> tuple[Any, NDArray[np.int64]]:
-    """The graph, edges with a positive score alone, and the cluster of each sequence; InputError without edges."""
+    """Return the graph of positive scores and the cluster of each sequence.  Raise InputError without edges."""
     edges = selected_edges(result, drawing.edge_filter, strands_of(result, drawing.strand))
     matrix = score_matrix(edges, len(result))
     positive, _ = positive_scores(matrix)
@@ -73,14 +70,14 @@ def _clustered(result: MotifResult, drawing: Drawing) -> tuple[Any, NDArray[np.i
 
 
 def _largest(clusters: NDArray[np.int64], most: int) -> list[int]:
-    """The numbers of the largest clusters of two sequences or more; of equal ones, the smaller number first."""
+    """Return the numbers of the largest clusters of two or more sequences, of equal ones the smaller number first."""
     numbers, sizes = np.unique(clusters[clusters > 0], return_counts=True)
     order = np.argsort(-sizes, kind="stable")
     return [int(numbers[k]) for k in order[:most].tolist() if sizes[k] > 1]
 
 
 def _aligned(result: MotifResult, drawing: Drawing, members: NDArray[np.bool_]) -> tuple[list[str], Letters]:
-    """The alignment of a cluster, and its letters."""
+    """Return the alignment of a cluster, and its letters."""
     if drawing.read is None:
         return [], drawing.letters or "nucleotides"
     texts = [drawing.read.sequences.text(k) for k in np.flatnonzero(members).tolist()]
@@ -90,10 +87,12 @@ def _aligned(result: MotifResult, drawing: Drawing, members: NDArray[np.bool_]) 
 
 
 def _described(result: MotifResult, members: NDArray[np.bool_]) -> str:
-    """The size of a cluster and, if several tables were compared, how many of them have its sequences."""
-    several = result.tables
-    names = {name for k in np.flatnonzero(members).tolist() for name in several[k].split(SEPARATOR)} if several else ()
-    return f"{int(members.sum()):,}" + (f" in {len(names)} table{'s' * (len(names) > 1)}" if names else "")
+    """Return the size of a cluster and, if several tables were compared, how many of them have its sequences."""
+    size, tables = f"{int(members.sum()):,}", result.tables
+    if not tables:
+        return size
+    names = {name for k in np.flatnonzero(members).tolist() for name in tables[k].split(SEPARATOR)}
+    return f"{size} in {len(names)} table{'s' * (len(names) > 1)}"
 
 
 def _draw_network(axes: Any, result: MotifResult, drawing: Drawing) -> str:
@@ -104,8 +103,8 @@ def _draw_network(axes: Any, result: MotifResult, drawing: Drawing) -> str:
         members = clusters == number
         aligned, letters = _aligned(result, drawing, members)
         text = majority(aligned, "X" if letters == "amino-acids" else "N") if aligned else ""
-        text = text if len(text) <= _LONGEST_LABEL else ""
-        labels[number] = f"{number}: {_described(result, members)}{text and ', ' + text}"
+        fits = 0 < len(text) <= 40  # beside the network
+        labels[number] = f"{number}: {_described(result, members)}" + f", {text}" * fits
     draw_network(axes, graph, clusters, labels)
     isolated = len(result) - int((np.diff(matrix.indptr) > 0).sum())
     left_out = len(result) - isolated - len(graph.nodes)

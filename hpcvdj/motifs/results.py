@@ -1,4 +1,4 @@
-"""Result files of a comparison, format `hpcvdj-motifs`: written whole or not at all, read piece by piece."""
+"""Result files of a comparison in the format `hpcvdj-motifs`; they appear complete and are read piece by piece."""
 
 import json
 from collections.abc import Iterator
@@ -32,13 +32,13 @@ _OF_INPUTS = {
     "name": TEXT, "path": TEXT, "sha256": TEXT, "told_by": TEXT,
     "rows": "i8", "without": "i8", "not_productive": "i8",
 }  # fmt: skip
-"""What is kept of each `Input`."""
+"""The fields of an `Input` that a file has, and their types."""
 
 _OF_TERMS = {"kmers": ("i8", "N"), "own": ("f8", "DN"), "expected": ("f8", "DN"), "chance": ("f8", "D")}
 
 
 def datasets(strands: int, d: int, *, dense: bool, several: bool) -> dict[str, tuple[str, str]]:
-    """Every dataset of a file but those of /ranks: its type, and its shape.
+    """Return the types and shapes of a file's datasets, except those of /ranks.
 
     A shape has a letter for each dimension: I inputs, N sequences, D distances 0 … d, S strand relations, E edges.
 
@@ -57,31 +57,28 @@ def datasets(strands: int, d: int, *, dense: bool, several: bool) -> dict[str, t
 
 
 CHUNK = 256
-"""Rows and columns of a chunk of the dense counters."""
+"""Number of rows and of columns of a chunk of dense counters."""
 
 
 def edge_batch(edges: Edges, named: dict[str, pa.Array], **further: Any) -> pa.RecordBatch:
-    """Edges: name_1, name_2, strand, d0 … dd (counters), score, tables_1, tables_2, `further` columns.
+    """Return edges as columns name_1, name_2, strand, d0 … dd (counters), score, tables_1, tables_2 and `further`.
 
-    named  of each sequence its `name` and, if several were compared, its `tables`: `MotifResult.named`
+    named  see `MotifResult.named`
     """
-    ends = [
-        {f"{name}_{end}": values.take(pa.array(edges[side])) for end, side in ((1, "row"), (2, "column"))}
-        for name, values in named.items()
-    ]
+    sides = {"1": pa.array(edges["row"]), "2": pa.array(edges["column"])}
     columns = {
-        **ends[0],
+        **{f"name_{side}": named["name"].take(rows) for side, rows in sides.items()},
         "strand": pa.array(STRANDS).take(pa.array(edges["strand"])),
         **{f"d{h}": plane for h, plane in enumerate(edges["counters"].T)},
         "score": edges["score"],
-        **{name: values for columns in ends[1:] for name, values in columns.items()},
+        **{f"tables_{side}": named["tables"].take(rows) for side, rows in sides.items() if "tables" in named},
         **further,
     }
     return pa.RecordBatch.from_pydict({name: pa.array(values) for name, values in columns.items()})
 
 
 def _described(read: InputSet, scoring: Scoring) -> dict[str, NDArray[Any]]:
-    """The values of the datasets of what was compared, by name."""
+    """Return the values of the datasets about the compared sequences, by name."""
     values: dict[str, NDArray[Any]] = {
         "sequences/name": as_text(read.sequences.names),
         "sequences/length": read.sequences.lengths,
@@ -97,9 +94,9 @@ def _described(read: InputSet, scoring: Scoring) -> dict[str, NDArray[Any]]:
 
 
 class MotifWriter:
-    """A result file that is being written: with the counters of all pairs, or with edges.
+    """Writes a result file, with the counters of all pairs or with edges.
 
-    edges  how many there will be; None for the counters of all pairs
+    edges  number of edges that will come; None for the counters of all pairs
     """
 
     def __init__(self, writer: Hdf5Writer, read: InputSet, scoring: Scoring, edges: int | None) -> None:
@@ -122,13 +119,13 @@ class MotifWriter:
                 self._edges[name.removeprefix("edges/")] = PackedDataset(file, name, shape, np.dtype(dtype))
 
     def put_tile(self, strand: int, row: int, column: int, counters: NDArray[np.uint32]) -> None:
-        """Counters [d + 1, rows, columns] of rows from `row` and columns from `column` on, which begin chunks."""
+        """Write counters [d + 1, rows, columns] from `row` and `column` on, at which chunks begin."""
         side = self._side
         starts, chunks = [], []
         for h, i, j in np.ndindex(len(counters), *(-(-size // side) for size in counters.shape[1:])):
             block = counters[h, i * side : (i + 1) * side, j * side : (j + 1) * side]
             if block.any():
-                # Chunks at the border are whole as well; those that are not written are zero.
+                # Chunks at the border have full size, too.  Chunks that are not written are zero.
                 chunk = np.zeros((side, side), np.uint32)
                 chunk[: block.shape[0], : block.shape[1]] = block
                 starts.append((strand, h, row + i * side, column + j * side))
@@ -153,11 +150,11 @@ class MotifWriter:
 
 
 class MotifResult:
-    """A comparison's result file, open for reading.  Use as a context manager, or `close` it.
+    """The result file of a comparison, open for reading.  Use it as a context manager, or `close` it.
 
     k, d     bases of a k-mer; the largest Hamming distance
-    strands  1 if sequences were compared as given, 2 if also against the reverse complements
-    dense    whether it has the counters of all pairs, not edges
+    strands  1 if sequences were compared as given, 2 if also with the reverse complements
+    dense    whether the file has the counters of all pairs instead of edges
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -175,7 +172,7 @@ class MotifResult:
             raise
 
     def _require_layout(self) -> None:
-        """Raise InputError unless the file has the datasets that are declared."""
+        """Raise InputError unless the file has the declared datasets."""
         require_parameters(self.k, self.d)
         if self.strands not in (1, 2):
             raise damaged(self.path, f"it compares {self.strands} strands")
@@ -191,7 +188,7 @@ class MotifResult:
                 raise damaged(self.path, f"/{name} is of type {dataset.dtype}, shape {dataset.shape}")
         if not isinstance(json.loads(self._file.attrs["weights"]), list):
             raise damaged(self.path, "its weights are not a JSON array")
-        self.scoring  # noqa: B018 (kept, and checked, when the file is opened)
+        self.scoring  # noqa: B018 (checks the score and keeps it)
 
     def __enter__(self) -> "MotifResult":
         return self
@@ -204,12 +201,12 @@ class MotifResult:
         self._file.close()
 
     def __len__(self) -> int:
-        """Sequences."""
+        """Return the number of sequences."""
         return int(self._file["sequences/length"].shape[0])
 
     @property
     def compared(self) -> Compared:
-        """What was compared."""
+        """The inputs of the comparison."""
         field, rows = (str(self._file.attrs.get(name, "")) for name in ("sequence_field", "rows"))
         inputs = []
         with damage(self.path):
@@ -222,7 +219,7 @@ class MotifResult:
 
     @property
     def tables(self) -> list[str]:
-        """Of each sequence the names of the tables that have it, with commas between; empty if one was compared."""
+        """For each sequence, the names of its tables with commas between them; empty if only one table was compared."""
         inputs = self.compared.inputs
         if len(inputs) < 2:
             return []
@@ -232,13 +229,13 @@ class MotifResult:
 
     @property
     def named(self) -> dict[str, pa.Array]:
-        """Of each sequence its `name` and, if several tables were compared, its `tables`."""
+        """The `name` of each sequence and, if several tables were compared, its `tables`."""
         columns = {"name": self.names, "tables": self.tables}
         return {name: pa.array(texts, pa.string()) for name, texts in columns.items() if texts or name == "name"}
 
     @property
     def names(self) -> list[str]:
-        """The sequences' names."""
+        """The names of the sequences."""
         with damage(self.path):
             return [name.decode() for name in self._file["sequences/name"][:].tolist()]
 
@@ -249,14 +246,14 @@ class MotifResult:
 
     @cached_property
     def scoring(self) -> Scoring:
-        """How pairs are scored, and what the score knows of each sequence (strand 1: of its reverse complement)."""
+        """The score of pairs, and its terms of each sequence (strand 1: of its reverse complement)."""
         weights = json.loads(self._file.attrs["weights"])
         groups = [self._file[f"sequences/terms_{strand}"] for strand in range(self.strands)]
         terms = [Terms(**{field.name: group[field.name][:] for field in fields(Terms)}) for group in groups]
         return Scoring(make_score(str(self._file.attrs["score"]), weights, self.k, self.d), terms)
 
     def counters(self, strand: int = 0, rows: slice = slice(None), columns: slice = slice(None)) -> NDArray[np.uint32]:
-        """D of a rectangle of pairs, uint32 [d + 1, rows, columns].  InputError if the file has edges."""
+        """Return D of a rectangle of pairs, uint32 [d + 1, rows, columns].  Raise InputError if the file has edges."""
         if not self.dense:
             raise InputError(
                 f"{self.path}: has edges only; compare without {option('min_score')} and {option('top')} for all pairs"
@@ -266,20 +263,20 @@ class MotifResult:
         c0, c1, _ = columns.indices(len(self))
         exact: NDArray[np.uint32] = data[strand, :, r0:r1, c0:c1]
         if c0 < r1:
-            # The relation is symmetric, and only what is on or above the diagonal is stored.
+            # Counters are symmetric, and the file has only those on or above the diagonal.
             below = np.arange(r0, r1)[:, None] > np.arange(c0, c1)[None, :]
             exact = np.where(below, data[strand, :, c0:c1, r0:r1].transpose(0, 2, 1), exact)
         return exact
 
     def __repr__(self) -> str:
-        """What was compared."""
+        """The file, and a summary of what was compared."""
         if not self._file:
             return f"<closed MotifResult of {self.path}>"
         content = "all pairs" if self.dense else f"{len(self._file['edges/row']):,} edges"
         return f"<MotifResult of {self.path}: {len(self):,} sequences, k={self.k}, d={self.d}, {content}>"
 
     def edges(self, rows: int = 1 << 20) -> Iterator[Edges]:
-        """The stored edges, by strand and tile, `rows` at a time; InputError if the file has all pairs."""
+        """Yield the stored edges by strand and tile, `rows` at a time.  Raise InputError if the file has all pairs."""
         if self.dense:
             raise InputError(
                 f"{self.path}: has all pairs, not edges; choose some with {option('min_score')} or {option('top')}"
@@ -293,8 +290,10 @@ class MotifResult:
             yield edges
 
     def to_table(self) -> pa.Table:
-        """The stored edges as a pyarrow Table: name_1, name_2, strand, d0 … dd, score and, if several
-        tables were compared, tables_1 and tables_2; InputError as of `edges`.
+        """Return the stored edges as a pyarrow Table.
+
+        The columns are name_1, name_2, strand, d0 … dd, score and, if several tables were compared, tables_1 and
+        tables_2.  Raise InputError if the file has all pairs.
         """
         named = self.named
         nothing = np.empty(0, edge_type(self.d))

@@ -1,7 +1,7 @@
-"""What is compared: the sequences of FASTA files, or the distinct junctions of tables, as one set.
+"""The sequences to compare: those of FASTA files, or the distinct junctions of tables, as one set.
 
-A junction is in one or several tables.  It has the sequence_id of its first row, in the order of the tables.  Where two
-sequences would have one name, each gets that of its table in front (`donor1:seq7`).
+A junction is in one or more tables.  Its name is the sequence_id of its first row, in the order of the tables.  If
+several tables have the same sequence_id, the name of the table precedes it (`donor1:seq7`).
 """
 
 import logging
@@ -29,7 +29,7 @@ from hpcvdj.storage.inputs import file_digest, file_state, require_regular
 log = logging.getLogger(__name__)
 
 SEPARATOR = ","
-"""Between the names of a junction's tables."""
+"""The separator between the names of a junction's tables."""
 
 GENES = ("v_call", "j_call")
 
@@ -38,15 +38,15 @@ GENES = ("v_call", "j_call")
 class Input:
     """A FASTA file or a table, in a file or in memory.
 
-    name            what it is called: the file's name without its suffix
-    path            of the file; None of a table in memory
-    sha256          of the file; empty until it is read
-    rows            data rows, or sequences of FASTA
-    without         rows without a sequence
-    not_productive  rows that were left out because they are not productive
-    told_by         the column that told which rows are productive; empty if all rows were used
+    name            the name: that of the file without its suffix
+    path            the path of the file; None for a table in memory
+    sha256          the digest of the file; empty until it is read
+    rows            number of data rows, or of sequences of FASTA
+    without         number of rows without a sequence
+    not_productive  number of rows that were left out because they are not productive
+    told_by         the column that says which rows are productive; empty if all rows were used
     is_table        whether a table was read
-    table           in memory
+    table           the table in memory
     """
 
     name: str
@@ -60,7 +60,7 @@ class Input:
     table: Any = field(default=None, repr=False, compare=False)
 
     def __str__(self) -> str:
-        """How messages call it."""
+        """Return the name in messages."""
         return str(self.path or f"the table {self.name}".rstrip())
 
     @property
@@ -69,7 +69,7 @@ class Input:
         return self._reader().columns
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """The rows of a table, as text."""
+        """Return the rows of a table as text."""
         return self._reader().batches(columns)
 
     def _reader(self) -> TableReader:
@@ -78,7 +78,7 @@ class Input:
 
 @dataclass(frozen=True)
 class Compared:
-    """What a result compares: the inputs, the column of the sequences (empty if it is not known), and which rows."""
+    """What a result compares: the inputs, the column of the sequences (empty if it is not known), and the rows."""
 
     inputs: tuple[Input, ...]
     sequence_field: str
@@ -89,10 +89,10 @@ class Compared:
 class InputSet:
     """The sequences of all inputs.
 
-    sequences  distinct ones, of tables
-    inputs     with what was read of each
+    sequences  the sequences; those of tables are distinct
+    inputs     the inputs, with facts about what was read
     member     bool [sequences, inputs]: which inputs have a sequence
-    columns    of tables: further columns of each sequence's first row, and the sequence
+    columns    for tables: further columns of each sequence's first row, and the sequence
     """
 
     sequences: SequenceSet
@@ -102,23 +102,23 @@ class InputSet:
 
     @staticmethod
     def in_memory(sequences: SequenceSet) -> "InputSet":
-        """A set of sequences that no file has."""
+        """Make a set of sequences that are in no file."""
         member = np.ones((len(sequences), 1), dtype=np.bool_)
         return InputSet(sequences, (Input("", rows=len(sequences)),), member, {})
 
     @property
     def are_tables(self) -> bool:
-        """Whether the inputs are tables, not FASTA files."""
+        """Whether the inputs are tables rather than FASTA files."""
         return self.inputs[0].is_table
 
     @property
     def tables(self) -> list[str]:
-        """Of each sequence the names of the inputs that have it; empty if there is one input."""
+        """For each sequence, the names of the inputs that have it; empty if there is only one input."""
         return table_lists(self.member, [source.name for source in self.inputs]) if len(self.inputs) > 1 else []
 
 
 def table_lists(member: NDArray[np.bool_], names: Sequence[str]) -> list[str]:
-    """Of each sequence the names of its tables, in their order.
+    """Return the names of each sequence's tables in order, with commas between them.
 
     >>> table_lists(np.array([[True, True], [False, True]]), ["a", "b"])
     ['a,b', 'b']
@@ -129,13 +129,13 @@ def table_lists(member: NDArray[np.bool_], names: Sequence[str]) -> list[str]:
 
 
 def inputs_of(paths: Sequence[Path]) -> list[Input]:
-    """The inputs in files; InputError if a file is named twice, or if two would have one name."""
+    """Return the inputs in files.  Raise InputError if a file is named twice, or if two inputs have the same name."""
     require_different_files(path for path in paths if path.exists())
     return named([Input(fasta_name(repertoire_name(path)), path) for path in paths])
 
 
 def named(inputs: Sequence[Input]) -> list[Input]:
-    """The inputs; InputError if two have one name, or if a name cannot be in a list of tables."""
+    """Return the inputs.  Raise InputError if two have the same name, or if a name cannot be in a list of tables."""
     first: dict[str, Input] = {}
     for source in inputs if len(inputs) > 1 else ():
         if source.name in first:
@@ -156,12 +156,13 @@ def read_inputs(
 ) -> InputSet:
     """Read FASTA files, or tables: the distinct sequences in the column `sequence_field`.
 
-    rows     of a table: `productive` takes those whose column `productive` is true; of a table without it, those whose
-             junction is productive; all rows if the sequence is no junction.  `all` takes every row
-    further  columns to read that a table may have
-    between  called every so often
+    rows     which rows of a table to read.  `productive`: the rows whose column `productive` is true; if the table has
+             no such column, the rows whose junction is productive; all rows if the sequence is no junction.  `all`: all
+             rows
+    further  columns to read if a table has them
+    between  a function to call from time to time
 
-    InputError if an input cannot be read, if there is no sequence, or if there are tables and FASTA files.
+    Raise InputError if an input cannot be read, if there is no sequence, or if there are both tables and FASTA files.
     """
     require_choice("rows", rows, ("productive", "all"))
     for source in inputs:
@@ -185,17 +186,17 @@ def read_inputs(
 def read_sequences(
     path: str | Path, field: str = "junction", between: Callable[[], None] = lambda: None
 ) -> SequenceSet:
-    """The sequences of a FASTA file, which begins with >, or of all rows of a table: see `read_inputs`."""
+    """Read the sequences of a FASTA file, which begins with >, or of all rows of a table: see `read_inputs`."""
     return read_inputs(inputs_of([Path(path)]), field, "all", between=between).sequences
 
 
 def read_again(compared: Compared, names: Sequence[str], moved: Path | None = None) -> InputSet | None:
-    """The sequences of a result, called `names`, with the V and J calls of junctions.
+    """Read the sequences of a result, whose names are `names`, with the V and J calls of junctions.
 
-    moved  where the file is now; of several files, their folder
+    moved  the present path of the file, or the folder of several files
 
-    None if tables in memory were compared or, with a warning, if a file is not there any more.  InputError if it is
-    another one.
+    The result is None if tables in memory were compared, or if a file does not exist any more, which gives a warning.
+    Raise InputError if a file has changed.
     """
     if any(source.path is None for source in compared.inputs):
         return None
@@ -225,6 +226,7 @@ def read_again(compared: Compared, names: Sequence[str], moved: Path | None = No
 
 
 def _now(source: Input, moved: Path | None, *, several: bool) -> Path | None:
+    """Return the present path of an input."""
     if moved is None or source.path is None:
         return source.path
     if moved.is_dir():
@@ -246,7 +248,7 @@ def _of_fasta(inputs: Sequence[Input], between: Callable[[], None]) -> InputSet:
 
 
 class _Tables:
-    """Reads tables one after another and keeps the first row of each distinct sequence."""
+    """Reads tables one after another, and keeps the first row of each distinct sequence."""
 
     def __init__(self, inputs: Sequence[Input], sequence_field: str, rows: Rows, further: Sequence[str]) -> None:
         self._inputs, self._field, self._rows = inputs, sequence_field, rows
@@ -254,15 +256,11 @@ class _Tables:
         self._further = [name for name in further if any(name in has for has in self._has)]
         self._index_of: dict[str, int] = {}
         self._first: list[tuple[str, ...]] = []
-        self._homes: list[int] = []
 
     def read(self, between: Callable[[], None]) -> InputSet:
-        """The distinct sequences of all tables."""
-        read, members = [], []
-        for number in range(len(self._inputs)):
-            indices: set[int] = set()
-            read.append(self._read(number, indices, between))
-            members.append(indices)
+        """Return the distinct sequences of all tables."""
+        indices: list[set[int]] = [set() for _ in self._inputs]
+        read = [self._read(number, indices[number], between) for number in range(len(self._inputs))]
         if not self._first:
             left = sum(source.not_productive for source in read)
             remedy = (
@@ -272,53 +270,54 @@ class _Tables:
             )
             raise InputError(f"{few(map(str, read))}: has no sequences; {remedy}")
         ids, *columns, texts = map(list, zip(*self._first, strict=True))
-        names = _unique_names(ids, self._homes, read)
+        member = np.zeros((len(texts), len(read)), dtype=np.bool_)
+        for number, sequences_of_table in enumerate(indices):
+            member[list(sequences_of_table), number] = True
+        # The first table that has a sequence is the one of its first row.
+        names = _unique_names(ids, member.argmax(axis=1).tolist(), read)
         try:
             sequences = sequence_set(texts, names)
         except InputError as error:
             raise InputError(f"{few(map(str, read))}: {error}") from None
-        member = np.zeros((len(sequences), len(read)), dtype=np.bool_)
-        for number, indices in enumerate(members):
-            member[list(indices), number] = True
         named_columns = dict(zip([*self._further, self._field], [*columns, texts], strict=True))
         return InputSet(sequences, tuple(read), member, named_columns)
 
     def _read(self, number: int, indices: set[int], between: Callable[[], None]) -> Input:
-        """Read a table, and note in `indices` which sequences it has."""
+        """Read a table, and add the indices of its sequences to `indices`."""
         source, has = self._inputs[number], self._has[number]
         told_by = telling_column(has, self._field) if self._rows == "productive" else None
         present = [name for name in self._further if name in has]
-        # Read with the others, as a table may have it or not.
+        # A table may have this column or not.
         flag = [COLUMN] * (told_by == COLUMN)
         rows = without = not_productive = 0
         for batch in source.batches([*dict.fromkeys(["sequence_id", *present, *flag, self._field])]):
             rows += batch.num_rows
-            given = batch.filter(pc.not_equal(batch.column(self._field), ""))
-            without += batch.num_rows - given.num_rows
-            kept = given.filter(productive_rows(given.column(told_by), told_by)) if told_by else given
-            not_productive += given.num_rows - kept.num_rows
-            self._keep(kept, number, indices)
+            filled = batch.filter(pc.not_equal(batch.column(self._field), ""))
+            without += batch.num_rows - filled.num_rows
+            kept = filled.filter(productive_rows(filled.column(told_by), told_by)) if told_by else filled
+            not_productive += filled.num_rows - kept.num_rows
+            indices.update(self._keep(kept))
             between()
         read = replace(source, rows=rows, without=without, not_productive=not_productive)
         return replace(read, told_by=told_by or "", is_table=True, table=None)
 
-    def _keep(self, batch: pa.RecordBatch, number: int, indices: set[int]) -> None:
+    def _keep(self, batch: pa.RecordBatch) -> Iterator[int]:
+        """Keep the rows of new sequences, and yield the index of each row's sequence."""
         names = batch.schema.names
         columns: Iterable[list[str]] = (
             batch.column(name).to_pylist() if name in names else [""] * batch.num_rows
             for name in ("sequence_id", *self._further, self._field)
         )
-        for *others, given in zip(*columns, strict=True):
-            text = given.upper()
+        for *others, sequence in zip(*columns, strict=True):
+            text = sequence.upper()
             index = self._index_of.setdefault(text, len(self._first))
             if index == len(self._first):
                 self._first.append((*others, text))
-                self._homes.append(number)
-            indices.add(index)
+            yield index
 
 
 def _unique_names(ids: list[str], homes: Sequence[int], inputs: Sequence[Input]) -> list[str]:
-    """Names of sequences: their ids, behind the input's name where several inputs have an id."""
+    """Return the names of sequences: their ids, after the name of the input if several inputs have the same id."""
     if len(inputs) == 1:
         return ids
     twice = next((pair for pair, times in Counter(zip(homes, ids, strict=True)).items() if times > 1), None)

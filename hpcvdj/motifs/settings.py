@@ -1,4 +1,4 @@
-"""What users choose of a comparison of sequences and of clusters."""
+"""The settings of a comparison of sequences, and of clusters."""
 
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
@@ -20,7 +20,7 @@ Strands = Annotated[
 
 
 def relations_of(strands: str) -> int:
-    """How many strand relations of two sequences `Strands` asks for."""
+    """Return the number of strand relations of two sequences for a value of `Strands`."""
     return 2 if strands == "both" else 1
 
 
@@ -34,7 +34,7 @@ RowsOption = Annotated[
 
 
 def _weights(text: str) -> tuple[float, ...]:
-    """`1,0.5,0.1` as numbers; ValueError for other texts."""
+    """Parse a text such as `1,0.5,0.1`.  Raise ValueError for other texts."""
     return tuple(float(part) for part in text.split(","))
 
 
@@ -42,7 +42,7 @@ def _weights(text: str) -> tuple[float, ...]:
 class MotifConfig(Settings):
     """What to compare and how.
 
-    edges  None: the counters of all pairs; else the edges that this filter keeps
+    edges  the filter of edges to keep; None for the counters of all pairs
     """
 
     k: K = 12
@@ -79,25 +79,25 @@ class MotifConfig(Settings):
     strict_binding: StrictBinding = False
 
     def keeping(self, edges: EdgeFilter) -> "MotifConfig":
-        """With a filter, which all pairs pass unless it says something."""
+        """Return the configuration with a filter of edges; an empty filter means the counters of all pairs."""
         return replace(self, edges=None if edges == EdgeFilter() else edges)
 
     @property
     def relations(self) -> int:
-        """Strand relations of a pair: 1 for sequences as given, 2 also for the reverse complements."""
+        """Number of strand relations of a pair: 1 for sequences as given, 2 with the reverse complements."""
         return relations_of(self.strands)
 
     @property
     def memory_bytes(self) -> int:
-        """Bytes that a rank's tables may take; 0: as of `memory`."""
+        """Bytes that the tables of a rank may take; for 0 see `memory`."""
         return int(self.memory * 1e9)
 
     def make_score(self) -> Score:
-        """The score; InputError for an unknown name or wrong weights."""
+        """Make the score.  Raise InputError for an unknown name or wrong weights."""
         return make_score(self.score or WeightedSum.name, self.weights, self.k, self.d)
 
     def choose(self, backend: str, profile: Profile, name: str = "") -> KmerMethod:
-        """The method, or another one; InputError for an unknown one, or one that does not take such k-mers."""
+        """Choose the method, or that called `name`.  Raise InputError if it is unknown or does not take such k-mers."""
         kmers = float(profile.windows.sum() / max(1, len(profile)))
         return choose(name or self.method, self.k, self.d, backend, blocks=self.blocks, kmers=kmers)
 
@@ -108,7 +108,7 @@ Singletons = Literal["none", "own"]
 
 @dataclass(frozen=True)
 class ClusterSettings(Settings):
-    """How a graph is clustered."""
+    """How to cluster a graph."""
 
     algorithm: Annotated[
         Algorithm,

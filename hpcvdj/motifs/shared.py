@@ -1,4 +1,4 @@
-"""The k-mers that two sequences share within distance d, and where they are: regions of neighbouring matches."""
+"""The k-mers that two sequences share within distance d, and their positions as regions of neighbouring matches."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,18 +12,18 @@ from hpcvdj.motifs.edges import STRANDS
 from hpcvdj.recombination.alphabet import INVALID
 
 _WAITING = 1 << 18
-"""Regions that are collected before the best of them are chosen."""
+"""How many regions are collected before the best of them are chosen."""
 
 
 @dataclass(frozen=True)
 class Region:
     """Pairs of k-mers within distance d that follow each other, base by base, in both sequences.
 
-    strand     `+`, or `-`: the second sequence reverse-complemented
+    strand           `+`, or `-`: the second sequence is reverse-complemented
     first_a, last_a  positions in the first sequence, from 1
-    first_b, last_b  positions in the second sequence as it was given, from 1; on strand `-` first_b is the larger one
-    mismatches       bases that differ between the two texts
-    pairs            pairs of k-mers at distance 0 … d
+    first_b, last_b  positions in the second sequence as it was given, from 1; on strand `-`, first_b is the larger one
+    mismatches       number of bases that differ between the two texts
+    pairs            number of pairs of k-mers at distance 0 … d
     text_a, text_b   the bases, those of `text_b` aligned to `text_a`; lower case where they differ
     """
 
@@ -39,7 +39,7 @@ class Region:
 
     @property
     def length(self) -> int:
-        """Bases."""
+        """Number of bases."""
         return len(self.text_a)
 
     @property
@@ -48,7 +48,7 @@ class Region:
         return next(h for h, count in enumerate(self.pairs) if count)
 
     def as_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return the region as JSON values."""
         return {
             "strand": self.strand,
             "a": [self.first_a, self.last_a],
@@ -64,13 +64,13 @@ class Region:
 
 @dataclass(frozen=True)
 class Shared:
-    """What two sequences have in common.
+    """The k-mers that two sequences have in common.
 
-    names    of the two; lengths likewise
-    totals   by strand: D_0 … D_d, the counters of a comparison
-    region_count  how many regions there are
-    regions  the longest ones; of equal length, fewer mismatches first, then by strand and position
-    tables   the tables that have each of the two, if several were read
+    names, lengths  of the two sequences
+    totals          by strand: D_0 … D_d, the counters of a comparison
+    region_count    number of regions
+    regions         the longest regions; those of equal length are in the order of mismatches, strand and position
+    tables          the tables of each sequence, if several tables were read
     """
 
     names: tuple[str, str]
@@ -83,7 +83,7 @@ class Shared:
     tables: tuple[str, str] | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return the shared k-mers as JSON values."""
         sequences = [{"name": name, "length": n} for name, n in zip(self.names, self.lengths, strict=True)]
         for facts, names in zip(sequences, self.tables or (), strict=False):
             facts["tables"] = names
@@ -96,7 +96,7 @@ class Shared:
 
 
 def find(sequences: SequenceSet, which: str) -> int:
-    """The index of the sequence called `which`, or, if none is called so, number `which` (from 1); else InputError."""
+    """Return the index of the sequence with the name or number (from 1) `which`.  Raise InputError if there is none."""
     if which in sequences.names:
         return sequences.names.index(which)
     if which.isdecimal() and 1 <= int(which) <= len(sequences):
@@ -117,9 +117,9 @@ def shared_kmers(
     strands: int = 1,
     top: int | None = None,
 ) -> Shared:
-    """The k-mers that sequences a and b share within distance d: totals, and the `top` regions (None: all).
+    """Return the k-mers that sequences a and b share within distance d: totals, and the `top` regions (None: all).
 
-    strands  2: also against the reverse complement of b
+    strands  1, or 2 to compare with the reverse complement of b, too
     """
     first, second = sequences.part(a, a + 1), sequences.part(b, b + 1)
     sides = [second, second.reverse_complement()][:strands]
@@ -127,7 +127,7 @@ def shared_kmers(
     best = np.empty((0, _COLUMNS + d + 1), dtype=np.int64)
     for strand, side in enumerate(sides):
         y, pairs, waiting = side[0], np.zeros(d + 1, dtype=np.int64), list[NDArray[np.int64]]()
-        # One diagonal after the other: memory is that of the shorter sequence, and of the regions kept.
+        # With a diagonal at a time, memory is proportional to the shorter sequence and to the kept regions.
         for shift in range(k - len(x), len(y) - k + 1):
             regions = _diagonal(x, y, shift, k, d)
             regions[:, 0] = strand
@@ -144,11 +144,11 @@ def shared_kmers(
 
 
 _COLUMNS = 5
-"""Of a region before its pairs by distance: strand, position in a, position in b, length, mismatches."""
+"""Columns of a region before its pairs by distance: strand, position in a, position in b, length, mismatches."""
 
 
 def _diagonal(x: NDArray[np.uint8], y: NDArray[np.uint8], shift: int, k: int, d: int) -> NDArray[np.int64]:
-    """The regions of the pairs of positions (p, p + shift)."""
+    """Return the regions of the pairs of positions (p, p + shift)."""
     first, last = max(0, -shift), min(len(x), len(y) - shift)
     x, y = x[first:last], y[first + shift : last + shift]
     differ = np.concatenate([[0], np.cumsum(x != y)])
@@ -171,7 +171,7 @@ def _diagonal(x: NDArray[np.uint8], y: NDArray[np.uint8], shift: int, k: int, d:
 
 
 def _best(rows: NDArray[np.int64], top: int | None) -> NDArray[np.int64]:
-    """The `top` longest; of equal length, fewer mismatches first, then by strand and positions."""
+    """Return the `top` longest regions; those of equal length are in the order of mismatches, strand and positions."""
     strand, at_a, at_b, length, mismatches = rows[:, :_COLUMNS].T
     order = np.lexsort((at_b, at_a, strand, mismatches, -length))
     return rows[order[:top]]
@@ -186,10 +186,10 @@ def _region(row: list[int], x: str, sides: list[str]) -> Region:
         first_b, last_b = len(y) + 1 - first_b, len(y) + 1 - last_b
     return Region(
         STRANDS[strand], at_a + 1, at_a + length, first_b, last_b, mismatches, tuple(pairs),
-        _marked(text_a, text_b), _marked(text_b, text_a),
+        _lowered(text_a, text_b), _lowered(text_b, text_a),
     )  # fmt: skip
 
 
-def _marked(text: str, other: str) -> str:
-    """`text`, in lower case where it differs from `other`."""
+def _lowered(text: str, other: str) -> str:
+    """Return `text` with letters in lower case where it differs from `other`."""
     return "".join(p if p == q else p.lower() for p, q in zip(text, other, strict=True))

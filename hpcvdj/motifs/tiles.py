@@ -1,8 +1,8 @@
-"""Tiles: the rectangles that a comparison is cut into, which rank computes which, and the files of finished tiles.
+"""Tiles: the rectangles of a comparison, their distribution over ranks, and the files of finished tiles.
 
-A load is a range of columns that a rank holds at a time; a tile is a range of rows against a load.  Each finished tile
-is a file in the folder of the run, whole or absent, until the result is written: an interrupted run continues from
-there, on any number of ranks.
+A load is a range of columns that a rank holds at the same time.  A tile is a range of rows against a load.  Until the
+result is written, each finished tile is a complete file in the folder of the run.  So an interrupted run can continue,
+on any number of ranks.
 """
 
 import os
@@ -25,13 +25,13 @@ from hpcvdj.storage.states import DAMAGED_STATE, read_state, write_state
 Shape = tuple[int | None, ...]
 
 TILES = "tile-*.npz"
-"""The files of finished tiles."""
+"""The names of the files of finished tiles."""
 
 ALIGNED = 512
-"""Rows and columns at which tiles are cut."""
+"""Tiles are cut at multiples of this number of rows and columns."""
 
 _TILES_PER_RANK = 8
-"""At least: so that the ranks end together."""
+"""The smallest number of tiles per rank, so that all ranks end at about the same time."""
 
 _TILE_BYTES = {"cpu": 128 << 20, "cuda": 1 << 30}
 _MOST_ROWS = 1 << 15
@@ -49,24 +49,24 @@ class Tile:
 
     @property
     def pairs(self) -> int:
-        """Pairs of the tile whose column is not before the row."""
+        """Number of pairs of the tile whose column is not before the row."""
         rows = np.arange(self.row, self.row_stop)
         return int(np.maximum(self.column_stop - np.maximum(rows, self.column), 0).sum())
 
     @property
     def file_name(self) -> str:
-        """Of the tile's file."""
+        """The name of the tile's file."""
         return TILES.replace("*", "-".join(map(str, astuple(self))))
 
 
 def layout_of(profile: Profile, method: KmerMethod, memory: int, ranks: int) -> dict[str, int]:
-    """Columns of a load, and rows of a tile (its height); `memory` in bytes, as of `MotifConfig`."""
+    """Return the columns of a load and the rows of a tile (its height); for `memory` see `MotifConfig`."""
     n, backend = max(1, len(profile)), method.backend
     memory = memory or _memory(backend) // (ranks if backend == "cpu" else 1)
     per_sequence = max(1.0, profile.windows.sum() / n) * method.bytes_per_kmer + method.bytes_per_sequence
     most = method.load_columns(ranks)
     columns = min(n, _down(memory / per_sequence), _down(most) if most else n)
-    # Several loads make enough tiles even if these are twice as high; each tile costs the rows' k-mers.
+    # With several loads, tiles may be twice as high.  Each tile costs the k-mers of its rows.
     tiles = _TILES_PER_RANK if method.rows_need_tables else _TILES_PER_RANK // 2
     rows = n if ranks == 1 or method.tall_tiles else _down(n / (tiles * ranks))
     height = min(_down(_TILE_BYTES[backend] // (4 * (method.d + 1) * columns)), _MOST_ROWS, rows)
@@ -74,10 +74,12 @@ def layout_of(profile: Profile, method: KmerMethod, memory: int, ranks: int) -> 
 
 
 def _down(number: float) -> int:
+    """Return the largest multiple of `ALIGNED` up to `number`, at least `ALIGNED`."""
     return max(1, int(number) // ALIGNED) * ALIGNED
 
 
 def _memory(backend: str) -> int:
+    """Return the default memory of tables in bytes."""
     if backend == "cuda":
         import cupy
 
@@ -86,7 +88,7 @@ def _memory(backend: str) -> int:
 
 
 def plan(n: int, strands: int, load: int, height: int) -> list[Tile]:
-    """The tiles of all pairs of n sequences, in loads of `load` columns and ranges of `height` rows."""
+    """Return the tiles of all pairs of n sequences, in loads of `load` columns and ranges of `height` rows."""
     return [
         Tile(strand, column, min(n, column + load), row, min(n, column + load, row + height))
         for strand in range(strands)
@@ -96,13 +98,13 @@ def plan(n: int, strands: int, load: int, height: int) -> list[Tile]:
 
 
 def tiles_of_rank(tiles: list[Tile], rank: int, ranks: int, *, few_loads: bool = False) -> list[Tile]:
-    """The tiles of one rank, load by load.
+    """Return the tiles of a rank, load by load.
 
-    Every rank has its part of each load: equation (2) on the load's tiles, long and short ones in turn; or on all
-    tiles together if loads have fewer tiles than there are ranks.
+    Each rank has a part of each load, by equation (2) for the tiles of the load, with long and short tiles in turn.  If
+    loads have fewer tiles than there are ranks, the equation applies to all tiles together.
 
-    few_loads  every rank has consecutive loads instead, with the same number of pairs to the nearest tile; for
-               methods whose rows need no tables
+    few_loads  each rank has consecutive loads instead, with equal numbers of pairs up to a tile; for methods whose rows
+               need no tables
     """
     if few_loads:
         pairs = np.array([tile.pairs for tile in tiles], dtype=np.float64)
@@ -115,7 +117,7 @@ def tiles_of_rank(tiles: list[Tile], rank: int, ranks: int, *, few_loads: bool =
     together = max(map(len, loads.values()), default=0) < ranks
     chosen = []
     for group in [sorted(tiles)] if together else loads.values():
-        # Upper rows have more columns to their right: first, last, second, last but one …
+        # Upper rows have more columns, so the order is first, last, second, last but one …
         folded = [group[q // 2] if q % 2 == 0 else group[len(group) - 1 - q // 2] for q in range(len(group))]
         first, last = block_range(len(folded), 1, rank, ranks)
         chosen += sorted(folded[first:last]) if together else folded[first:last]
@@ -123,13 +125,13 @@ def tiles_of_rank(tiles: list[Tile], rank: int, ranks: int, *, few_loads: bool =
 
 
 class TileFiles:
-    """The files of finished tiles, in a folder that every rank writes to."""
+    """The files of finished tiles, in a folder of all ranks."""
 
     def __init__(self, folder: Path, identity: Identity) -> None:
         self.folder, self.identity = folder, identity
 
     def save(self, tile: Tile, arrays: dict[str, NDArray[Any]]) -> None:
-        """Write the file of a tile.  MachineError if the disk is full."""
+        """Write the file of a tile.  Raise MachineError if the disk is full."""
         try:
             with atomic_path(self.folder / tile.file_name, overwrite=True) as path, open(path, "wb") as stream:
                 write_state(stream, {}, arrays, self.identity)
@@ -137,9 +139,9 @@ class TileFiles:
             raise save_failure(error) from None
 
     def read(self, tile: Tile, types: Mapping[str, tuple[Any, Shape]]) -> dict[str, NDArray[Any]]:
-        """Arrays of a tile, of the types and shapes given.  InputError if its file is damaged, or of another run.
+        """Read arrays of a tile.  Raise InputError if the file is damaged or from another run.
 
-        A length of None is the same for all arrays.
+        types  the type and shape of each array; a length of None is the same in all arrays
         """
         path = self.folder / tile.file_name
         try:
@@ -148,8 +150,8 @@ class TileFiles:
             arrays = {name: stored[name] for name in types}
             lengths = {len(array) for name, array in arrays.items() if None in types[name][1]}
             for name, (dtype, shape) in types.items():
-                known = tuple(size if size is not None else min(lengths) for size in shape)
-                if arrays[name].dtype != dtype or arrays[name].shape != known:
+                expected = tuple(min(lengths) if size is None else size for size in shape)
+                if arrays[name].dtype != dtype or arrays[name].shape != expected:
                     raise ValueError(f"{name} is of type {arrays[name].dtype}, shape {arrays[name].shape}")
             return arrays
         except DAMAGED_STATE as error:
@@ -158,6 +160,6 @@ class TileFiles:
             ) from None
 
     def missing(self, tiles: list[Tile]) -> list[Tile]:
-        """Those of `tiles` that have no file."""
+        """Return the tiles that have no file."""
         done = {path.name for path in self.folder.glob(TILES)}
         return [tile for tile in tiles if tile.file_name not in done]

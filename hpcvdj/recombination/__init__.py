@@ -1,1 +1,1 @@
-"""V(D)J recombination: the alphabet, the segments and their forms, what a pathway is, junctions made from them."""
+"""V(D)J recombination: the alphabet, segments and their forms, pathways, models, and junctions."""

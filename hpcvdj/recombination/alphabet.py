@@ -1,8 +1,8 @@
 """The two-bit alphabet of the paper (section V-A): A=00, C=01, T=10, G=11, four bases to a byte.
 
-A packed sequence is a row of 64-bit words, 32 bases to a word, the first base in the most significant two
-bits.  Written big-endian, the words are byte for byte the paper's packing (first base in a byte's upper
-bits, zeros after the last base), so one array serves both the paper's kernels and whole-word arithmetic.
+A packed sequence is a row of 64-bit words.  A word holds 32 bases, the first one in the two most significant bits.
+Written big-endian, the words equal the paper's packing byte for byte.  So one array serves both the paper's kernels
+and arithmetic on whole words.
 """
 
 from collections.abc import Iterable
@@ -26,10 +26,10 @@ INVALID = 255
 
 @dataclass(frozen=True, eq=False)
 class Letters:
-    """The letters of a kind of sequences, ASCII, and how these are packed: the first in a word's most significant bits.
+    """An alphabet of ASCII letters, and how its sequences are packed: the first letter in the most significant bits.
 
     symbols  the letter of each code
-    bits     of a packed letter
+    bits     bits of a packed letter
     bases    nucleotides that a letter stands for
     """
 
@@ -39,7 +39,7 @@ class Letters:
 
     @property
     def readable(self) -> str:
-        """The letters that sequences in tables may have."""
+        """The letters that may occur in sequences of tables."""
         return self.symbols
 
     @property
@@ -49,9 +49,9 @@ class Letters:
 
     @cached_property
     def code_of_byte(self) -> NDArray[np.uint8]:
-        """uint8 [256]: the code of an ASCII byte, or INVALID; a lower-case letter is read as its upper case.
+        """uint8 [256]: the code of an ASCII byte, or INVALID.
 
-        A lower-case letter that is a symbol of its own is that symbol.
+        A lower-case letter has the code of its upper case, unless it is a symbol itself.
         """
         codes = np.full(256, INVALID, dtype=np.uint8)
         for letters in (self.readable.lower(), self.readable):
@@ -60,12 +60,12 @@ class Letters:
         return codes
 
     def words_for(self, length: int) -> int:
-        """64-bit words for `length` letters; at least one."""
+        """Return how many 64-bit words `length` letters need; at least one."""
         return max(1, -(-length // self.per_word))
 
 
 NUCLEOTIDES = Letters(BASES)
-"""Of nucleotide sequences."""
+"""The letters of nucleotide sequences."""
 
 CODE_OF_BYTE = NUCLEOTIDES.code_of_byte
 """uint8 [256]: the code of an ASCII byte, or INVALID."""
@@ -75,11 +75,11 @@ _SHIFTS = np.arange(62, -2, -2).astype(np.uint64)
 
 _GENETIC_CODE = "FFLLSSSSYY**CC*WLLLLPPPPHHQQRRRRIIIMTTTTNNKKSSRRVVVVAAAADDEEGGGG"
 AMINO_ACIDS = dict(zip(map("".join, product("TCAG", repeat=3)), _GENETIC_CODE, strict=True))
-"""The amino acid of each codon by the standard genetic code, NCBI's translation table 1; * is a stop."""
+"""The amino acid of each codon in the standard genetic code (NCBI's translation table 1); * is a stop."""
 
 
 def encode(sequence: str) -> NDArray[np.uint8]:
-    """Codes of `sequence`, uint8 [len]; lower case is read.  ValueError names the first other letter."""
+    """Return the codes of `sequence`, in either case, uint8 [len].  ValueError names the first other letter."""
     raw = np.frombuffer(sequence.encode("utf-8"), dtype=np.uint8)
     codes = CODE_OF_BYTE[raw]
     bad = np.flatnonzero(codes == INVALID)
@@ -89,33 +89,34 @@ def encode(sequence: str) -> NDArray[np.uint8]:
 
 
 def decode(codes: NDArray[np.uint8]) -> str:
+    """Return the sequence of these codes: the inverse of `encode`."""
     return "".join(BASES[code] for code in codes)
 
 
 def reverse_complement(sequence: str) -> str:
-    """The complementary strand read 5' to 3'; `sequence` is upper-case A, C, G, T."""
+    """Return the complementary strand, read 5' to 3'.  `sequence` has upper-case A, C, G, T only."""
     return sequence.translate(str.maketrans("ACGT", "TGCA"))[::-1]
 
 
 def packed_bytes(length: int) -> int:
-    """Bytes of `length` bases at four to a byte (the paper, section V-A)."""
+    """Return how many bytes `length` bases need, four to a byte (the paper, section V-A)."""
     return -(-length // 4)
 
 
 def pack(codes: NDArray[np.uint8], words: int) -> NDArray[np.uint64]:
-    """Pack `codes` into `words` 64-bit words, uint64 [words].  ValueError if they do not fit."""
+    """Pack `codes` into `words` 64-bit words, uint64 [words].  Raise ValueError if they do not fit."""
     bases = np.zeros(words * BASES_PER_WORD, dtype=np.uint64)
     bases[: len(codes)] = codes
     return np.asarray((bases.reshape(words, BASES_PER_WORD) << _SHIFTS).sum(axis=1))
 
 
 def unpack(words: NDArray[np.uint64], length: int) -> NDArray[np.uint8]:
-    """The first `length` codes of a packed sequence, uint8 [length]: the inverse of `pack`."""
+    """Return the first `length` codes of a packed sequence, uint8 [length]: the inverse of `pack`."""
     return ((words[:, np.newaxis] >> _SHIFTS) & np.uint64(3)).astype(np.uint8).ravel()[:length]
 
 
 def translate(sequences: Iterable[str]) -> list[str]:
-    """The amino acids of sequences of A, C, G and T; the empty string for a sequence that is out of frame.
+    """Translate sequences of A, C, G and T.  The translation of a sequence that is out of frame is empty.
 
     >>> translate(["GCCAGCAGT", "GCCTGA", "GCCA"])
     ['ASS', 'A*', '']

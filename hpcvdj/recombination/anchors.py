@@ -1,4 +1,4 @@
-"""Anchors files: where the conserved codons of alleles are, and what is wrong with alleles as they are published."""
+"""Anchors files: where the conserved codons of alleles are, and which published alleles are wrong."""
 
 import csv
 import re
@@ -17,11 +17,11 @@ class AnchorEntry:
 
     allele        the name in the source
     anchor_index  0-based position of the first base of codon 104 or 118 in the source's sequence without gaps
-    function      IMGT's functionality code in place of the source's
+    function      IMGT's functionality code, which replaces that of the source
     strand        `-`: the source has the reverse complement, and anchor_index counts on the other strand
-    reads         what the sequence must read from there on; otherwise the allele is refused.  Without anchor_index, how
-                  a V sequence must end, or a J sequence begin, for `note` and `refuse` to apply
-    note          goes into the table's column `source`
+    reads         the bases from the anchor on; if the sequence has others, the allele is refused.  Without
+                  anchor_index, `note` and `refuse` apply only if a V sequence ends, or a J sequence begins, with it
+    note          text for the table's column `source`
     refuse        why the allele is left out
     """
 
@@ -34,11 +34,11 @@ class AnchorEntry:
     refuse: str = ""
 
     def oriented(self, sequence: str) -> str:
-        """The sequence on the strand on which `anchor_index` counts."""
+        """Return the sequence on the strand on which `anchor_index` counts."""
         return reverse_complement(sequence) if self.strand == "-" else sequence
 
     def describes(self, sequence: str, segment_type: SegmentType) -> bool:
-        """Whether an entry without `anchor_index` applies to the sequence of an allele."""
+        """Return whether an entry without `anchor_index` applies to the sequence of an allele."""
         expected = self.reads.upper()
         return sequence.endswith(expected) if segment_type == "V" else sequence.startswith(expected)
 
@@ -52,9 +52,10 @@ _PATTERNS = {
 
 
 def read_anchors(path: Path) -> dict[str, AnchorEntry]:
-    """An anchors file by allele: CSV with the columns of `AnchorEntry`, separated by commas, semicolons or tabs.
+    """Read an anchors file: the entry of each allele.
 
-    Only the first column is required; it may be called `gene`, as IGoR and OLGA call it.
+    The file is CSV with the columns of `AnchorEntry`, separated by commas, semicolons or tabs.  Only the first column
+    is required.  It may be called `gene`, as in files of IGoR and OLGA.
     """
     lines = read_text(path, "anchors file", "it is a CSV file of alleles and anchors").splitlines() or [""]
     if "allele" not in lines[0]:
@@ -90,7 +91,7 @@ def _entry(where: str, values: dict[str, str]) -> AnchorEntry:
 
 
 def allele_in(name: str) -> str:
-    """The allele's name, also of a whole IMGT header (accession|allele|…).
+    """Return the name of an allele, which may be given as a complete IMGT header (accession|allele|…).
 
     >>> allele_in(" K02545|TRBJ1-1*01|Homo sapiens|F|J-REGION|")
     'TRBJ1-1*01'

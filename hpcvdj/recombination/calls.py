@@ -1,4 +1,4 @@
-"""Gene calls of AIRR tables: the names in them, and the listed segment that they mean."""
+"""Gene calls of AIRR tables: the names in a call, and the listed segment that it means."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -13,28 +13,26 @@ from hpcvdj.recombination.names import imgt_spelling
 Policy = Literal["exclude", "first"]
 
 Genes = Literal["call", "any"]
-"""Which alleles of a model a row is taken to have: those of its calls, or any."""
+"""Which alleles of a model a row may have: those of its calls, or any."""
 
 Ties = Literal["none", "auto"]
-"""Whether V genes that reads hardly tell apart are taken together."""
+"""Whether V genes that reads hardly tell apart count as one gene."""
 
 MissingAlleles = Literal["exclude", "gene"]
-"""What is done about rows with an allele that a model lacks, of a gene that it has."""
+"""What happens to a row whose allele the model lacks although it has the gene."""
 
 _IMGT_NAME = re.compile(r"\b(?:IG[HKL]|TR[ABDG])[VDJ][^\s,()\[\]]*")
 
 _SCORE = re.compile(r"\([^()]*\)$")
 
 _SEVERAL = re.compile(r"/(?=\d)")
-"""The slash between genes of one family, as in TRBV6-2/6-3; not that of TRAV29/DV5 or TRBV20/OR9-2."""
+"""The slash between genes of one family, as in TRBV6-2/6-3, unlike the slash of TRAV29/DV5 or TRBV20/OR9-2."""
 
 _LOCUS = re.compile(r"(?:IG[HKL]|TR[ABDG])(?=[VDJ])")
 
-_FAMILY = re.compile(r"[A-Za-z]*")
-
 
 def names_in(call: str) -> list[str]:
-    """The different genes and alleles that an AIRR call names.
+    """Return the genes and alleles that an AIRR call names, without repeats.
 
     IMGT/V-QUEST's `Homsap TRBV6-2*01 F, or Homsap TRBV6-3*01 F` names two alleles, `TRBV6-2/6-3` two genes; MiXCR's
     `TRBV6-2*00(401.5)` names a gene, with a score.
@@ -46,41 +44,44 @@ def names_in(call: str) -> list[str]:
     """
     parts = (part.strip() for part in call.split(","))
     named = (name for part in parts for name in (_IMGT_NAME.findall(part) if " " in part else [part]) or [part])
-    names = (name for each in named for name in _genes(_SCORE.sub("", each)))
+    names = (gene for name in named for gene in _genes(_SCORE.sub("", name)))
     return list(dict.fromkeys(name.removesuffix("*00") for name in names if name))
 
 
 def _genes(name: str) -> list[str]:
-    """The genes of `TRBV6-2/6-3`."""
+    """Return the genes of a name such as `TRBV6-2/6-3`."""
     first, *others = _SEVERAL.split(name)
-    family = _FAMILY.match(first)
-    return [first, *(f"{family[0] if family else ''}{other}" for other in others)]
+    family = re.split("[^A-Za-z]", first, maxsplit=1)[0]
+    return [first, *(family + other for other in others)]
 
 
 def meant_by(call: str, find: Callable[[str], Any]) -> list[str]:
-    """The names in a call; the call itself if `find` knows it, as in a table that lists `TRBV6-2/6-3` as one gene."""
+    """Return the names in a call, or the call itself if `find` knows it: a table may list `TRBV6-2/6-3` as one gene."""
     name = call.strip()
     return [name] if name and find(name) is not None else names_in(call)
 
 
 def locus_of(name: str) -> str:
-    """The locus that a gene's name begins with; empty if it begins with none."""
+    """Return the locus at the beginning of a gene's name; empty if there is none."""
     match = _LOCUS.match(imgt_spelling(name.strip().upper()))
     return match[0] if match else ""
 
 
-def other_locus(segment: SegmentType, name: str, own: Sequence[str], reference: str) -> Exclusion | None:
-    """Why a gene that a germline table or a model lacks has no segment, if it is of a locus that is not its `own`."""
+def other_locus(segment: SegmentType, name: str, loci: Sequence[str], reference: str) -> Exclusion | None:
+    """Return the exclusion of a gene whose locus is not among the `loci` of a reference; None for others.
+
+    reference  `germline table` or `model`
+    """
     locus = locus_of(name)
-    if not locus or not own or locus in own:
+    if not locus or not loci or locus in loci:
         return None
     return Exclusion.of(
-        ExclusionKind.OTHER_LOCUS, segment=segment, name=name, locus=locus, reference=reference, own=", ".join(own)
+        ExclusionKind.OTHER_LOCUS, segment=segment, name=name, locus=locus, reference=reference, own=", ".join(loci)
     )
 
 
 def is_orphon(name: str) -> bool:
-    """Whether a gene is outside its locus, where it cannot be recombined."""
+    """Return whether a gene is outside its locus, so that it cannot recombine."""
     return "/OR" in imgt_spelling(name.upper())
 
 
@@ -88,10 +89,10 @@ def is_orphon(name: str) -> bool:
 class CallPolicy:
     """What happens to calls that do not name one listed allele.
 
-    ambiguous  calls of several alleles with different segments, such as `TRBV6-1,TRBV6-4`: exclude the row, or take
-               the first call
-    unlisted   alleles that the germline does not list, though it lists their gene: exclude the row, or take the
-               gene's first listed allele
+    ambiguous  what to do with calls of several alleles with different segments, such as `TRBV6-1,TRBV6-4`: exclude the
+               row, or take the first call
+    unlisted   what to do with alleles that the germline does not list although it lists their gene: exclude the row, or
+               take the first listed allele of the gene
     """
 
     ambiguous: Policy = "exclude"
@@ -102,28 +103,28 @@ class CallPolicy:
         require_choice("unlisted_alleles", self.unlisted, get_args(Policy))
 
     def resolve(self, germline: Germline, segment: SegmentType, call: str) -> Segment | Exclusion:
-        """The segment of an AIRR `v_call` or `j_call`, or the reason why it has none.
+        """Return the segment of an AIRR `v_call` or `j_call`, or the reason why there is none.
 
-        Several calls are not ambiguous if the germline lists all of them, with one and the same segment: the first is
-        taken.  Orphons that it does not list are left out, if it lists another of the calls: only genes within the
-        locus are recombined.
+        Several calls are not ambiguous if the germline lists all of them with the same segment: the first one counts.
+        Unlisted orphons do not count if the germline lists another of the calls, as only genes within the locus
+        recombine.
         """
         names = meant_by(call, lambda name: germline.find(segment, name))
         if not names:
             return Exclusion.of(ExclusionKind.NO_CALL, segment=segment)
-        each = [(name, self._segment(germline, segment, name)) for name in names]
-        kept = [meaning for name, meaning in each if not (is_orphon(name) and _is_unlisted_gene(meaning))]
-        listed = [meaning for meaning in kept if isinstance(meaning, Segment)]
-        if listed and len(listed) == len(kept) and len({(meaning.locus, meaning.sequence) for meaning in listed}) == 1:
+        meanings = {name: self._segment(germline, segment, name) for name in names}
+        listed = [meaning for meaning in meanings.values() if isinstance(meaning, Segment)]
+        unlisted = {name: meaning.kind for name, meaning in meanings.items() if isinstance(meaning, Exclusion)}
+        orphons = all(kind is ExclusionKind.UNLISTED_GENE and is_orphon(name) for name, kind in unlisted.items())
+        if orphons and len({(allele.locus, allele.sequence) for allele in listed}) == 1:
             return listed[0]
-        if all(isinstance(meaning, Exclusion) and meaning.kind is ExclusionKind.OTHER_LOCUS for _, meaning in each):
-            return each[0][1]
-        if len(names) > 1 and self.ambiguous == "exclude":
+        elsewhere = not listed and set(unlisted.values()) == {ExclusionKind.OTHER_LOCUS}
+        if len(names) > 1 and self.ambiguous == "exclude" and not elsewhere:
             return Exclusion.of(ExclusionKind.AMBIGUOUS_CALL, segment=segment, call=call)
-        return each[0][1]
+        return meanings[names[0]]
 
     def _segment(self, germline: Germline, segment: SegmentType, name: str) -> Segment | Exclusion:
-        """The segment of one gene or allele."""
+        """Return the segment of a single gene or allele, or the reason why there is none."""
         listed = germline.find(segment, name)
         if listed is not None:
             return listed
@@ -140,11 +141,7 @@ class CallPolicy:
         return first
 
 
-def _is_unlisted_gene(meaning: Segment | Exclusion) -> bool:
-    return isinstance(meaning, Exclusion) and meaning.kind is ExclusionKind.UNLISTED_GENE
-
-
 def is_replaced(germline: Germline, segment: SegmentType, call: str, used: Segment) -> bool:
-    """Whether a call names anything but the segment that is used for it."""
+    """Return whether a call names anything other than the segment that is used for it."""
     segments = (germline.find(segment, name) for name in meant_by(call, lambda name: germline.find(segment, name)))
     return any(segment_of_name is None or segment_of_name.sequence != used.sequence for segment_of_name in segments)

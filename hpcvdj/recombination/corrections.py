@@ -1,8 +1,8 @@
-"""Alleles that published models have wrong: corrected when a model is read, or named if its files do not tell how.
+"""Wrong alleles of published models: they are corrected when a model is read, or named if its files do not tell how.
 
-What is known comes from the anchors files with which the germline tables are made (`inputs/germline/anchors`).  An
-entry applies only if the model's own sequence reads as the entry says.  So a model of another source stays as it is,
-and so does one that hpcvdj inferred from a corrected model.
+The known faults are entries of the anchors files with which the germline tables are made (`inputs/germline/anchors`).
+An entry applies only if the sequence in the model reads as the entry says.  So a model of another source stays as it
+is, and so does a model that hpcvdj inferred from a corrected one.
 """
 
 import re
@@ -12,14 +12,11 @@ from functools import cache
 from itertools import product
 
 from hpcvdj.recombination.anchors import AnchorEntry, allele_in, read_anchors
-from hpcvdj.recombination.germline import SegmentType
+from hpcvdj.recombination.germline import V_AND_J
 from hpcvdj.recombination.packaged import anchors_paths
 
 _PUT_RIGHT = ", put right here"
-"""What follows in a note is not about the model."""
-
-_SIDES: tuple[SegmentType, ...] = ("V", "J")
-"""The segments that the two files of anchors are of."""
+"""The text after this in a note is not about the model."""
 
 _GENES = re.compile(r"^%([^;\n]+);([A-Za-z]+);", re.MULTILINE)
 
@@ -28,7 +25,7 @@ _GENES = re.compile(r"^%([^;\n]+);([A-Za-z]+);", re.MULTILINE)
 class Checked:
     """The files of a model after the check.
 
-    texts      of the files, corrected
+    texts      the texts of the files, corrected
     corrected  what was wrong with each allele that was corrected
     faults     what is wrong with each allele that was not
     """
@@ -40,12 +37,12 @@ class Checked:
 
 @cache
 def _known() -> tuple[AnchorEntry, ...]:
-    """The entries that say what a sequence reads: without that, it is not known to be the one that is meant."""
+    """Return the entries that say what a sequence reads; others do not tell whether a model has that sequence."""
     return tuple(entry for path in anchors_paths() for entry in read_anchors(path).values() if entry.reads)
 
 
 def checked(files: Mapping[str, str], *, published: bool) -> Checked:
-    """Look for alleles that are known to be wrong, and correct them.
+    """Find alleles that are known to be wrong, and correct them.
 
     files      the texts of a model's files, in the order parameters, marginals, anchors of V, anchors of J
     published  leave every allele as it is
@@ -53,7 +50,7 @@ def checked(files: Mapping[str, str], *, published: bool) -> Checked:
     parameters, _, *anchors = files
     alleles = {allele_in(name): (name, sequence.upper()) for name, sequence in _GENES.findall(files[parameters])}
     texts, corrected, faults = dict(files), dict[str, str](), dict[str, str]()
-    for entry, (file, kind) in product(_known(), zip(anchors, _SIDES, strict=True)):
+    for entry, (file, kind) in product(_known(), zip(anchors, V_AND_J, strict=True)):
         if entry.allele not in alleles:
             continue
         name, sequence = alleles[entry.allele]
@@ -74,6 +71,6 @@ def checked(files: Mapping[str, str], *, published: bool) -> Checked:
 
 
 def _to_move(entry: AnchorEntry, sequence: str, anchor: int) -> bool:
-    """Whether an allele is the one whose anchor, or strand, is wrong; an anchor of 0 is one that is not known."""
+    """Return whether the anchor or the strand of this allele is wrong; an anchor of 0 means that it is not known."""
     first, right = int(entry.anchor_index), entry.oriented(sequence)
     return anchor > 0 and right.startswith(entry.reads, first) and (right, first) != (sequence, anchor)

@@ -1,4 +1,4 @@
-"""The events of a recombination model: their distributions in one form, whatever they depend on."""
+"""The events of a recombination model, with distributions in the same form whatever they depend on."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -19,13 +19,13 @@ CHOICES = ("v_choice", "dj_choice", "vj_choice")
 
 @dataclass(frozen=True)
 class Event:
-    """An event of recombination, with a row for each outcome, given each condition that the event depends on.
+    """An event of recombination, with a row for each outcome under each condition that the event depends on.
 
-    name         IGoR's; events with joint probabilities are one: `dj_choice`, `vj_choice`, `d_del`
-    notation     the same for readers, such as P(V)
-    columns      values of each row by column: the condition, if there is one, and the outcome
-    probability  of each row: of the outcome given the condition
-    weights      probability of each condition; empty for an event that depends on nothing
+    name         the name in IGoR; events with joint probabilities are one event: `dj_choice`, `vj_choice`, `d_del`
+    notation     the name for readers, such as P(V)
+    columns      the values of each row by column: the condition, if there is one, and the outcome
+    probability  the probability of each row's outcome given its condition
+    weights      the probability of each condition; empty for an event that depends on nothing
     derived      whether the event follows from the others, so that it is no parameter of the model
     """
 
@@ -37,7 +37,7 @@ class Event:
     derived: bool = False
 
     def distributions(self) -> dict[Key, dict[Key, float]]:
-        """The probability of each outcome, by condition: () for an event that depends on nothing."""
+        """Return the probability of each outcome, by condition, which is () for an event that depends on nothing."""
         distributions: dict[Key, dict[Key, float]] = defaultdict(dict)
         conditions = 1 if self.weights else 0
         for key, chance in zip(zip(*self.columns.values(), strict=True), self.probability, strict=True):
@@ -46,7 +46,7 @@ class Event:
 
 
 def events(model: Model) -> dict[str, Event]:
-    """The events of a model by name: the choices of alleles, then deletions, then insertions."""
+    """Return the events of a model by name: the choices of alleles, then deletions, then insertions."""
     listed = [*_choices(model), *_deletions(model)]
     for name, insertion in model.named_insertions.items():
         listed += _inserted(name, insertion)
@@ -59,14 +59,12 @@ def _choices(model: Model) -> Iterator[Event]:
         return
     yield _choice(model, "V", model.p_v)
     yield _choice(model, "DJ", model.p_dj)
-    if model.p_vdj is None:
-        yield _choice(model, "VDJ", np.multiply.outer(model.p_v, model.p_dj), derived=True)
-    else:
-        yield _choice(model, "VDJ", model.p_vdj)
+    joint = np.multiply.outer(model.p_v, model.p_dj) if model.p_vdj is None else model.p_vdj
+    yield _choice(model, "VDJ", joint, derived=model.p_vdj is None)
 
 
 def _choice(model: Model, segments: str, probability: Array, *, derived: bool = False) -> Event:
-    """The choice of alleles of `segments`, such as DJ, which are the axes of `probability`."""
+    """Return the choice of alleles of `segments`, such as DJ.  The axes of `probability` are the segments."""
     alleles = ([template.allele for template in model.templates(SEGMENT_TYPES[segment])] for segment in segments)
     columns = _columns([f"{segment.lower()}_call" for segment in segments], list(product(*alleles)))
     notation = f"P({', '.join(segments)})"
@@ -97,17 +95,17 @@ def _deletion(model: Model, segment: SegmentType, name: str, probability: Array)
 
 
 def _palindromes(model: Model, segment: SegmentType) -> list[tuple[int, ...]]:
-    """The most P-nucleotides that each allele can have at the ends that lose bases."""
+    """Return the largest number of P-nucleotides of each allele, at each end that loses bases."""
     templates = model.templates(segment)
     both = [len(template.extended) - len(template.segment) for template in templates]
     if segment == "D":
         return [(template.p5, total - template.p5) for template, total in zip(templates, both, strict=True)]
-    # A model has deletions of alleles, too, whose segment it does not know.
+    # A model also has deletions of alleles whose segment it does not know.
     return [(most if template.segment else max(both),) for most, template in zip(both, templates, strict=True)]
 
 
 def _inserted(name: str, insertion: Insertion) -> Iterator[Event]:
-    """The events of an insertion: its length, its first base, and each base given the one before."""
+    """Yield the events of an insertion: its length, its first base, and each later base given the base before it."""
     event, bases = name.lower(), [(base,) for base in "ACGT"]
     lengths = {"length": list(range(len(insertion.lengths)))}
     yield Event(f"{event}_ins", f"P({name} length)", lengths, insertion.lengths.tolist(), {})
@@ -120,7 +118,7 @@ def _inserted(name: str, insertion: Insertion) -> Iterator[Event]:
 
 
 def _preceding(insertion: Insertion) -> Array:
-    """How often each base is one that another follows, float64 [4]: 1 in all; 0 if no insertion has two bases."""
+    """Return the share of each base among inserted bases that another one follows, float64 [4]; zeros if none."""
     at_least = np.cumsum(insertion.lengths[::-1])[::-1]
     base, expected = insertion.first, np.zeros(4)
     for chance in at_least[2:]:

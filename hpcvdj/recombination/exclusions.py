@@ -1,4 +1,4 @@
-"""Why rows of a table are excluded: kinds with details, never sentences that other code would have to parse."""
+"""Why rows of a table are excluded, as kinds with details: other code never has to parse a sentence."""
 
 import json
 from collections import Counter
@@ -17,11 +17,11 @@ from hpcvdj.errors import few, told
 class ExclusionKind(Enum):
     """A kind of reason.
 
-    message  what users read about one row; the names in braces are the details of an `Exclusion` of this kind
-    summary  what they read about all rows of the kind
+    message  the text for users about a single row; the names in braces are the details of an `Exclusion` of this kind
+    summary  the text about all rows of the kind
     option   the option that keeps such rows, if there is one
-    kept     which of them it keeps
-    listed   whether it is of interest how many rows have which details
+    kept     which of these rows the option keeps
+    listed   whether users are interested in how many rows have which details
     """
 
     NO_SEQUENCE = "no {field}", "no {field}"
@@ -67,10 +67,7 @@ class ExclusionKind(Enum):
         "duplicate_count that is no whole number from 1 to 10^15",
     )
     MISSING_COUNT = "no duplicate_count, which other rows have", "no duplicate_count, which other rows have"
-    INCOMPLETE = (
-        "incomplete rearrangement: the read has no V",
-        "incomplete rearrangement (the read has no V)",
-    )
+    INCOMPLETE = "incomplete rearrangement: the read has no V", "incomplete rearrangement (the read has no V)"
     READ_ENDS = (
         "the read ends {missing} nt before the junction's end, and J does not complete it",
         "read that ends before the junction's end and is not completed from J",
@@ -136,7 +133,7 @@ class ExclusionKind(Enum):
 
     @property
     def remedy(self) -> str:
-        """What keeps such rows, in words; empty if nothing does."""
+        """How to keep such rows, in words; empty if that is not possible."""
         return f"{told(self.option)} keeps {self.kept}" if self.option else ""
 
 
@@ -153,18 +150,18 @@ class Exclusion:
 
     @staticmethod
     def from_json(kind: str, details: str) -> "Exclusion":
-        """The inverse of `kind.name` and `details_json`, as results store them; KeyError for an unknown kind."""
+        """Return the inverse of `kind.name` and `details_json` in results.  Raise KeyError for an unknown kind."""
         return Exclusion(ExclusionKind[kind.upper()], tuple(json.loads(details).items()))
 
     @staticmethod
     def from_text(text: str) -> "Exclusion":
-        """The inverse of `text`."""
+        """Return the inverse of `text`."""
         kind, _, details = text.partition(" ")
         return Exclusion.from_json(kind, details)
 
     @property
     def text(self) -> str:
-        """Kind and details in one text, as formats of tables give them to readers of junctions."""
+        """Kind and details as a text, which formats of tables give to readers of junctions."""
         return f"{self.kind.name} {self.details_json()}"
 
     def details_json(self) -> str:
@@ -174,7 +171,7 @@ class Exclusion:
         return self.kind.message.format(**dict(self.details))
 
     def get(self, name: str) -> str | int | None:
-        """A detail, or None if this kind does not have it."""
+        """Return the detail of that name, or None if this kind does not have it."""
         return dict(self.details).get(name)
 
     @property
@@ -183,7 +180,7 @@ class Exclusion:
 
     @property
     def particulars(self) -> str:
-        """What the message says in addition to the summary, such as the gene; empty if that is nothing."""
+        """The details that are in the message but not in the summary, such as the gene; empty if there are none."""
         fields = [field for _, field, _, _ in Formatter().parse(self.kind.summary)]
         first, *others = [str(value) for name, value in self.details if name not in fields] or [""]
         return f"{first} ({', '.join(others)})" if others else first
@@ -191,13 +188,13 @@ class Exclusion:
 
 @dataclass(frozen=True)
 class ExcludedRows:
-    """Rows that were excluded, in row order.
+    """Excluded rows, in row order.
 
     row            int64 [rows]: 0-based data rows of the input
-    sequence_id    their ids
-    code           int32 [rows]: place of each row's exclusion in `exclusions`
-    exclusions     the different exclusions
-    repertoire_id  their repertoires, if tables were counted together; else empty
+    sequence_id    the id of each row
+    code           int32 [rows]: the index of each row's exclusion in `exclusions`
+    exclusions     the exclusions, without repeats
+    repertoire_id  the repertoire of each row if tables were counted together; else empty
     """
 
     row: NDArray[np.int64]
@@ -213,7 +210,7 @@ class ExcludedRows:
         exclusions: Iterable[Exclusion],
         repertoire_id: Sequence[str] = (),
     ) -> "ExcludedRows":
-        """Rows with one exclusion each."""
+        """Make excluded rows of the exclusion of each row."""
         code_of: dict[Exclusion, int] = {}
         code = np.array([code_of.setdefault(exclusion, len(code_of)) for exclusion in exclusions], dtype=np.int32)
         return ExcludedRows(row, sequence_id, code, list(code_of), repertoire_id)
@@ -222,29 +219,29 @@ class ExcludedRows:
         return len(self.row)
 
     def __repr__(self) -> str:
-        """How many rows there are, and the most frequent reasons."""
+        """The number of rows, and the most frequent reasons."""
         kinds = by_summary(self.counts())
-        reasons = few((f"{rows:,} {summary}" for summary, rows, _ in kinds))
+        reasons = few(f"{rows:,} {summary}" for summary, rows, _ in kinds)
         return f"<{len(self):,} excluded rows{': ' * bool(reasons)}{reasons}>"
 
     def exclusion(self, index: int) -> Exclusion:
-        """Why the row at `index` (of `row`) is excluded."""
+        """Return why the row at `index` (of `row`) is excluded."""
         return self.exclusions[int(self.code[index])]
 
     @property
     def messages(self) -> list[str]:
-        """Each row's reason, in words."""
+        """The reason of each row, in words."""
         texts = [str(exclusion) for exclusion in self.exclusions]
         return [texts[code] for code in self.code.tolist()]
 
     def counts(self) -> list[tuple[Exclusion, int]]:
-        """Each exclusion and its number of rows, the most frequent first."""
+        """Return each exclusion and its number of rows, the most frequent first."""
         rows = np.bincount(self.code, minlength=len(self.exclusions)).tolist()
-        return sorted(zip(self.exclusions, rows, strict=True), key=lambda item: (-item[1], str(item[0])))
+        return added([zip(self.exclusions, rows, strict=True)])
 
 
 def by_summary(counts: Iterable[tuple[Exclusion, int]]) -> list[tuple[str, int, list[tuple[Exclusion, int]]]]:
-    """Exclusions with the same summary together: (summary, rows, its exclusions), the most frequent first."""
+    """Group exclusions by summary: (summary, rows, exclusions and rows of the group), the most frequent first."""
     groups: dict[str, list[tuple[Exclusion, int]]] = {}
     for exclusion, rows in counts:
         groups.setdefault(exclusion.summary, []).append((exclusion, rows))
@@ -253,7 +250,7 @@ def by_summary(counts: Iterable[tuple[Exclusion, int]]) -> list[tuple[str, int, 
 
 
 def added(parts: Iterable[Iterable[tuple[Exclusion, int]]]) -> list[tuple[Exclusion, int]]:
-    """The counts of several parts added up, the most frequent first."""
+    """Add up the counts of several parts; the most frequent exclusion is first."""
     total: Counter[Exclusion] = Counter()
     for part in parts:
         total.update(dict(part))
@@ -261,10 +258,10 @@ def added(parts: Iterable[Iterable[tuple[Exclusion, int]]]) -> list[tuple[Exclus
 
 
 def counts_json(counts: Iterable[tuple[Exclusion, int]]) -> list[list[Any]]:
-    """Counts as JSON values: [kind, details, rows]."""
+    """Return the counts as JSON values: [kind, details, rows]."""
     return [[exclusion.kind.name.lower(), dict(exclusion.details), rows] for exclusion, rows in counts]
 
 
 def counts_from_json(values: Iterable[Sequence[Any]]) -> list[tuple[Exclusion, int]]:
-    """The inverse of `counts_json`."""
+    """Return the inverse of `counts_json`."""
     return [(Exclusion(ExclusionKind[kind.upper()], tuple(details.items())), rows) for kind, details, rows in values]

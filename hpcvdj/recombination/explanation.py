@@ -1,9 +1,9 @@
-"""The pathways of one junction, one by one: which forms, which n-nucleotides, how many ways.
+"""The pathways of a junction, one by one: which forms, which n-nucleotides, how many ways.
 
-The definition is that of `hpcvdj.recombination.pathways` (docs/algorithm.md, sections 2 and 4).  Once a D form and
-its place in the CDR3 are chosen, only the lengths of the V and the J form are left to choose; the bases between the
-three are the n-nucleotides.  So a junction's pathways are its **placements** of D forms, each with a range of V and of
-J lengths.  Sums over placements have a closed form; single pathways are listed only as far as they are asked for.
+`hpcvdj.recombination.pathways` defines pathways (docs/algorithm.md, sections 2 and 4).  Once a D form and its position
+in the CDR3 are chosen, only the lengths of the V and the J form are left to choose.  The bases between the three forms
+are the n-nucleotides.  So the pathways of a junction are the **placements** of D forms, each with a range of V and J
+lengths.  Sums over placements have a closed form.  Single pathways are listed only on demand.
 
 Positions are 0-based bases of the CDR3 (IMGT 105–117), lengths are nucleotides.
 """
@@ -31,9 +31,9 @@ _DESCRIBED = (
 class DForm:
     """A form of a D gene: bases `start` to `stop` of its extended segment, which has `p5` P-nucleotides at its 5' end.
 
-    `chew_backs` is the number of pairs (bases lost 5', bases lost 3') of the extended segment that give these letters
-    and are counted or stand for one another here: under `paper` 1, or all pairs if the form is empty; under `distinct`
-    1 if the form is empty, else all pairs with these letters, of which the one that loses the fewest bases is shown.
+    `chew_backs` is the number of pairs (bases lost 5', bases lost 3') of the extended segment that this form stands
+    for.  Under `paper`, it is 1, or all pairs if the form is empty.  Under `distinct`, it is 1 if the form is empty,
+    else the number of pairs that give these letters; the form shows the pair that loses the fewest bases.
     """
 
     segment: Segment
@@ -44,28 +44,28 @@ class DForm:
 
     @property
     def empty(self) -> bool:
-        """Whether D is chewed away; its two trims are then not defined."""
+        """Whether D is chewed away, so that its two trims are not defined."""
         return self.start == self.stop
 
     @property
     def letters(self) -> str:
-        """Of the extended segment, as of `hpcvdj.recombination.parts`."""
-        # The P-nucleotides mirror the gene, so there are as many at either end.
+        """A letter for each base of the extended segment, as in `hpcvdj.recombination.parts`."""
+        # The P-nucleotides mirror the gene, so both ends have equally many.
         return letters("D", len(self.segment.sequence), self.p5, self.p5)
 
     @property
     def lost(self) -> int:
-        """Bases of the gene that are not in the form, P-nucleotides aside."""
+        """Bases of the gene that are not in the form; P-nucleotides do not count."""
         return len(self.segment.sequence) - self.letters[self.start : self.stop].count("D")
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """A D form at a place of the CDR3, with every V form up to `longest_v` and J form up to `longest_j` that fits.
+    """A D form at a position of the CDR3, with all V forms up to `longest_v` and J forms up to `longest_j` that fit.
 
-    form        the form; None in a locus without D
-    at          its first base in the CDR3; None if it has no bases: it is then at any of the n-length + 1 cuts
-    gap         bases that V, J and n-nucleotides share: the CDR3's length less the form's
+    form  the form; None in a locus without D
+    at    its first base in the CDR3; None if it has no bases, so that it is at any of the n-length + 1 cuts
+    gap   bases that V, J and n-nucleotides share: the length of the CDR3 minus that of the form
     """
 
     form: DForm | None
@@ -75,12 +75,12 @@ class Placement:
     longest_j: int
 
     def v_lengths(self, n_length: int) -> range:
-        """The lengths of V forms that leave `n_length` n-nucleotides; J has what is left of the gap."""
+        """Return the lengths of V forms that leave `n_length` n-nucleotides; J takes the rest of the gap."""
         templated = self.gap - n_length
         return range(max(0, templated - self.longest_j), min(self.longest_v, templated) + 1)
 
     def multiplicity(self, n_length: int) -> int:
-        """Pathways for each of `v_lengths`: cuts × empty forms if D is chewed away, else 1."""
+        """Pathways for each of `v_lengths`: cuts × empty forms if D is chewed away, otherwise 1."""
         if self.form is None or not self.form.empty:
             return 1
         return (n_length + 1) * self.form.chew_backs
@@ -88,10 +88,11 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class Pathway:
-    """A pathway, or the `multiplicity` ones that differ only in how D was chewed away and where it stood.
+    """A group of `multiplicity` pathways that differ only in how D was chewed away and where it stood.
 
-    v_length, j_length  nucleotides of the V and J form, P-nucleotides included
-    d, d_at             the D form and its first base in the CDR3; d_at is None if the form is empty, d if there is no D
+    v_length, j_length  nucleotides of the V and J form, including P-nucleotides
+    d                   the D form; None if there is no D
+    d_at                its first base in the CDR3; None if the form is empty
     """
 
     n_length: int
@@ -104,7 +105,7 @@ class Pathway:
 
 @dataclass(frozen=True)
 class GeneCounts:
-    """Pathways of one D allele by n-length, list[int] of length max_n + 1: with bases of it, and without any."""
+    """Pathways of a D allele by n-length, list[int] of length max_n + 1: with bases of the allele, and without any."""
 
     allele: str
     with_bases: list[int]
@@ -112,7 +113,7 @@ class GeneCounts:
 
     @property
     def total(self) -> int:
-        """Pathways of the allele, all n-lengths."""
+        """Pathways of the allele over all n-lengths."""
         return sum(self.with_bases) + sum(self.chewed_away)
 
     @property
@@ -123,7 +124,7 @@ class GeneCounts:
 
 @dataclass(frozen=True)
 class Explanation:
-    """A junction, its segments, and everything that its pathways are counted by."""
+    """A junction, its segments, and all settings that its pathways depend on."""
 
     cdr3: str
     v: Segment
@@ -135,17 +136,17 @@ class Explanation:
 
     @cached_property
     def longest_v(self) -> int:
-        """Bases that the CDR3 begins with and the extended V segment too."""
+        """How many first bases the CDR3 and the extended V segment have in common."""
         return _common_prefix(self.cdr3, extended_v(self.v.sequence, self.max_p))
 
     @cached_property
     def longest_j(self) -> int:
-        """Bases that the CDR3 ends with and the extended J segment too."""
+        """How many last bases the CDR3 and the extended J segment have in common."""
         return _common_prefix(self.cdr3[::-1], extended_j(self.j.sequence, self.max_p)[::-1])
 
     @cached_property
     def placements(self) -> tuple[Placement, ...]:
-        """Every placement that leaves at most `max_n` n-nucleotides with some V and J form."""
+        """All placements that leave at most `max_n` n-nucleotides with some V and J form."""
         length, a, b = len(self.cdr3), self.longest_v, self.longest_j
         if not self.d:
             return (Placement(None, None, length, a, b),)
@@ -166,7 +167,7 @@ class Explanation:
         return tuple(placements)
 
     def _forms_at(self, segment: Segment, extended: str, p5: int, at: int) -> Iterator[DForm]:
-        """The forms of a gene, but the empty one, that the CDR3 reads from base `at` on."""
+        """Yield the forms of a gene that the CDR3 reads from base `at` on, without the empty form."""
         rest = self.cdr3[at:]
         matches = [(start, _common_prefix(rest, extended[start:])) for start in range(len(extended))]
         if self.d_forms == PaperDForms.name:
@@ -198,15 +199,15 @@ class Explanation:
         return [sum(gene.with_bases[m] + gene.chewed_away[m] for gene in self.genes) for m in range(self.max_n + 1)]
 
     def pathways(self) -> Iterator[Pathway]:
-        """Every pathway, by n-length; those that differ only in how D was chewed away and cut are one group.
+        """Yield all pathways, by n-length; those that differ only in how D was chewed away and cut form a group.
 
-        There may be millions: `most_direct` takes the first ones.
+        There may be millions.  `most_direct` gives the first ones.
         """
         for m in range(self.max_n + 1):
             yield from self.with_n(m)
 
     def with_n(self, m: int) -> Iterator[Pathway]:
-        """The `pathways` with exactly `m` n-nucleotides."""
+        """Yield the `pathways` with exactly `m` n-nucleotides."""
         for placement in self.placements:
             multiplicity = placement.multiplicity(m)
             for v_length in placement.v_lengths(m):
@@ -214,7 +215,7 @@ class Explanation:
                 yield Pathway(m, v_length, j_length, placement.form, placement.at, multiplicity)
 
     def most_direct(self, number: int) -> list[Pathway]:
-        """The first `number` of `pathways`: fewest n-nucleotides first, then fewest bases lost by V, D and J."""
+        """Return the first `number` of `pathways`: fewest n-nucleotides first, then fewest bases lost by V, D and J."""
         listed: list[Pathway] = []
         for m in range(self.max_n + 1):
             if len(listed) >= number:
@@ -236,14 +237,14 @@ class Explanation:
         return Parts(*ends) if form is None else Parts(*ends, form.letters, slice(form.start, form.stop), pathway.d_at)
 
     def track(self, pathway: Pathway) -> str:
-        """One letter for each base of the CDR3, as of `Parts.track`."""
+        """Return one letter for each base of the CDR3: see `Parts.track`."""
         return self._parts(pathway).track()
 
     def describe(self, pathway: Pathway) -> dict[str, Any]:
-        """A pathway in words, as of `Parts.describe`, with its number, its n-nucleotides and its D allele.
+        """Return a pathway in words (see `Parts.describe`), with its number, its n-nucleotides and its D allele.
 
-        None where the pathways of a group differ (n1, n2 and the trims of a D that is chewed away) or where there is
-        no D.
+        A value is None if the pathways of a group differ in it (n1, n2 and the trims of a D that is chewed away), or if
+        there is no D.
         """
         facts, form = self._parts(pathway).describe(), pathway.d
         facts |= {"pathways": pathway.multiplicity, "n_length": pathway.n_length}
@@ -255,7 +256,7 @@ class Explanation:
         return {name: facts.get(name) for name in _DESCRIBED}
 
     def as_json(self, number: int) -> dict[str, Any]:
-        """Everything, with the `number` most direct pathways, of the types that JSON has."""
+        """Return all facts and the `number` most direct pathways, as JSON values."""
         listed = self.most_direct(number)
         return {
             "cdr3": self.cdr3,

@@ -1,9 +1,9 @@
 """Germline segments, their P-nucleotides and their chewed-back forms (the paper, sections II-A and II-C).
 
-A **segment** is the part of a germline gene in the CDR3: of a V gene from after its Cys 104 codon to its 3' end, of a
-J gene from its 5' end to before its Phe/Trp 118 codon, a whole D gene.  A segment with all P-nucleotides that its
-termini can have is its **extended segment**.  Every **form** that recombination can give a segment is a contiguous
-part of its extended segment: a prefix for V, a suffix for J, any part for D.
+A **segment** is the part of a germline gene in the CDR3.  A V segment begins after the Cys 104 codon and ends at the 3'
+end.  A J segment begins at the 5' end and ends before the Phe/Trp 118 codon.  A D segment is the complete D gene.  An
+**extended segment** is a segment with all P-nucleotides that its ends can have.  A **form** is a contiguous part of the
+extended segment: a prefix for V, a suffix for J, any part for D.
 """
 
 import csv
@@ -25,29 +25,32 @@ from hpcvdj.storage.inputs import read_text
 SegmentType = Literal["V", "D", "J"]
 
 DAlleles = Literal["first", "all"]
-"""Which D alleles take part: of each gene the first functional one, or all functional ones."""
+"""Which D alleles recombine: the first functional one of each gene, or all functional ones."""
 
 MAX_P = 4
-"""The paper's bound on P-nucleotides at one terminus."""
+"""The largest number of P-nucleotides at an end of a segment in the paper."""
 
 LARGEST_MAX_P = 10
-"""The largest bound that users can ask for."""
+"""The largest number of P-nucleotides that users can ask for."""
 
 COLUMNS = ("locus", "segment_type", "allele", "functional", "sequence", "source")
 """The columns of a germline table."""
 
 SEGMENT_TYPES: dict[str, SegmentType] = {"V": "V", "D": "D", "J": "J"}
 
+V_AND_J: tuple[SegmentType, ...] = ("V", "J")
+"""The segment types of every locus."""
+
 FUNCTIONS = ("F", "ORF", "P")
 """IMGT's functionality codes."""
 
 Tables = str | Path | Iterable[str | Path]
-"""A germline table, or several of them: paths, or names of those that come with hpcvdj."""
+"""One or more germline tables: paths, or names of tables that come with hpcvdj."""
 
 
 @dataclass(frozen=True)
 class Segment:
-    """One allele's segment.  `sequence` is upper-case A, C, G, T; `functional` is IMGT's F, ORF or P."""
+    """The segment of an allele.  `sequence` is upper-case A, C, G, T; `functional` is F, ORF or P, as in IMGT."""
 
     locus: str
     segment_type: SegmentType
@@ -58,12 +61,12 @@ class Segment:
 
     @property
     def gene(self) -> str:
-        """The gene's name: the allele's, less `*01`."""
+        """The name of the gene: that of the allele without `*01`."""
         return self.allele.partition("*")[0]
 
 
 def first_alleles(segments: Iterable[Segment]) -> list[Segment]:
-    """The first of `segments` of each gene."""
+    """Return the first segment of each gene."""
     first: dict[str, Segment] = {}
     for segment in segments:
         first.setdefault(segment.gene, segment)
@@ -71,37 +74,38 @@ def first_alleles(segments: Iterable[Segment]) -> list[Segment]:
 
 
 def _p_3(segment: str, max_p: int) -> str:
-    """P-nucleotides of the 3' end: they mirror it, so a short segment has only as many as it has bases."""
+    """Return the P-nucleotides of the 3' end, which they mirror: a segment has at most as many as it has bases."""
     return reverse_complement(segment[max(0, len(segment) - max_p) :])
 
 
 def _p_5(segment: str, max_p: int) -> str:
+    """Return the P-nucleotides of the 5' end."""
     return reverse_complement(segment[:max_p])
 
 
 def extended_v(segment: str, max_p: int = MAX_P) -> str:
-    """`segment` and the P-nucleotides of its 3' end."""
+    """Return the segment, then the P-nucleotides of its 3' end."""
     return segment + _p_3(segment, max_p)
 
 
 def extended_j(segment: str, max_p: int = MAX_P) -> str:
-    """The P-nucleotides of the 5' end of `segment`, and `segment`."""
+    """Return the P-nucleotides of the 5' end, then the segment."""
     return _p_5(segment, max_p) + segment
 
 
 def extended_d(segment: str, max_p: int = MAX_P) -> str:
-    """`segment` between the P-nucleotides of its two ends."""
+    """Return the segment between the P-nucleotides of its two ends."""
     return _p_5(segment, max_p) + segment + _p_3(segment, max_p)
 
 
 def v_forms(segment: str, max_p: int = MAX_P) -> list[str]:
-    """Every form of a V segment, shortest first, the fully chewed one included: the prefixes."""
+    """Return all forms of a V segment, the empty one first, the longest one last: the prefixes."""
     extended = extended_v(segment, max_p)
     return [extended[:length] for length in range(len(extended) + 1)]
 
 
 def j_forms(segment: str, max_p: int = MAX_P) -> list[str]:
-    """Every form of a J segment, shortest first, the fully chewed one included: the suffixes."""
+    """Return all forms of a J segment, the empty one first, the longest one last: the suffixes."""
     extended = extended_j(segment, max_p)
     return [extended[len(extended) - length :] for length in range(len(extended) + 1)]
 
@@ -113,14 +117,14 @@ class DFormConvention:
     summary: ClassVar[str]
 
     def forms(self, segment: str, max_p: int = MAX_P) -> list[str]:
-        """The forms of a D segment that are counted, the empty one included."""
+        """Return the forms of a D segment that are counted, including the empty one."""
         raise NotImplementedError
 
 
 class PaperDForms(DFormConvention):
-    """One form per pair of chew-backs (l, r), 0 <= l < n, 0 <= r <= n - l, on the extended segment of n bases.
+    """A form for each pair of chew-backs (l, r), 0 <= l < n, 0 <= r <= n - l, of an extended segment of n bases.
 
-    Equal strings are listed as often as they arise: (n+1)(n+2)/2 - 1 forms, n of them empty.
+    Equal strings are listed as often as they arise, so there are (n+1)(n+2)/2 - 1 forms, n of them empty.
     """
 
     name = "paper"
@@ -133,7 +137,7 @@ class PaperDForms(DFormConvention):
 
 
 class DistinctDForms(PaperDForms):
-    """Each distinct string once per gene, the empty one included."""
+    """Each distinct string once per gene, including the empty one."""
 
     name = "distinct"
     summary = "each distinct string once per gene"
@@ -143,7 +147,7 @@ class DistinctDForms(PaperDForms):
 
 
 def d_forms(segment: str, convention: str = PaperDForms.name, max_p: int = MAX_P) -> list[str]:
-    """Every form of a D segment, by the `DFormConvention` of that name."""
+    """Return all forms of a D segment by the `DFormConvention` of that name."""
     return choice(DFormConvention, convention, "d_forms").forms(segment, max_p)
 
 
@@ -151,10 +155,10 @@ def d_forms(segment: str, convention: str = PaperDForms.name, max_p: int = MAX_P
 class Germline:
     """The segments of one or more loci, and the rules by which calls find them.
 
-    max_p      the largest number of P-nucleotides at one terminus
-    d_alleles  which D alleles take part: `first` (of each D gene the first allele listed as functional, as one
-               chromosome carries one) or `all` functional ones
-    paths      the files that it was read from
+    max_p      the largest number of P-nucleotides at an end of a segment
+    d_alleles  which D alleles recombine: `first` (the first functional allele of each D gene, as a chromosome carries
+               only one) or `all` functional ones
+    paths      the files of the tables
     """
 
     segments: tuple[Segment, ...]
@@ -174,14 +178,14 @@ class Germline:
                 raise InputError(f"{self.name}: {segment.allele} is listed twice; keep one row of it")
             listed.add(key)
         for locus in self.loci:
-            for kind in ("V", "J"):
+            for kind in V_AND_J:
                 if not self.of(kind, locus):
                     raise InputError(
                         f"{self.name}: locus {locus} has no {kind} segment; add rows with segment_type {kind}"
                     )
 
     def __repr__(self) -> str:
-        """Its name, and how many segments of each type it has."""
+        """The name, and the number of segments of each type."""
         numbers = ", ".join(f"{len(self.of(kind))} {kind}" for kind in SEGMENT_TYPES)
         options = f"max_p={self.max_p}, d_alleles={self.d_alleles!r}"
         return f"<Germline {self.name}: {', '.join(self.loci)}; {numbers}; {options}>"
@@ -192,24 +196,24 @@ class Germline:
         return tuple(dict.fromkeys(segment.locus for segment in self.segments))
 
     def of(self, segment_type: str, locus: str | None = None) -> tuple[Segment, ...]:
-        """The segments of a type (and a locus), in the order of the table."""
+        """Return the segments of a type (and a locus), in the order of the table."""
         return tuple(s for s in self.segments if s.segment_type == segment_type and (locus is None or s.locus == locus))
 
     def d_segments(self, locus: str) -> tuple[Segment, ...]:
-        """The D segments that take part in a locus's recombination; empty for a locus without D genes."""
+        """Return the D segments that recombine in a locus; empty for a locus without D genes."""
         functional = [s for s in self.of("D", locus) if s.functional == "F"]
         return tuple(functional if self.d_alleles == "all" else first_alleles(functional))
 
     def find(self, segment_type: str, call: str) -> Segment | None:
-        """The segment of a call: an allele by its full name, a gene by its first listed allele.
+        """Return the segment of a call: of an allele by its full name, of a gene by its first listed allele.
 
-        A family counts as its gene if only one is listed.  Names are read as those of models are.
+        A family stands for its gene if only one is listed.  The spelling of names may vary as in models.
         """
         meant = self.meant(segment_type, call)
         return meant[0] if len({segment.gene for segment in meant}) == 1 else None
 
     def meant(self, segment_type: str, name: str) -> list[Segment]:
-        """The segments that the name of an allele, a gene or a family means, as of `names.alleles_by_name`."""
+        """Return the segments that the name of an allele, a gene or a family means: see `names.alleles_by_name`."""
         segments, indices = self._by_name[segment_type]
         normal = normal_name(name)
         meant = [segments[index] for index in indices.get(normal, ())]
@@ -222,36 +226,35 @@ class Germline:
         return {kind: (listed, alleles_by_name(segment.allele for segment in listed)) for kind, listed in kinds.items()}
 
     def facts(self) -> dict[str, str | int]:
-        """What results record of it."""
+        """Return the facts that results record."""
         return {
             "germline_path": self.name, "germline_sha256": self.digest(), "max_p": self.max_p,
             "d_alleles": self.d_alleles,
         }  # fmt: skip
 
     def digest(self) -> str:
-        """SHA-256 of all that counting depends on: two germlines with one digest give one result."""
+        """Return the SHA-256 of all that counts depend on: germlines with the same digest give the same counts."""
         rows = [f"{s.locus}\t{s.segment_type}\t{s.allele}\t{s.functional}\t{s.sequence}" for s in self.segments]
         settings = [f"max_p={self.max_p}", f"d_alleles={self.d_alleles}"]
         return hashlib.sha256("\n".join(rows + settings).encode()).hexdigest()
 
 
 def read_germline(table: Tables, *, max_p: int = MAX_P, d_alleles: DAlleles = "first") -> Germline:
-    """Read a germline table, or several as one: TSV files, plain or gzip, with the columns `COLUMNS`.
+    """Read one or more germline tables: TSV files, plain or gzip, with the columns `COLUMNS`.
 
-    table      a path, or the name of a table that comes with hpcvdj (human_trb) or of a species, for the tables of all
-               its loci (human); or a list of them.  A file goes before a name.
-    max_p      the largest number of P-nucleotides at one terminus, 0 to 10
-    d_alleles  D alleles that take part: of each gene the `first` functional one, or `all` functional ones
+    table      a path, the name of a table that comes with hpcvdj (human_trb), or a species, which stands for the tables
+               of all its loci (human); or a list of these.  If a file has the name, the file is read.
+    max_p      the largest number of P-nucleotides at an end of a segment, 0 to 10
+    d_alleles  which D alleles recombine: the `first` functional one of each gene, or `all` functional ones
 
-    Several tables are one germline of all their loci, in alphabetical order, so that tables of different loci may be
-    named in any order.  Tables may share alleles.
+    Several tables make one germline of all their loci, which are sorted by name.  So the order of tables of different
+    loci does not matter.  Tables may share alleles.
 
-    InputError names the file, the line and the remedy; or the two tables that list an allele with different segments.
+    InputError names the file, the line and the remedy, or the two tables that list an allele with different segments.
     """
-    given = [table] if isinstance(table, str | Path) else list(table)
     names, packaged = germline_names(), germline_paths()
     paths: dict[str, Path] = {}
-    for name in map(str, given):
+    for name in map(str, [table] if isinstance(table, str | Path) else table):
         if name in names and not Path(name).is_file():
             paths |= {name_of_table: packaged[name_of_table] for name_of_table in names[name]}
         else:
@@ -266,7 +269,7 @@ def read_germline(table: Tables, *, max_p: int = MAX_P, d_alleles: DAlleles = "f
 
 
 def _union(tables: list[Germline]) -> Germline:
-    """The segments of several tables, locus by locus."""
+    """Return a germline with the segments of several tables, locus by locus."""
     listed: dict[tuple[str, str], tuple[Segment, str]] = {}
     for table in tables:
         for segment in table.segments:
@@ -285,7 +288,7 @@ def _union(tables: list[Germline]) -> Germline:
 
 
 def _segments(path: Path) -> tuple[Segment, ...]:
-    """The rows of a germline table."""
+    """Return the rows of a germline table."""
     text = read_text(path, "germline table", f"give a path, or one of the names {', '.join(germline_names())}")
     try:
         rows = list(csv.DictReader(io.StringIO(text, newline=""), delimiter="\t", quoting=csv.QUOTE_NONE))
@@ -330,7 +333,7 @@ def _segment(path: Path, line: int, row: dict[str, str]) -> Segment:
 def from_sequences(
     v: Iterable[str], d: Iterable[str], j: Iterable[str], *, locus: str = "TRB", max_p: int = MAX_P
 ) -> Germline:
-    """A germline of bare segment sequences named V1*01, V2*01 …: for experiments and tests."""
+    """Make a germline of sequences, which get the names V1*01, V2*01 …, for experiments and tests."""
     segments = [
         Segment(locus, kind, f"{kind}{number}*01", "F", sequence)
         for kind, sequences in zip(SEGMENT_TYPES.values(), (v, d, j), strict=True)

@@ -1,7 +1,7 @@
-"""Reading recombination models in IGoR's format, with the conventions that OLGA gives them (Sethna et al. 2019).
+"""Read recombination models in IGoR's format, with the conventions of OLGA (Sethna et al. 2019).
 
-A model is a folder with `model_params.txt` (events, their realisations and what they depend on), `model_marginals.txt`
-(probabilities) and the anchors of the V and J genes.
+A model is a folder with `model_params.txt` (events, their realisations and their dependencies), `model_marginals.txt`
+(probabilities), and the anchors of the V and J genes.
 """
 
 import csv
@@ -43,10 +43,10 @@ from hpcvdj.storage.inputs import read_text
 log = logging.getLogger(__name__)
 
 PARAMETERS = ("model_params.txt", "model_parms.txt", "models/model_params.txt", "models/model_parms.txt")
-"""The file of a model's parameters: OLGA and IGoR spell and place it differently."""
+"""Paths of the parameters in a model's folder: OLGA and IGoR use different names and folders."""
 
 FILES = (PARAMETERS[0], "model_marginals.txt", "V_gene_CDR3_anchors.csv", "J_gene_CDR3_anchors.csv")
-"""What a model's folder has, as OLGA calls it."""
+"""The files of a model's folder, by the names in OLGA."""
 
 OLGA_FOLDERS = {
     f"{species}_{locus}": f"{species}_{folder}"
@@ -55,16 +55,16 @@ OLGA_FOLDERS = {
         ("tra", "T_alpha"), ("trb", "T_beta"), ("igh", "B_heavy"), ("igk", "B_kappa"), ("igl", "B_lambda"),
     )
 }  # fmt: skip
-"""The models that OLGA ships, by our names."""
+"""The folders of the models that come with OLGA, by their names in hpcvdj."""
 
 FUNCTIONAL = ("F", "(F)")
-"""Functions with which a gene takes part."""
+"""The functionality codes of IMGT with which a gene recombines."""
 
 MOST_VALUES = 1 << 24
-"""The most probabilities that an event may have: a damaged size is refused before the memory is taken."""
+"""The largest number of probabilities of an event: a damaged size is refused before memory is allocated."""
 
 PUBLISHED = ":published"
-"""After the name of a model: with its alleles as they are in its files."""
+"""A suffix of a model's name that asks for the alleles as they are in its files."""
 
 _GENES = ("v_choice", "d_gene", "j_choice")
 
@@ -79,7 +79,7 @@ _AXES = {
     "vd_ins": [["vd_ins"]], "dj_ins": [["dj_ins"]], "vj_ins": [["vj_ins"]],
     "vd_dinucl": [["vd_dinucl"]], "dj_dinucl": [["dj_dinucl"]], "vj_dinucl": [["vj_dinucl"]],
 }  # fmt: skip
-"""The events of a model, and what each may depend on."""
+"""The axes that the array of each event may have: the events that it depends on, and the event itself."""
 
 _WITH_D = ("v_choice", "j_choice", "d_gene", "v_3_del", "j_5_del", "d_5_del", "d_3_del", "vd_ins", "dj_ins",
            "vd_dinucl", "dj_dinucl")  # fmt: skip
@@ -87,27 +87,27 @@ _WITHOUT_D = ("v_choice", "j_choice", "v_3_del", "j_5_del", "vj_ins", "vj_dinucl
 
 
 def olga_folder() -> Path | None:
-    """Where an installed `olga` has its models; its code is not imported."""
+    """Return the models' folder of an installed `olga`, without importing it; None if it is not installed."""
     spec = find_spec("olga")
     folders = list(spec.submodule_search_locations or ()) if spec else []
     return Path(folders[0]) / "default_models" if folders else None
 
 
 def model_folders() -> dict[str, Path]:
-    """The models that have a name, and their folders: those of an installed olga, and those that come with hpcvdj."""
+    """Return the folders of models by name: those of an installed olga, and those that come with hpcvdj."""
     olga = olga_folder()
     named = {} if olga is None else {name: olga / folder for name, folder in OLGA_FOLDERS.items()}
     return named | model_paths()
 
 
 def load_model(name: str | Path, *, pseudogenes: bool = False) -> Model:
-    """The model of a name, such as `human_trb`, or of a folder in IGoR's format.
+    """Load a model by its name, such as `human_trb`, or from a folder in IGoR's format.
 
-    name         of the model, or the path of its folder.  With `:published` after it, alleles that are known to be
-                 wrong (`recombination.corrections`) stay as they are in its files; else they are corrected
-    pseudogenes  alleles that are not functional take part as well, if their anchor is known
+    name         the name of the model, or the path of its folder.  The suffix `:published` keeps alleles that are known
+                 to be wrong (`recombination.corrections`) as they are in the files; otherwise they are corrected
+    pseudogenes  alleles that are not functional recombine as well if their anchor is known
 
-    A folder goes before a name.  InputError that names the file, the place and the remedy.
+    If a folder has the name, the folder is read.  InputError names the file, the position and the remedy.
     """
     published = str(name).endswith(PUBLISHED) and not Path(name).is_dir()
     model = read_model(model_folder(name), str(name), pseudogenes=pseudogenes, published=published)
@@ -117,29 +117,27 @@ def load_model(name: str | Path, *, pseudogenes: bool = False) -> Model:
 
 
 def model_folder(name: str | Path) -> Path:
-    """The folder of a model, by its name or its path, also with `:published`; InputError if there is none."""
-    folder = Path(name)
-    if not folder.is_dir():
-        name = str(name).removesuffix(PUBLISHED)
-        folder = Path(name)
-    if not folder.is_dir():
-        named = model_folders()
-        if str(name) in OLGA_FOLDERS and str(name) not in named:
-            raise InputError(f"model {name} is one of olga's; {installing('models')}, or give the folder of a model")
-        if str(name) not in named:
-            of_species = [model for model in {**OLGA_FOLDERS, **named} if model.startswith(f"{name}_")]
-            if of_species:
-                raise InputError(f"{name}: a model is of one locus; of {name} there are {', '.join(of_species)}")
-            there = ", ".join({**OLGA_FOLDERS, **named})
-            raise InputError(f"{name}: no folder of a model, and no model of that name; there are {there}")
-        folder = named[str(name)]
-    return folder
+    """Return the folder of a model by its name or path, also with `:published`.  Raise InputError if there is none."""
+    text = str(name).removesuffix(PUBLISHED)
+    for folder in (Path(name), Path(text)):
+        if folder.is_dir():
+            return folder
+    named = model_folders()
+    if text in named:
+        return named[text]
+    if text in OLGA_FOLDERS:
+        raise InputError(f"model {text} is one of olga's; {installing('models')}, or give the folder of a model")
+    models = {**OLGA_FOLDERS, **named}
+    of_species = [model for model in models if model.startswith(f"{text}_")]
+    if of_species:
+        raise InputError(f"{text}: a model is of one locus; of {text} there are {', '.join(of_species)}")
+    raise InputError(f"{text}: no folder of a model, and no model of that name; there are {', '.join(models)}")
 
 
 def origin_of(folder: Path) -> Origin:
-    """Where the model in a folder comes from, and what it is good for."""
-    names = {} if folder.parent != olga_folder() else {name_there: name for name, name_there in OLGA_FOLDERS.items()}
-    if folder.name not in names:
+    """Return the origin of the model in a folder, and its purpose."""
+    names = {in_olga: name for name, in_olga in OLGA_FOLDERS.items()}
+    if folder.parent != olga_folder() or folder.name not in names:
         return read_origin(folder)
     species, locus = names[folder.name].split("_")
     use = "for most purposes" if locus.startswith("t") else "for junctions without somatic hypermutation"
@@ -148,17 +146,17 @@ def origin_of(folder: Path) -> Origin:
 
 
 def folder_texts(folder: Path) -> dict[str, str]:
-    """The files of the model in a folder, by the names that OLGA gives them; InputError if one cannot be read."""
+    """Return the texts of a model's files, by their names in OLGA.  Raise InputError if one cannot be read."""
     remedy = f"a model's folder has {', '.join(FILES)}"
     return {name: read_text(path, "model file", remedy) for name, path in zip(FILES, model_files(folder), strict=True)}
 
 
 _Events = dict[str, list[tuple[str, ...]]]
-"""The realisations of each event, by its nickname and in the order of their indices."""
+"""The realisations of each event by its nickname, in the order of their indices."""
 
 
 def model_files(folder: Path) -> list[Path]:
-    """Where the `FILES` of a model are: of IGoR in subfolders, of OLGA beside each other."""
+    """Return the paths of a model's `FILES`: models of IGoR have them in subfolders, models of OLGA in one folder."""
     parameters = next((folder / name for name in PARAMETERS if (folder / name).is_file()), folder / FILES[0])
     anchors = ((folder / "ref_genome" / name, folder / name) for name in FILES[2:])
     in_folder = [of_igor if of_igor.is_file() else of_olga for of_igor, of_olga in anchors]
@@ -166,45 +164,43 @@ def model_files(folder: Path) -> list[Path]:
 
 
 def read_model(folder: Path, name: str | None = None, *, pseudogenes: bool = False, published: bool = False) -> Model:
-    """Read the model in a folder; InputError if it lacks a file or is not a model that we know.
+    """Read the model in a folder.  Raise InputError if it lacks a file, or if it is not a model of a kind that we know.
 
-    pseudogenes  alleles that are not functional take part as well, if their anchor is known
-    published    alleles that are known to be wrong stay as they are; else they are corrected, and `digest` is that of
-                 the corrected files
+    pseudogenes  alleles that are not functional recombine as well if their anchor is known
+    published    alleles that are known to be wrong stay as they are; otherwise they are corrected, and `digest` is that
+                 of the corrected files
     """
     files = folder_texts(folder)
-    known = checked(files, published=published)
-    params, marginals, v_anchors, j_anchors = map(_Lines, model_files(folder), known.texts.values())
-    digest = model_digest(known.texts.values())
+    check = checked(files, published=published)
+    params, marginals, v_anchors, j_anchors = map(_Lines, model_files(folder), check.texts.values())
     events = _events(params)
     tables, axes = _marginals(marginals, events)
     v = _templates(events["v_choice"], v_anchors, _palindrome(params, events, "v_3_del"), "V", pseudogenes)
     j = _templates(events["j_choice"], j_anchors, _palindrome(params, events, "j_5_del"), "J", pseudogenes)
     empty = np.zeros((0, 0))
-    common: dict[str, Any] = {"v": v, "j": j, "v_deletions": tables["v_3_del"], "j_deletions": tables["j_5_del"]}
-    named: dict[str, Any] = {
-        "name": name or str(folder), "digest": digest, "corrected": known.corrected,
-        "origin": origin_of(folder), "selection": _selection(folder, model_digest(files.values()), known.corrected),
+    common: dict[str, Any] = {
+        "name": name or str(folder), "digest": model_digest(check.texts.values()), "corrected": check.corrected,
+        "origin": origin_of(folder), "selection": _selection(folder, model_digest(files.values()), check.corrected),
+        "v": v, "j": j, "v_deletions": tables["v_3_del"], "j_deletions": tables["j_5_del"],
     }  # fmt: skip
     if "d_gene" not in events:
-        p_vj = tables["v_choice"][:, None] * tables["j_choice"]
         model = Model(
-            **named, **common, d=(), d_deletions=np.zeros((0, 0, 0)), insertions=(_insertion(tables, "vj"),),
-            p_v=np.zeros(0), p_dj=empty, p_vj=p_vj,
+            **common, d=(), d_deletions=np.zeros((0, 0, 0)), insertions=(_insertion(tables, "vj"),), p_v=np.zeros(0),
+            p_dj=empty, p_vj=tables["v_choice"][:, None] * tables["j_choice"],
         )  # fmt: skip
     else:
         lengths = _palindrome(params, events, "d_5_del"), _palindrome(params, events, "d_3_del")
         d = tuple(_d_template(row[0], row[1], lengths) for row in events["d_gene"])
         p_vdj = None
         if "v_choice" in axes["d_gene"]:
-            # Where J and D depend on V, the arrays are [V, J] and [V, J, D].
+            # As J and D depend on V, the arrays are [V, J] and [V, J, D].
             joint = tables["v_choice"][:, None, None] * tables["j_choice"][:, :, None] * tables["d_gene"]
             p_vdj = joint.transpose(0, 2, 1)
             p_dj = p_vdj.sum(axis=0)
         else:
             p_dj = (tables["d_gene"] * tables["j_choice"][:, None]).T
         model = Model(
-            **named, **common, d=d, d_deletions=tables["d_5_del"][:, :, None] * tables["d_3_del"],
+            **common, d=d, d_deletions=tables["d_5_del"][:, :, None] * tables["d_3_del"],
             insertions=(_insertion(tables, "vd"), _insertion(tables, "dj")), p_v=tables["v_choice"], p_dj=p_dj,
             p_vj=empty, p_vdj=p_vdj,
         )  # fmt: skip
@@ -214,11 +210,11 @@ def read_model(folder: Path, name: str | None = None, *, pseudogenes: bool = Fal
                 f"{params.path}: {template.allele} has letters other than A, C, G, T in the junction; correct the file"
             )
     require_probabilities(model)
-    return replace(model, faults=vanishing(model) | known.faults)
+    return replace(model, faults=vanishing(model) | check.faults)
 
 
 def _selection(folder: Path, digest: str, corrected: Mapping[str, str]) -> Selection | None:
-    """The selection factor in a folder whose files have this digest; warns if the model is not that of the files."""
+    """Return the selection factor in a folder whose files have this digest, and warn if the model was corrected."""
     path = folder / SELECTION
     if not path.exists():
         return None
@@ -232,7 +228,7 @@ def _selection(folder: Path, digest: str, corrected: Mapping[str, str]) -> Selec
 
 @dataclass(frozen=True)
 class _Lines:
-    """The lines of a file that are not empty, and errors that name them."""
+    """The non-empty lines of a file, and errors that name a line."""
 
     path: Path
     text: str
@@ -245,13 +241,13 @@ class _Lines:
 
 
 def model_digest(texts: Iterable[str]) -> str:
-    """SHA-256 of the digests of a model's files, in the order of `FILES`."""
+    """Return the SHA-256 of the digests of a model's files, which are in the order of `FILES`."""
     digests = (hashlib.sha256(text.encode()).hexdigest() for text in texts)
     return hashlib.sha256("".join(digests).encode()).hexdigest()
 
 
 def _events(lines: _Lines) -> _Events:
-    """The events by their nicknames."""
+    """Return the events in the file of parameters."""
     realisations: dict[str, list[tuple[int, tuple[str, ...]]]] = {}
     section, nickname = "", ""
     for number, line in lines:
@@ -268,20 +264,22 @@ def _events(lines: _Lines) -> _Events:
                 raise lines.error(number, "a realisation without an event or an index")
             if len(values) != (2 if nickname in _GENES else 1):
                 raise lines.error(number, f"not a realisation of {nickname}")
-            # The index, not the order of lines, places a realisation.
+            # The index of a realisation counts, not the order of lines.
             realisations[nickname].append((int(index), tuple(value.strip() for value in values)))
+    events: _Events = {}
     for nickname, rows in realisations.items():
-        if sorted(index for index, _ in rows) != list(range(len(rows))):
+        rows.sort()
+        if [index for index, _ in rows] != list(range(len(rows))):
             raise InputError(f"{lines.path}: the indices of {nickname} are not 0 … {len(rows) - 1}; correct the file")
         if not rows:
             raise InputError(f"{lines.path}: {nickname} has no realisations; copy the model again")
-        order = [values[0] for _, values in sorted(rows)]
+        events[nickname] = [values for _, values in rows]
+        order = [values[0] for values in events[nickname]]
         fixed = list("ACGT") if nickname.endswith("dinucl") else [str(index) for index in range(len(rows))]
         if nickname.endswith(("ins", "dinucl")) and order != fixed:
             raise InputError(
                 f"{lines.path}: {nickname} has realisations {', '.join(order)}, not {', '.join(fixed)}; correct it"
             )
-    events = {nickname: [values for _, values in sorted(rows)] for nickname, rows in realisations.items()}
     missing = set(_WITH_D if "d_gene" in events else _WITHOUT_D) ^ set(events)
     if missing:
         raise InputError(f"{lines.path}: has not the events of a VDJ or a VJ model ({', '.join(sorted(missing))})")
@@ -289,7 +287,7 @@ def _events(lines: _Lines) -> _Events:
 
 
 def _marginals(lines: _Lines, events: _Events) -> tuple[dict[str, Array], dict[str, list[str]]]:
-    """The array of each event, and the names of its axes."""
+    """Return the probabilities of each event, and the names of the array's axes."""
     tables: dict[str, Array] = {}
     axes: dict[str, list[str]] = {}
     name = ""
@@ -325,10 +323,11 @@ def _marginals(lines: _Lines, events: _Events) -> tuple[dict[str, Array], dict[s
     for event in events:
         if event not in tables or event not in axes or np.isnan(tables[event]).any():
             raise InputError(f"{lines.path}: lacks probabilities of {event}; copy the model again")
-        known = _AXES[event]
-        if axes[event] not in known:
-            given = ", ".join(axes[event][:-1]) or "nothing"
-            raise InputError(f"{lines.path}: {event} depends on {given}, which is not supported; infer another model")
+        if axes[event] not in _AXES[event]:
+            condition = ", ".join(axes[event][:-1]) or "nothing"
+            raise InputError(
+                f"{lines.path}: {event} depends on {condition}, which is not supported; infer another model"
+            )
         sizes = [16 if axis.endswith("dinucl") else len(events[axis]) for axis in axes[event]]
         if list(tables[event].shape) != sizes:
             raise InputError(f"{lines.path}: {event} has {tables[event].shape} values, {FILES[0]} says {tuple(sizes)}")
@@ -346,7 +345,7 @@ def _marginals(lines: _Lines, events: _Events) -> tuple[dict[str, Array], dict[s
 
 
 def _anchors(lines: _Lines) -> dict[str, tuple[int, str]]:
-    """(place of the anchor codon, function) by gene name."""
+    """Return (position of the anchor codon, function) by the name of the gene."""
     anchors = {}
     number = 1
     try:
@@ -359,7 +358,7 @@ def _anchors(lines: _Lines) -> dict[str, tuple[int, str]]:
 
 
 def _palindrome(lines: _Lines, events: _Events, event: str) -> int:
-    """The most P-nucleotides at an end: a deletion of index 0 is −max_p, and each index is one base more."""
+    """Return the largest number of P-nucleotides at an end, max_p: deletions are −max_p, −max_p + 1, …"""
     texts = [values[0] for values in events[event]]
     least = int(texts[0]) if texts[0].removeprefix("-").isdecimal() else 1
     if least > 0 or texts != [str(value) for value in range(least, least + len(texts))]:
@@ -370,7 +369,7 @@ def _palindrome(lines: _Lines, events: _Events, event: str) -> int:
 def _templates(
     alleles: list[tuple[str, ...]], lines: _Lines, max_p: int, segment_type: str, pseudogenes: bool
 ) -> tuple[Template, ...]:
-    """The V or J alleles, from the anchor on or up to it; `lines` has the anchors."""
+    """Return the V alleles from the anchor on, or the J alleles up to it; `lines` are those of the anchors file."""
     anchors = _anchors(lines)
     templates = []
     for allele, text in alleles:

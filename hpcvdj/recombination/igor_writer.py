@@ -1,4 +1,4 @@
-"""Writing recombination models as IGoR has them, so that OLGA, IGoR and others read them."""
+"""Write recombination models in IGoR's format, so that OLGA, IGoR and other programs can read them."""
 
 from collections.abc import Iterator, Sequence
 
@@ -9,23 +9,22 @@ from hpcvdj.recombination.igor import FILES
 from hpcvdj.recombination.models import Array, Insertion, Model, Template
 from hpcvdj.recombination.scenarios import BASES
 
-_SIDES = {"V": ("V_gene", "Three_prime"), "J": ("J_gene", "Five_prime")}
-
 
 def model_texts(model: Model) -> dict[str, str]:
-    """The files of a model's folder, by their names; numbers have all their digits.
+    """Return the texts of a model's files, by their names; numbers have all their digits.
 
-    Of an allele without a segment, the anchor is 0, as if it were not known.
+    The anchor of an allele without a segment is 0, as if it were not known.
     """
     texts = _params(model), _marginals(model), _anchors(model, "V"), _anchors(model, "J")
     return {name: "\n".join([*lines, ""]) for name, lines in zip(FILES, texts, strict=True)}
 
 
 def _params(model: Model) -> Iterator[str]:
-    # IGoR wants what depends on an event to come after it.
+    # In IGoR, an event must come after those that it depends on.
     priority = {"V": 7 if model.p_vdj is None else 8, "J": 7 if model.has_d else 6}
     yield "@Event_list"
-    for segment, templates in (("V", model.v), ("D", model.d), ("J", model.j)):
+    alleles = {"V": model.v, "D": model.d, "J": model.j}
+    for segment, templates in alleles.items():
         if templates:
             name = "d_gene" if segment == "D" else f"{segment.lower()}_choice"
             yield f"#GeneChoice;{segment}_gene;Undefined_side;{priority.get(segment, 6)};{name}"
@@ -41,7 +40,7 @@ def _params(model: Model) -> Iterator[str]:
     yield "@Edges"
     choice = {
         segment: f"GeneChoice_{segment}_gene_Undefined_side_prio{priority.get(segment, 6)}_size{len(templates)}"
-        for segment, templates in (("V", model.v), ("D", model.d), ("J", model.j))
+        for segment, templates in alleles.items()
     }
     if model.has_d:
         yield f"%{choice['J']};{choice['D']}"
@@ -60,10 +59,10 @@ def _params(model: Model) -> Iterator[str]:
 
 
 def _deletions(model: Model) -> Iterator[tuple[str, str, str, int, int]]:
-    """Gene, side, name, the most P-nucleotides and the number of values of each deletion."""
-    for segment, name, values in (("V", "v_3_del", model.v_deletions), ("J", "j_5_del", model.j_deletions)):
-        templates = model.templates(segment)  # type: ignore[arg-type]
-        yield (*_SIDES[segment], name, max(len(t.extended) - len(t.segment) for t in templates), values.shape[1])
+    """Yield (gene, side, name, largest number of P-nucleotides, number of values) of each deletion."""
+    most_v, most_j = (max(len(t.extended) - len(t.segment) for t in alleles) for alleles in (model.v, model.j))
+    yield "V_gene", "Three_prime", "v_3_del", most_v, model.v_deletions.shape[1]
+    yield "J_gene", "Five_prime", "j_5_del", most_j, model.j_deletions.shape[1]
     if model.has_d:
         most_5 = max(template.p5 for template in model.d)
         most_3 = max(len(template.extended) - len(template.segment) - template.p5 for template in model.d)
@@ -72,36 +71,36 @@ def _deletions(model: Model) -> Iterator[tuple[str, str, str, int, int]]:
 
 
 def _marginals(model: Model) -> Iterator[str]:
+    yield from _event("v_choice", model.p_segment("V"))
     if model.p_vdj is not None:
-        yield from _event("v_choice", model.p_v)
-        yield from _event("j_choice", _given(model.p_vdj.sum(axis=1)), ("v_choice",))
-        yield from _event("d_gene", _given(model.p_vdj.transpose(0, 2, 1)), ("v_choice", "j_choice"))
+        yield from _event("j_choice", _conditional(model.p_vdj.sum(axis=1)), ("v_choice",))
+        yield from _event("d_gene", _conditional(model.p_vdj.transpose(0, 2, 1)), ("v_choice", "j_choice"))
     elif model.has_d:
-        yield from _event("v_choice", model.p_v)
-        p_j = model.p_dj.sum(axis=0)
-        yield from _event("j_choice", p_j)
-        yield from _event("d_gene", _given(model.p_dj.T), ("j_choice",))
+        yield from _event("j_choice", model.p_segment("J"))
+        yield from _event("d_gene", _conditional(model.p_dj.T), ("j_choice",))
     else:
-        yield from _event("v_choice", model.p_vj.sum(axis=1))
-        yield from _event("j_choice", _given(model.p_vj), ("v_choice",))
+        yield from _event("j_choice", _conditional(model.p_vj), ("v_choice",))
     yield from _event("v_3_del", model.v_deletions, ("v_choice",))
     yield from _event("j_5_del", model.j_deletions, ("j_choice",))
     if model.has_d:
         yield from _event("d_5_del", model.d_deletions.sum(axis=2), ("d_gene",))
-        yield from _event("d_3_del", _given(model.d_deletions), ("d_gene", "d_5_del"))
+        yield from _event("d_3_del", _conditional(model.d_deletions), ("d_gene", "d_5_del"))
     for name, insertion in model.named_insertions.items():
         yield from _event(f"{name.lower()}_ins", insertion.lengths)
         yield from _event(f"{name.lower()}_dinucl", _steps(insertion))
 
 
-def _given(joint: Array) -> Array:
-    """Each row of the last axis divided by its sum; zeros where it is 0."""
+def _conditional(joint: Array) -> Array:
+    """Return probabilities of the last axis given the others: each row divided by its sum, or zeros if that is 0."""
     sums = joint.sum(axis=-1, keepdims=True)
     return np.asarray(joint / np.where(sums > 0, sums, 1.0))
 
 
 def _steps(insertion: Insertion) -> Array:
-    """The base before is the first axis; what never comes before has equal chances, as every row must add up to 1."""
+    """Return P(base | base before), with the base before as the first axis.
+
+    After a base that no other one follows, all bases are equally likely, as every row must add up to 1.
+    """
     steps = insertion.transitions.T.copy()
     steps[steps.sum(axis=1) == 0] = 0.25
     return steps.reshape(-1)
@@ -110,9 +109,9 @@ def _steps(insertion: Insertion) -> Array:
 def _event(name: str, values: Array, parents: Sequence[str] = ()) -> Iterator[str]:
     yield f"@{name}"
     yield f"$Dim[{','.join(map(str, values.shape))}]"
-    for where in np.ndindex(values.shape[: len(parents)]):
-        yield "#" + ",".join(f"[{parent},{index}]" for parent, index in zip(parents, where, strict=True))
-        yield "%" + ",".join(map(repr, values[where].tolist()))
+    for indices in np.ndindex(values.shape[: len(parents)]):
+        yield "#" + ",".join(f"[{parent},{index}]" for parent, index in zip(parents, indices, strict=True))
+        yield "%" + ",".join(map(repr, values[indices].tolist()))
 
 
 def _anchors(model: Model, segment: SegmentType) -> Iterator[str]:

@@ -1,12 +1,12 @@
-"""The most likely scenarios of one junction under a recombination model, and their posterior probabilities.
+"""The most likely scenarios of a junction under a recombination model, and their posterior probabilities.
 
-The posterior of a scenario is its probability, as `hpcvdj.recombination.scenarios` defines it, divided by the
-generation probability of the junction, which is the sum over all scenarios.
+`hpcvdj.recombination.scenarios` defines the probability of a scenario.  The posterior probability is that probability
+divided by the generation probability of the junction, which is the sum over all scenarios.
 
-A scenario of a locus with D genes is a D form at a place of the junction, what is left of it and what is right of it.
-Both sides are lists, sorted by probability.  A cell is a form, a place and a J allele; with P(V, D, J) also a V allele.
-Its best scenario is the product of the first items, and a heap of such products gives all scenarios in order, without
-forming the others.
+In a locus with D genes, a scenario is a D form at a position of the junction, with a left and a right side.  The
+possible sides are lists, sorted by probability.  A cell is a form, a position and a J allele; with P(V, D, J) also a V
+allele.  The best scenario of a cell is the product of the first items of its two lists.  A heap of such products gives
+the scenarios in order, and no others are formed.
 """
 
 import heapq
@@ -23,10 +23,10 @@ from hpcvdj.recombination.parts import Parts
 from hpcvdj.recombination.scenarios import Scenario, insertion_probability, kept_lengths, scenarios
 
 Side = list[tuple[float, int, int]]
-"""(probability, place of the allele, bases kept) of V or J forms with the insertion behind them, the largest first."""
+"""(probability, index of the allele, bases kept) of V or J forms with the insertion behind them, best first."""
 
 Cell = tuple[int, tuple[int, int], float, Side, Side, int, int]
-"""D, its deletions, the probability of both choices, what can be left and right of it, where it begins and stops."""
+"""D, its deletions, the probability of both choices, the left and right sides, the first base of D, the last + 1."""
 
 _DESCRIBED = (
     "v_trim", "p3v_length", "n1", "d_form", "d_trim_5", "d_trim_3", "p5d_length", "p3d_length", "n2", "p5j_length",
@@ -35,37 +35,40 @@ _DESCRIBED = (
 
 
 def most_likely(model: Model, junction: str, v: Iterable[int], j: Iterable[int], number: int) -> list[Scenario]:
-    """The `number` most likely of `scenarios`, the most likely first; arguments as there."""
+    """Return the `number` most likely scenarios, the most likely first; for the arguments see `scenarios`."""
     if not model.has_d:
         return heapq.nlargest(number, scenarios(model, junction, v, j), key=lambda scenario: scenario.probability)
     return list(islice(_in_order(model, junction, list(v), list(j), number), number))
 
 
 def _in_order(model: Model, junction: str, v: list[int], j: list[int], number: int) -> Iterator[Scenario]:
-    """The scenarios in their order; after the first `number`, some may be missing."""
+    """Yield the scenarios, the most likely first; scenarios after the first `number` may be missing."""
     length = len(junction)
     cells = _best_cells(model, junction, v, j, number)
-    # (- probability, cell, place in `left`, place in `right`): the largest is popped first.
+    # (- probability, cell, index in `left`, index in `right`): the largest probability is popped first.
     heap = [(-cell[2] * cell[3][0][0] * cell[4][0][0], k, 0, 0) for k, cell in enumerate(cells)]
     heapq.heapify(heap)
     while heap:
         probability, k, a, b = heapq.heappop(heap)
         d, deleted, factor, left, right, start, stop = cells[k]
-        (_, v_place, v_kept), (_, j_place, j_kept) = left[a], right[b]
+        (_, v_allele, v_kept), (_, j_allele, j_kept) = left[a], right[b]
         inserted = junction[v_kept:start], junction[stop : length - j_kept]
-        lost = len(model.v[v_place].extended) - v_kept, len(model.j[j_place].extended) - j_kept
-        yield Scenario(v_place, d, j_place, lost[0], deleted, lost[1], inserted, -probability)
-        # Each pair of places is reached once: along `left` from its beginning only.
+        v_lost, j_lost = len(model.v[v_allele].extended) - v_kept, len(model.j[j_allele].extended) - j_kept
+        yield Scenario(v_allele, d, j_allele, v_lost, deleted, j_lost, inserted, -probability)
+        # To reach each pair of indices once, move along `left` only from the beginning of `right`.
         for c, e in ((a, b + 1), (a + 1, b))[: 1 if b else 2]:
             if c < len(left) and e < len(right):
                 heapq.heappush(heap, (-factor * left[c][0] * right[e][0], k, c, e))
 
 
 def _best_cells(model: Model, junction: str, v: list[int], j: list[int], number: int) -> list[Cell]:
-    """The `number` cells with the most likely best scenarios, in a fixed order: others cannot have one of `number`."""
+    """Return the `number` cells with the best first scenarios, in a fixed order.
+
+    No other cell has one of the `number` best scenarios.
+    """
     length = len(junction)
     vd, dj = model.insertions
-    # P(D, J) couples J with D, and P(V, D, J) also V: alleles that are coupled with D have lists of their own.
+    # P(D, J) couples J with D, and P(V, D, J) also couples V.  Each allele that is coupled with D has its own list.
     if model.joint:
         groups, choice = [[(k, 1.0)] for k in v], model.p_choice[v][:, :, j]
     else:
@@ -79,7 +82,7 @@ def _best_cells(model: Model, junction: str, v: list[int], j: list[int], number:
         np.array([[side[0][0] if side else 0.0 for side in sides] for sides in lists]).reshape(len(lists), length + 1)
         for lists in (lefts, rights)
     )
-    # (probability of the best scenario, - order, cell): the smallest is first.
+    # (probability of the best scenario, - order, cell): the smallest probability is first.
     kept: list[tuple[float, int, Cell]] = []
     order = 0
     for d, deleted, chance, start, stop in _placements(model, junction):
@@ -98,9 +101,9 @@ def _best_cells(model: Model, junction: str, v: list[int], j: list[int], number:
 def _sides(
     junction: str, alleles: list[tuple[int, float, Template, Array]], insertion: Insertion, *, at_start: bool
 ) -> list[Side]:
-    """For each number of bases from an end, the V or J forms with the insertion behind them that end there.
+    """Return, by number of bases from an end of the junction, the V or J forms that end there with their insertion.
 
-    alleles  (place in the model, probability, template, P(deletions)) of each
+    alleles  (index in the model, probability, template, P(deletions)) of each allele
     """
     letters = junction if at_start else junction[::-1]
 
@@ -119,7 +122,7 @@ def _sides(
 
 
 def _placements(model: Model, junction: str) -> Iterator[tuple[int, tuple[int, int], float, int, int]]:
-    """(D, its deletions, their probability, first base, one past the last) of each D form where the junction has it."""
+    """Yield (D, its deletions, their probability, first base, last base + 1) of each D form that the junction has."""
     for d, template in enumerate(model.d):
         length = len(template.extended)
         for left, right in zip(*model.d_deletions[d].nonzero(), strict=True):
@@ -134,10 +137,10 @@ def _placements(model: Model, junction: str) -> Iterator[tuple[int, tuple[int, i
 
 @dataclass(frozen=True)
 class LikelyScenarios:
-    """The most likely scenarios of a junction, in their order.
+    """The most likely scenarios of a junction, the most likely first.
 
-    junction   in upper-case A, C, G, T, with the codons of Cys 104 and Phe/Trp 118
-    pgen       its generation probability with the V and J alleles in question, the sum over all scenarios
+    junction   bases A, C, G, T in upper case, with the codons of Cys 104 and Phe/Trp 118
+    pgen       the generation probability of the junction with these V and J alleles: the sum over all scenarios
     scenarios  the most likely ones
     """
 
@@ -147,7 +150,7 @@ class LikelyScenarios:
     scenarios: list[Scenario]
 
     def posterior(self, scenario: Scenario) -> float:
-        """The probability of the scenario, given the junction."""
+        """Return the probability of a scenario, given the junction."""
         return scenario.probability / self.pgen
 
     @property
@@ -165,11 +168,11 @@ class LikelyScenarios:
         return Parts(*ends, d, slice(left, len(d) - right), len(v) - scenario.v_deleted + len(scenario.inserted[0]))
 
     def track(self, scenario: Scenario) -> str:
-        """One letter for each base of the junction, as of `Parts.track`."""
+        """Return one letter for each base of the junction: see `Parts.track`."""
         return self._parts(scenario).track()
 
     def describe(self, scenario: Scenario) -> dict[str, Any]:
-        """A scenario in words, as of `Parts.describe`; None where there is no D."""
+        """Return a scenario in words: see `Parts.describe`.  Values about D are None if there is no D."""
         facts = self._parts(scenario).describe()
         return {
             "posterior": self.posterior(scenario),
@@ -182,7 +185,7 @@ class LikelyScenarios:
         }
 
     def as_json(self) -> dict[str, Any]:
-        """Everything, of the types that JSON has."""
+        """Return all facts, as JSON values."""
         return {
             "junction": self.junction,
             "model": self.model.name,

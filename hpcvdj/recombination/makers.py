@@ -1,8 +1,8 @@
-"""Which junctions anyone would make, and which hardly anybody.
+"""Which junctions anyone would make, and which hardly anybody would.
 
-An individual with n productive recombinations has a junction with the probability 1 - exp(-n p), where p is that of one
-productive recombination: so `hpcvdj sharing` takes it, too.  Here n is the number of the table's own productive
-junctions, so the question is about individuals who were sequenced as deeply.
+An individual with n productive recombinations has a junction with probability 1 - exp(-n p), where p is its probability
+in one productive recombination.  `hpcvdj sharing` makes the same assumption.  Here n is the number of productive
+junctions of the table, so the question is about individuals who were sequenced as deeply.
 """
 
 import math
@@ -14,19 +14,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 ANYONE = 0.5
-"""Anyone would make a junction that at least this share of all individuals have."""
+"""Anyone would make a junction if at least this share of all individuals has it."""
 
 HARDLY = 1e-6
-"""Hardly anybody makes one that a smaller share have: with a chance below 0.001, one of 1,000 others does."""
+"""Hardly anybody makes a junction if a smaller share has it: one of 1,000 others does with a chance below 0.001."""
 
 
 @dataclass(frozen=True)
 class Makers:
-    """How many junctions anyone would make, and how many hardly anybody.
+    """How many junctions anyone would make, and how many hardly anybody would.
 
-    recombinations  the n of each individual: productive junctions with a value
+    recombinations  the number n of each individual: productive junctions with a value
     anyone          how many of these anyone would make, by the column of the probability
-    hardly_anybody  how many hardly anybody makes, those of probability 0 among them
+    hardly_anybody  how many hardly anybody would make, including those of probability 0
     """
 
     recombinations: int
@@ -35,14 +35,14 @@ class Makers:
 
     @staticmethod
     def of(names: Sequence[str], parts: Iterable[NDArray[np.float64]]) -> "Makers":
-        """Those of productive junctions, in parts.
+        """Count productive junctions, which come in parts.
 
-        names  of the columns
-        parts  float64 [names, junctions]: the probability of each junction among productive recombinations; NaN if it
-               has none, which is neither.  They are gone through twice
+        names  names of the columns
+        parts  float64 [names, junctions]: the probability of each junction among productive recombinations, or NaN,
+               which counts as neither.  The parts are iterated twice
         """
         number = sum(part.shape[1] for part in parts)
-        # Of a table without such junctions, nothing is counted.
+        # A table without such junctions counts as one of n = 1: there is nothing to count.
         most, least = (-math.log1p(-share) / max(1, number) for share in (ANYONE, HARDLY))
         anyone, hardly = np.zeros((2, len(names)), dtype=np.int64)
         for part in parts:
@@ -53,7 +53,7 @@ class Makers:
         )
 
     def __add__(self, other: "Makers") -> "Makers":
-        """Those of two tables with the same columns, each judged by the number of its own junctions."""
+        """Add the counts of two tables with the same columns; each table keeps its n."""
         anyone, hardly = (
             {name: number + getattr(other, key)[name] for name, number in getattr(self, key).items()}
             for key in ("anyone", "hardly_anybody")
@@ -61,11 +61,11 @@ class Makers:
         return Makers(self.recombinations + other.recombinations, anyone, hardly)
 
     def recorded(self) -> dict[str, Any]:
-        """As JSON values."""
+        """Return the counts as JSON values."""
         return vars(self).copy()
 
     def summary(self) -> dict[str, str]:
-        """What `hpcvdj pgen` prints: a word and what to say of it; nothing without a productive junction."""
+        """Return what `hpcvdj pgen` prints: a text by keyword; nothing without a productive junction."""
         if not self.recombinations:
             return {}
         anyone, hardly = (

@@ -1,15 +1,15 @@
-"""Names of genes and alleles: the spellings that programs give them, and what each name means."""
+"""Names of genes and alleles: spellings in different programs, and the alleles that a name means."""
 
 import re
 from collections.abc import Iterable
 from functools import lru_cache
 
 _SECOND_NAME = re.compile(r"(?<=[\dDN])[-/]?(DV|OR)(?=\d)")
-"""What follows in the name of a V gene of alpha and delta chains, or of an orphon."""
+"""The beginning of the second part in the name of a V gene of alpha and delta chains, or of an orphon."""
 
 
 def imgt_spelling(name: str) -> str:
-    """A gene or allele with IMGT's slash before DV and OR, which programs leave out or write as a hyphen.
+    """Return the name with IMGT's slash before DV and OR, which programs omit or write as a hyphen.
 
     >>> [imgt_spelling(name) for name in ("TRAV29DV5*01", "TRAV4-4-DV10", "TRBV20OR9-2", "TRDV2")]
     ['TRAV29/DV5*01', 'TRAV4-4/DV10', 'TRBV20/OR9-2', 'TRDV2']
@@ -19,30 +19,23 @@ def imgt_spelling(name: str) -> str:
 
 @lru_cache(maxsize=1 << 14)
 def normal_name(name: str) -> str:
-    """A gene's name as names are compared: in lower case, without leading zeros of its numbers and without '/'.
+    """Return the form in which names are compared: lower case, without leading zeros of numbers and without '/'.
 
     >>> [normal_name(name) for name in ("TRBV07-01*02", "TRAV29/DV5*01", "TCRBV06-01", "TRAV4-4-DV10")]
     ['trbv7-1*2', 'trav29dv5*1', 'trbv6-1', 'trav4-4dv10']
     """
     name = imgt_spelling(name.strip().upper()).lower().replace("/", "").replace("tcr", "tr", 1)
-    out: list[str] = []
-    for position, letter in enumerate(name):
-        starts = not (out and out[-1].isdigit())
-        if letter == "0" and starts and name[position + 1 : position + 2].isdigit():
-            continue
-        out.append(letter)
-    return "".join(out)
+    return re.sub(r"(?<!\d)0+(?=\d)", "", name)
 
 
 def alleles_by_name(alleles: Iterable[str]) -> dict[str, tuple[int, ...]]:
-    """Places of the alleles that each normal name means: of an allele, a gene, a family (TRBV7 of TRBV7-1)."""
+    """Return the indices of the alleles that each normal name means: of an allele, a gene, a family (TRBV7)."""
     names: dict[str, list[int]] = {}
     synonyms: dict[str, list[int]] = {}
     for index, allele in enumerate(map(normal_name, alleles)):
         gene, star, number = allele.partition("*")
         family, dash, _ = gene.partition("-")
-        meanings = {allele, gene, family}
-        for name in meanings:
+        for name in {allele, gene, family}:
             names.setdefault(name, []).append(index)
         if not dash:
             for name in {f"{gene}-1", f"{gene}-1{star}{number}"}:

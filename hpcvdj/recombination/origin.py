@@ -1,4 +1,4 @@
-"""Where a model comes from and what it is good for, as its folder says."""
+"""The origin of a model and its purpose, from the files in its folder."""
 
 import json
 from dataclasses import dataclass
@@ -6,27 +6,27 @@ from pathlib import Path
 from typing import Any
 
 FACTS = "inference.json"
-"""The file in a model's folder that says what the model was inferred from."""
+"""The file in a model's folder with the facts about its inference."""
 
 FORMAT = "hpcvdj-inference"
 
 SELECTION_FACTS, SELECTION_FORMAT = "selection.json", "hpcvdj-selection"
-"""The file that says what the selection factor was inferred from, and what is its `format`."""
+"""The file with the facts about the inference of the selection factor, and its `format`."""
 
 SPECIES = ("human", "mouse")
-"""Those whose names begin names of models and germline tables."""
+"""The species at the beginning of names of models and germline tables."""
 
 FEW_ROWS = 10_000
-"""With fewer rows, what is rare is not known well."""
+"""With fewer rows, the probabilities of rare events are not known well."""
 
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a model comes from.
+    """The origin of a model.
 
-    purpose  what it is good for, in one line; empty if that is not known
-    rows     junctions that it was inferred from, if known
-    species  of `SPECIES`; empty if it is not known
+    purpose  the purpose of the model, in one line; empty if it is not known
+    rows     how many junctions the model was inferred from, if that is known
+    species  one of `SPECIES`; empty if it is not known
     """
 
     purpose: str = ""
@@ -34,12 +34,12 @@ class Origin:
     species: str = ""
 
     def facts(self) -> dict[str, str | int]:
-        """What results record of it."""
+        """Return the facts that results record."""
         purpose = {"model_purpose": self.purpose} if self.purpose else {}
         return purpose | ({} if self.rows is None else {"model_rows": self.rows})
 
     def caution(self, name: str) -> str | None:
-        """Why not to trust tests that rest on the model of this name, or None."""
+        """Return a reason not to trust tests that rest on the model of this name, or None."""
         if self.rows is None or self.rows >= FEW_ROWS:
             return None
         if self.purpose:
@@ -51,21 +51,19 @@ class Origin:
 
 
 def read_origin(folder: Path) -> Origin:
-    """What inference.json in a model's folder says, and of its species selection.json."""
+    """Return the origin of the model in a folder, from inference.json; its species also from selection.json."""
     facts = read_facts(folder) or {}
     rows, start = facts.get("rows_counted"), facts.get("start")
     selected = json_facts(folder / SELECTION_FACTS, SELECTION_FORMAT) or {}
-    told = (
-        *(known.get("species") for known in (facts, selected)),
-        # Older versions name the model or germline table alone.
-        start.get("name") if isinstance(start, dict) else "", selected.get("model"),
-    )  # fmt: skip
-    species = next((species for text in told if (species := species_in(str(text or "")))), "")
+    # Older versions wrote no species, but the name of the model or germline table.
+    older = start.get("name") if isinstance(start, dict) else "", selected.get("model")
+    names = facts.get("species"), selected.get("species"), *older
+    species = next(filter(None, (species_in(str(name or "")) for name in names)), "")
     return Origin(str(facts.get("purpose", "")), rows if isinstance(rows, int) else None, species)
 
 
 def species_in(name: str) -> str:
-    """The species that the name of a model or of a germline table begins with; empty for others.
+    """Return the species at the beginning of the name of a model or germline table; empty if there is none.
 
     >>> species_in("models/human_trb_selected"), species_in("the germline table mouse_tra"), species_in("my_model")
     ('human', 'mouse', '')
@@ -75,12 +73,12 @@ def species_in(name: str) -> str:
 
 
 def read_facts(folder: Path) -> dict[str, Any] | None:
-    """What inference.json says; None if the folder has none that hpcvdj wrote."""
+    """Return the facts in inference.json; None if the folder has no such file of hpcvdj."""
     return json_facts(folder / FACTS, FORMAT)
 
 
 def json_facts(path: Path, name: str) -> dict[str, Any] | None:
-    """A file of facts of the format with this name; None if it is not there, or something else."""
+    """Return the facts in a file of this format; None if there is no such file, or if it has another format."""
     try:
         facts = json.loads(path.read_text())
         return dict(facts) if facts["format"] == name else None

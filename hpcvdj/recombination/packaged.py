@@ -7,18 +7,15 @@ from pathlib import Path
 
 _INPUTS = Path(__file__).resolve().parents[1] / "inputs"
 
-_NOT_TABLES = ("REFUSED",)
-"""What the folder of germline tables has besides."""
-
 
 def germline_paths() -> dict[str, Path]:
-    """The germline tables by name, such as human_trb."""
+    """Return the germline tables by name, such as human_trb."""
     paths = sorted((_INPUTS / "germline").glob("*.tsv"))
-    return {path.stem: path for path in paths if path.stem not in _NOT_TABLES}
+    return {path.stem: path for path in paths if path.stem != "REFUSED"}  # the list of refused alleles
 
 
 def germline_names() -> dict[str, tuple[str, ...]]:
-    """The tables that each name stands for: of a species, as in human, those of all its loci; of a table, itself.
+    """Return the tables that each name stands for.  A species, such as human, stands for the tables of all its loci.
 
     A variant of a table, such as mouse_trb_paper, belongs to no species.
     """
@@ -31,11 +28,11 @@ def germline_names() -> dict[str, tuple[str, ...]]:
 
 
 def anchors_paths() -> list[Path]:
-    """The anchors files with which the germline tables are made."""
+    """Return the anchors files with which the germline tables are made."""
     return sorted((_INPUTS / "germline" / "anchors").glob("*.csv"))
 
 
 def model_paths() -> dict[str, Path]:
-    """The folders of models by name, such as human_trb_m15."""
+    """Return the folders of models by name, such as human_trb_m15."""
     paths = sorted((_INPUTS / "models").glob("*/model_params.txt"))
     return {path.parent.name: path.parent for path in paths}

@@ -1,28 +1,26 @@
-"""What each base of a sequence is, in one of the ways in which recombination makes it.
+"""The origin of each base of a sequence, in one of the ways in which recombination makes the sequence.
 
-An extended segment is written with a letter for each base: V, D and J for those of the gene, `v`, 5, 3 and `j` for
-P-nucleotides; 5 and 3 are those of the two ends of D.
+An extended segment has a letter for each base: V, D and J for bases of the gene, `v`, 5, 3 and `j` for P-nucleotides,
+where 5 and 3 mean the two ends of D.
 """
 
 from typing import Any, NamedTuple
 
-_IN_TRACK = str.maketrans("53", "dd")
-
 
 def letters(kind: str, bases: int, p5: int = 0, p3: int = 0) -> str:
-    """The letters of an extended V, D or J that has `bases` bases and P-nucleotides at its ends."""
+    """Return the letters of an extended V, D or J with `bases` bases, and `p5` and `p3` P-nucleotides at its ends."""
     at_5, at_3 = ("5", "3") if kind == "D" else (kind.lower(), kind.lower())
     return at_5 * p5 + kind * bases + at_3 * p3
 
 
 class Parts(NamedTuple):
-    """V, D and J in a sequence; the rest are n-nucleotides.
+    """V, D and J in a sequence; all other bases are n-nucleotides.
 
-    v, d, j  letters of the extended segments; `d` is empty without a D
-    v_kept   bases of V, at the beginning
-    j_kept   bases of J, at the end
+    v, d, j  the letters of the extended segments; `d` is empty if there is no D
+    v_kept   number of bases of V, at the beginning
+    j_kept   number of bases of J, at the end
     d_kept   which bases of D are kept
-    d_at     the position of the first one; None without a D, or if it is not determined
+    d_at     the position of the first of them; None if there is no D, or if the position is not determined
     """
 
     sequence: str
@@ -35,17 +33,17 @@ class Parts(NamedTuple):
     d_at: int | None = None
 
     def track(self) -> str:
-        """One letter for each base: V, D, J; `v`, `d`, `j` for their P-nucleotides; `n`."""
+        """Return one letter for each base: V, D, J, or `v`, `d`, `j` for P-nucleotides, or `n`."""
         track = self.v[: self.v_kept]
         if self.d_at is not None:
-            track = track.ljust(self.d_at, "n") + self.d[self.d_kept].translate(_IN_TRACK)
+            track = track.ljust(self.d_at, "n") + self.d[self.d_kept].translate(str.maketrans("53", "dd"))
         return track.ljust(len(self.sequence) - self.j_kept, "n") + self.j[len(self.j) - self.j_kept :]
 
     def describe(self) -> dict[str, Any]:
-        """In words: AIRR Rearrangement names where that schema has them, plain names elsewhere.
+        """Return the parts as facts by name: the names of AIRR's Rearrangement schema if it has them, else plain names.
 
-        Chewed bases are those of the extended segment, trimmed ones those of the gene.  What is not determined is left
-        out.
+        Chewed bases are those of the extended segment, trimmed bases those of the gene.  Facts that are not determined
+        are absent.
         """
         j_lost = len(self.j) - self.j_kept
         p3v, p5j = self.v[: self.v_kept].count("v"), self.j[j_lost:].count("j")
@@ -64,6 +62,6 @@ class Parts(NamedTuple):
         }  # fmt: skip
 
     def _inserted(self, number: int, start: int, stop: int, p_before: int, p_after: int) -> dict[str, Any]:
-        """An insertion, without and with the P-nucleotides beside it."""
+        """Return the facts of an insertion, without and with the P-nucleotides beside it."""
         n, np = self.sequence[start:stop], self.sequence[start - p_before : stop + p_after]
         return {f"n{number}": n, f"n{number}_length": len(n), f"np{number}": np, f"np{number}_length": len(np)}

@@ -1,4 +1,4 @@
-"""What is counted, in slow and obvious Python: the reference that every method is tested against.
+"""The definition of what is counted, in slow and obvious Python.  All methods are tested against it.
 
 A pathway of an in vivo sequence S is a tuple (V form, D form, J form, n-nucleotide string of length m, cut p)
 whose concatenation V + n[:p] + D + n[p:] + J equals S.  In a locus without D genes it is (V form, J form,
@@ -16,13 +16,13 @@ def algorithm_1(
     j_forms: Sequence[str],
     m: int,
 ) -> list[int]:
-    """Pathways of each in vivo sequence with n-length `m`: the paper's Algorithm 1 taken literally.
+    """Count the pathways of each in vivo sequence with n-length `m`: the paper's Algorithm 1 taken literally.
 
-    Every combination is built and compared; the work grows as 4^m, so this is for small `m` and small sets.
-    The innermost loop over the in vivo sequences is a dictionary look-up.
+    The function builds and compares every combination.  The work grows as 4^m, so this is for small `m` and small sets.
+    A dictionary look-up replaces the innermost loop over the in vivo sequences.
     """
     generated = dict.fromkeys(in_vivo, 0)
-    # What is between V and J is the same for all of them: making it once takes two thirds of the time off.
+    # The middles are the same for all V and J.  Making them once saves two thirds of the time.
     middles = [middle for n in map("".join, product("ACGT", repeat=m)) for middle in _middles(n, d_forms)]
     for v in v_forms:
         for j in j_forms:
@@ -34,6 +34,7 @@ def algorithm_1(
 
 
 def _middles(n: str, d_forms: Sequence[str] | None) -> list[str]:
+    """Return all sequences between V and J with the n-nucleotides `n`."""
     if d_forms is None:
         return [n]
     return [n[:p] + d + n[p:] for d in d_forms for p in range(len(n) + 1)]
@@ -46,10 +47,10 @@ def direct_sum(
     j_forms: Sequence[str],
     max_n: int,
 ) -> list[int]:
-    """Pathways of one in vivo sequence for each n-length 0 … `max_n`, without enumerating n-nucleotides.
+    """Count the pathways of an in vivo sequence for each n-length 0 … `max_n`, without enumerating n-nucleotides.
 
-    Once the V form, the J form, the D form and the place of the D form in the sequence are chosen, the
-    n-nucleotides are what is left between them: they are determined, and only their number matters.
+    The V form, the J form, the D form and its position in the sequence determine the n-nucleotides between them, so
+    only their number matters.
     """
     lefts = [len(v) for v in v_forms if sequence.startswith(v)]
     rights = [len(j) for j in j_forms if sequence.endswith(j)]
@@ -59,12 +60,10 @@ def direct_sum(
             gap = len(sequence) - a - b
             if gap < 0:
                 continue
-            if d_forms is None:
-                if gap <= max_n:
-                    counts[gap] += 1
-                continue
+            if d_forms is None and gap <= max_n:
+                counts[gap] += 1
             between = sequence[a : a + gap]
-            for d in d_forms:
+            for d in d_forms or ():
                 m = gap - len(d)
                 if 0 <= m <= max_n:
                     counts[m] += sum(between.startswith(d, q) for q in range(m + 1))

@@ -1,8 +1,8 @@
-"""The probability that a recombination is productive: exact, without a list of junctions.
+"""The exact probability that a recombination is productive, without a list of junctions.
 
-A productive junction has whole codons, none of them a stop; the first codes for Cys 104, the last for the residue at
-118.  An automaton reads a junction base by base and knows after each whether it can still become one.  The weight of
-all forms and insertions is summed over its states instead of over junctions.
+A productive junction has complete codons and no stop.  Its first codon codes for Cys 104, its last one for the residue
+at 118.  An automaton reads a junction base by base and knows after each base whether the junction can still become
+productive.  The weights of all forms and insertions are summed over its states instead of over junctions.
 """
 
 from collections.abc import Iterable
@@ -19,10 +19,10 @@ from hpcvdj.recombination.models import Array, Insertion, Model
 from hpcvdj.recombination.scenarios import BASES
 
 Rows = Literal["productive", "all"]
-"""Which rows of a table are used."""
+"""Which rows of a table to use."""
 
 FIRST, LAST = "C", "FVW"
-"""Residues 104 and 118 of a productive junction, as in OLGA's anchors."""
+"""Possible residues 104 and 118 of a productive junction, as in OLGA's anchors."""
 
 _CODON = "([ACG][ACGT][ACGT]|T[CT][ACGT]|TA[CT]|TG[CGT])"
 
@@ -30,20 +30,20 @@ PRODUCTIVE = {
     "junction": rf"^\s*TG[CT]{_CODON}*(TT[CT]|GT[ACGT]|TGG)\s*$",
     "junction_aa": rf"^\s*[{FIRST}][^*_~?]*[{LAST}]\s*$",
 }
-"""What productive junctions match, by AIRR field, in either case; for pyarrow.
+"""Regular expressions for pyarrow that productive junctions match in either case, by AIRR field.
 
-Programs write `*` for a stop, `_` or `~` where the frame shifts, `?` for a codon that is not whole.
+Programs write `*` for a stop, `_` or `~` for a shift of the frame, and `?` for an incomplete codon.
 """
 
 
 def productive_probability(model: Model) -> float:
-    """P(a recombination is productive) under a model."""
+    """Return P(a recombination of the model is productive)."""
     return float(productive_choice(model).sum())
 
 
 def productive_choice(model: Model) -> Array:
-    """P(V, J, and the recombination is productive), float64 [V, J]; computed once for each model."""
-    # As functools.cached_property does it; a model with other probabilities is another object.
+    """Return P(V, J, and the recombination is productive), float64 [V, J]; computed once for each model."""
+    # Like functools.cached_property: a model with other probabilities is another object.
     computed: dict[str, Array] = vars(model)
     if "_productive_choice" not in computed:
         computed["_productive_choice"] = _productive_choice(model)
@@ -52,22 +52,22 @@ def productive_choice(model: Model) -> Array:
 
 def _productive_choice(model: Model) -> Array:
     steps, accepted = _automaton()
-    of_v = _sums_of_v(model, steps)
-    of_j = _sums_of_j(model, steps, accepted)
+    left, right = _sums_of_v(model, steps), _sums_of_j(model, steps, accepted)
     first, *further = model.insertions
+    left = _inserted(left, [step.T for step in steps.values()], first)
     if not further:
-        inserted = _after_insertion(of_v, steps, first)
-        return np.asarray(model.p_vj * (inserted @ of_j.T))
-    left, right = _after_insertion(of_v, steps, first), _before_insertion(of_j, steps, further[0])
+        return np.asarray(model.p_vj * (left @ right.T))
+    # The DJ insertion is read from J leftwards, so its steps are not transposed.
+    right = _inserted(right, list(steps.values()), further[0])
     chances = model.p_choice
     of_d = (_sum_of_d(model, allele, steps) for allele in range(len(model.d)))
     return np.asarray(sum(chances[:, allele] * (left @ forms @ right.T) for allele, forms in enumerate(of_d)))
 
 
 def given_productive(model: Model) -> Model:
-    """The model with all its probabilities divided by P(productive).
+    """Return the model with all probabilities divided by P(productive).
 
-    A productive junction then has its probability among productive recombinations.
+    The probability of a productive junction is then that among productive recombinations.
     """
     chance = productive_probability(model)
     if chance == 0:
@@ -77,10 +77,11 @@ def given_productive(model: Model) -> Model:
 
 
 def _automaton() -> tuple[dict[str, Array], Array]:
-    """The steps of the states by base, float64 [states, states], and which states are at a productive junction's end.
+    """Return the steps between states by base, float64 [states, states], and which states accept a productive junction.
 
-    A state is whether the codons before are none, the first one, or more, and among them the last residue's; and the
-    bases of the codon under way.  A step into nothing is a row of zeros.
+    A state is a pair.  The first item stands for the complete codons: "" if there are none, "end" if the last one can
+    end the junction, otherwise "on".  The second item is the bases of the incomplete codon.  If a base leads from a
+    state to none, the row of the state has zeros only.
     """
     partial = ["".join(bases) for size in range(3) for bases in product(BASES, repeat=size)]
     states = [("", bases) for bases in partial] + [("end", ""), ("on", ""), *(("on", bases) for bases in partial[1:])]
@@ -101,7 +102,7 @@ def _automaton() -> tuple[dict[str, Array], Array]:
 
 
 def _read(steps: dict[str, Array], text: str) -> Iterable[Array]:
-    """What reading 0, 1, 2, … bases of a text does to the states."""
+    """Yield the steps of reading 0, 1, 2, … bases of a text, float64 [states, states]."""
     read = np.eye(len(steps["A"]))
     yield read
     for base in text:
@@ -110,7 +111,7 @@ def _read(steps: dict[str, Array], text: str) -> Iterable[Array]:
 
 
 def _sums_of_v(model: Model, steps: dict[str, Array]) -> Array:
-    """float64 [V, states]: P(deletion) summed over the forms of a V that end in a state."""
+    """Return float64 [V, states]: P(deletion) summed over the forms of a V that end in a state."""
     sums = np.zeros((len(model.v), len(steps["A"])))
     for allele in model.contributing("V"):
         text, deletions = model.v[allele].extended, model.v_deletions[allele]
@@ -121,7 +122,7 @@ def _sums_of_v(model: Model, steps: dict[str, Array]) -> Array:
 
 
 def _sums_of_j(model: Model, steps: dict[str, Array], accepted: Array) -> Array:
-    """float64 [J, states]: P(deletion) summed over the forms of a J that end productively if they begin in a state."""
+    """Return float64 [J, states]: P(deletion) summed over forms of a J that end productively from a state."""
     sums = np.zeros((len(model.j), len(accepted)))
     for allele in model.contributing("J"):
         text, deletions = model.j[allele].extended, model.j_deletions[allele]
@@ -134,7 +135,7 @@ def _sums_of_j(model: Model, steps: dict[str, Array], accepted: Array) -> Array:
 
 
 def _sum_of_d(model: Model, allele: int, steps: dict[str, Array]) -> Array:
-    """float64 [states, states]: P(deletions) summed over the forms of a D that lead from one state to another."""
+    """Return float64 [states, states]: P(deletions) summed over forms of a D that lead from a state to another."""
     text, deletions = model.d[allele].extended, model.d_deletions[allele]
     total = np.zeros_like(steps["A"])
     for left, of_left in enumerate(deletions[: len(text) + 1]):
@@ -145,17 +146,11 @@ def _sum_of_d(model: Model, allele: int, steps: dict[str, Array]) -> Array:
     return total
 
 
-def _after_insertion(begun: Array, steps: dict[str, Array], insertion: Insertion) -> Array:
-    """The states, [..., states], after an insertion that is read forwards."""
-    return _inserted(begun, [step.T for step in steps.values()], insertion)
-
-
-def _before_insertion(following: Array, steps: dict[str, Array], insertion: Insertion) -> Array:
-    """The value of states, [..., states], before an insertion that is read from its end."""
-    return _inserted(following, list(steps.values()), insertion)
-
-
 def _inserted(begun: Array, steps: list[NDArray[np.float64]], insertion: Insertion) -> Array:
+    """Return the sums [..., states] on the other side of an insertion, summed over all insertions.
+
+    steps  of each base: transposed to read an insertion forwards after V, as they are to read it backwards from J
+    """
     total = insertion.lengths[0] * begun
     last = np.zeros((4, *begun.shape))
     for length, chance in enumerate(insertion.lengths[1:]):

@@ -1,7 +1,7 @@
-"""In vivo sequences as the kernels take them: packed, and grouped by V–J pair.
+"""In vivo sequences as the kernels read them: packed, and grouped by V–J pair.
 
-An in vivo sequence is the CDR3 in nucleotides (IMGT positions 105–117).  AIRR's `junction` also has the codons of
-Cys 104 and Phe/Trp 118 around it, and `junction_aa` is the junction in amino acids.
+An in vivo sequence is the CDR3 in nucleotides (IMGT positions 105–117).  AIRR's `junction` is the CDR3 between the
+codons of Cys 104 and Phe/Trp 118, and `junction_aa` is the junction in amino acids.
 """
 
 from dataclasses import dataclass
@@ -18,10 +18,10 @@ from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.symbols import Alphabet
 
 LONGEST_CDR3 = 128
-"""The longest CDR3 in nucleotides that any method takes: four 64-bit words."""
+"""The longest CDR3 that a method accepts, in nucleotides: four 64-bit words."""
 
 LONGEST_JUNCTION = 192
-"""The longest junction in nucleotides whose probability is computed."""
+"""The longest junction whose probability is computed, in nucleotides."""
 
 PAPER_LONGEST_CDR3 = 60
 """The longest in vivo sequence of the paper, in nucleotides (section V-A)."""
@@ -29,14 +29,14 @@ PAPER_LONGEST_CDR3 = 60
 SequenceField = Literal["junction", "cdr3"]
 
 JunctionField = Literal["junction", "junction_aa", "cdr3_aa"]
-"""AIRR's fields that junctions are read from, in the order in which they are looked for: nucleotides; amino acids;
-amino acids without the two conserved residues, which are added as `CDR3_ENDS`."""
+"""The AIRR fields from which junctions are read, in order of preference: nucleotides; amino acids; amino acids without
+the two conserved residues, which are added as `CDR3_ENDS`."""
 
 CDR3_ENDS = ("C", "X")
-"""The ends of a junction of which only the CDR3 is known, in amino acids: Cys 104, and any residue at 118."""
+"""The ends of a junction if only its CDR3 is known, in amino acids: Cys 104, and any residue at 118."""
 
 ANCHOR_LETTERS = {"junction": 3, "cdr3": 0, "junction_aa": 1, "cdr3_aa": 0}
-"""Letters to remove from both ends of the AIRR field to get the CDR3."""
+"""How many letters to remove from both ends of an AIRR field to get the CDR3."""
 
 
 @dataclass(frozen=True)
@@ -44,10 +44,10 @@ class Repertoire:
     """Packed in vivo sequences, grouped by V–J pair in the order of the germline table.
 
     words    uint64 [sequences, W]: packed sequences (see `hpcvdj.recombination.alphabet`), W = 2 up to 64 nt, else 4
-    lengths  uint8 [sequences]: their lengths in nucleotides, three for an amino acid
+    lengths  uint8 [sequences]: their lengths in nucleotides; an amino acid counts as three
     pairs    the V and J of each pair: two `Segment`s of a germline table, or two sets of `Alleles` of a model
     offsets  int64 [pairs + 1]: rows offsets[k]:offsets[k+1] belong to `pairs[k]`
-    letters  of the sequences: nucleotides, or the symbols of an `Alphabet`
+    letters  the letters of the sequences: nucleotides, or the symbols of an `Alphabet`
     """
 
     words: NDArray[np.uint64]
@@ -65,15 +65,15 @@ class Repertoire:
         return int(self.lengths.max()) if len(self) else 0
 
     def cdr3(self, index: int) -> str:
-        """The letters of one in vivo sequence, in nucleotides."""
+        """Return the in vivo sequence at `index`, which must have nucleotides."""
         return decode(unpack(self.words[index], int(self.lengths[index])))
 
     def rows_of(self, pair: int) -> range:
-        """The rows of a V–J pair."""
+        """Return the rows of a V–J pair."""
         return range(int(self.offsets[pair]), int(self.offsets[pair + 1]))
 
     def subset(self, rows: NDArray[np.integer[Any]]) -> "Repertoire":
-        """The sequences at `rows`, ascending, with their pairs."""
+        """Return the sequences at `rows`, ascending, with their pairs."""
         pair = np.searchsorted(self.offsets, rows, side="right") - 1
         used, compact = np.unique(pair, return_inverse=True)
         sizes = np.bincount(compact, minlength=len(used))
@@ -83,20 +83,20 @@ class Repertoire:
 
 
 PGEN_COLUMNS = ("pgen_nt", "pgen_aa", "pgen_aa_1mm")
-"""Generation probabilities: of nucleotides, of amino acids, and of all amino acids within one mismatch."""
+"""Generation probabilities of nucleotides, of amino acids, and of all amino acids within one mismatch."""
 
 SELECTION_COLUMNS = ("q_factor", "p_post", "q_excluded")
-"""The selection factor of a junction, the probability of its amino acids after selection, and why it has none."""
+"""The selection factor of a junction, the probability of its amino acids after selection, and why there is none."""
 
 
 @dataclass(frozen=True)
 class PgenProblem:
-    """Generation probabilities to be computed.
+    """Generation probabilities to compute.
 
     repertoire  junctions, with the codons of Cys 104 and Phe/Trp 118, grouped by their sets of V and J alleles
     model       the recombination model
-    names       those of `PGEN_COLUMNS` that are asked for, in their order: without `pgen_nt` for amino acids; then all
-                `SELECTION_COLUMNS`, or none
+    names       the columns to compute: some of `PGEN_COLUMNS` in their order, without `pgen_nt` for amino acids; then
+                all `SELECTION_COLUMNS`, or none
     """
 
     repertoire: Repertoire
@@ -105,7 +105,7 @@ class PgenProblem:
 
     @property
     def columns(self) -> int:
-        """How many values a sequence has."""
+        """Number of values of a sequence."""
         return len(self.names)
 
     @property
@@ -116,7 +116,7 @@ class PgenProblem:
 
 @dataclass(frozen=True)
 class Problem:
-    """What is to be computed: sequences, germline, n-lengths 0 … `max_n`, and how D forms are counted."""
+    """Pathways to count: sequences, germline, n-lengths 0 … `max_n`, and how D forms count."""
 
     repertoire: Repertoire
     germline: Germline
@@ -130,7 +130,7 @@ class Problem:
 
     @property
     def columns(self) -> int:
-        """How many counters a sequence has."""
+        """Number of counters of a sequence."""
         return self.max_n + 1
 
     @cached_property
@@ -140,5 +140,5 @@ class Problem:
 
     @property
     def distinct_d_forms(self) -> bool:
-        """Whether each distinct D form is counted once per gene."""
+        """Whether each distinct D form counts once per gene."""
         return self.d_forms == DistinctDForms.name

@@ -1,6 +1,6 @@
-"""The definition of generation probability: the sum over all scenarios that spell a junction, one by one.
+"""The definition of the generation probability: the sum over all scenarios that give a junction, one by one.
 
-Nothing here is fast; the kernels are tested against it.
+The code is slow.  The kernels are tested against it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,11 +16,11 @@ BASES = "ACGT"
 class Scenario:
     """One way to make a junction.
 
-    v, d, j          places of the alleles in the model; `d` is None for a locus without D genes
-    v_deleted, …     bases missing from the extended segments
-    inserted         the inserted bases as they stand in the junction: of VD and DJ, or of VJ
-    probability      of the scenario
-    misread          bases of V, D and J that are other ones in the junction; 0 without sequencing errors
+    v, d, j       indices of the alleles in the model; `d` is None for a locus without D genes
+    v_deleted, …  bases missing from the extended segments
+    inserted      the inserted bases in the order of the junction: of VD and DJ, or of VJ
+    probability   the probability of the scenario
+    misread       bases of V, D and J that differ from the junction; 0 without sequencing errors
     """
 
     v: int
@@ -35,7 +35,7 @@ class Scenario:
 
 
 def insertion_probability(bases: str, insertion: Insertion) -> float:
-    """P(an insertion of these bases), in the order in which the chain adds them."""
+    """Return P(inserting these bases), which are in the order in which the Markov chain adds them."""
     if len(bases) >= len(insertion.lengths):
         return 0.0
     probability = float(insertion.lengths[len(bases)])
@@ -48,14 +48,14 @@ def insertion_probability(bases: str, insertion: Insertion) -> float:
 
 
 def misread(template: str, bases: str) -> int:
-    """How many bases of a template are other ones in a junction; the texts have the same length."""
+    """Return how many bases of a template differ from those of a junction; both have the same length."""
     return sum(letter != read for letter, read in zip(template, bases, strict=True))
 
 
 def reading_probability(template: str, bases: str, error_rate: float) -> float:
-    """P(the bases are read | the template): each is misread with probability `error_rate`, as any of three others.
+    """Return P(the bases are read | the template); each is misread with probability `error_rate`, as any other base.
 
-    The model of errors of IGoR (Marcou et al. 2018).
+    This is the error model of IGoR (Marcou et al. 2018).
     """
     errors = misread(template, bases)
     return (1 - error_rate) ** (len(template) - errors) * (error_rate / 3) ** errors
@@ -64,19 +64,20 @@ def reading_probability(template: str, bases: str, error_rate: float) -> float:
 def scenarios(
     model: Model, junction: str, v: Iterable[int], j: Iterable[int], error_rate: float = 0.0
 ) -> Iterator[Scenario]:
-    """Every scenario with P > 0 that spells `junction`, with the V and J alleles at these places of the model.
+    """Yield all scenarios with P > 0 that give `junction`, with these V and J alleles.
 
-    junction    in upper-case A, C, G, T, the codons of Cys 104 and Phe/Trp 118 included
-    error_rate  P(a base of V, D or J, P-nucleotides included, is misread); inserted bases are never misread, as a
-                misread one could not be told from another insertion
+    junction    bases A, C, G, T in upper case, including the codons of Cys 104 and Phe/Trp 118
+    v, j        indices of the alleles in the model
+    error_rate  P(a base of V, D or J, including P-nucleotides, is misread); inserted bases are never misread, as a
+                misread base looks like another insertion
     """
     j = list(j)
-    for v_place in v:
-        v_template, v_deletions = model.v[v_place], model.v_deletions[v_place]
+    for v_allele in v:
+        v_template, v_deletions = model.v[v_allele], model.v_deletions[v_allele]
         for kept_v, p_v in kept_lengths(v_template, v_deletions, junction, at_start=True, error_rate=error_rate):
             v_misread = misread(v_template.extended[:kept_v], junction[:kept_v])
-            for j_place in j:
-                j_template, j_deletions = model.j[j_place], model.j_deletions[j_place]
+            for j_allele in j:
+                j_template, j_deletions = model.j[j_allele], model.j_deletions[j_allele]
                 for kept_j, p_j in kept_lengths(
                     j_template, j_deletions, junction, at_start=False, error_rate=error_rate
                 ):
@@ -86,12 +87,12 @@ def scenarios(
                     deleted = len(v_template.extended) - kept_v, len(j_template.extended) - kept_j
                     sides = v_misread + misread(j_template.extended[deleted[1] :], end)
                     for d, d_deleted, inserted, p_middle, errors in _middles(
-                        model, middle, v_place, j_place, error_rate
+                        model, middle, v_allele, j_allele, error_rate
                     ):
                         probability = p_v * p_j * p_middle
                         if probability > 0:
                             yield Scenario(
-                                v_place, d, j_place, deleted[0], d_deleted, deleted[1], inserted, probability,
+                                v_allele, d, j_allele, deleted[0], d_deleted, deleted[1], inserted, probability,
                                 sides + errors,
                             )  # fmt: skip
 
@@ -103,7 +104,7 @@ def pgen(
     j: Iterable[int] | None = None,
     error_rate: float = 0.0,
 ) -> float:
-    """The generation probability of a junction: the sum over its scenarios, all alleles by default."""
+    """Return the generation probability of a junction: the sum over its scenarios, by default with all alleles."""
     v = model.contributing("V") if v is None else v
     j = model.contributing("J") if j is None else j
     return sum(scenario.probability for scenario in scenarios(model, junction, v, j, error_rate))
@@ -112,9 +113,9 @@ def pgen(
 def kept_lengths(
     template: Template, deletions: Array, junction: str, *, at_start: bool, error_rate: float = 0.0
 ) -> Iterator[tuple[int, float]]:
-    """(bases kept, P(deletion, and reading the junction)) of the forms of a V or J segment that fit the junction.
+    """Yield (bases kept, P(deletion and reading the junction)) of the forms of a V or J segment that fit the junction.
 
-    At least one base is kept.
+    A form has at least one base.
     """
     extended = template.extended
     for kept in range(1, min(len(extended), len(junction)) + 1):
@@ -128,7 +129,10 @@ def kept_lengths(
 def _middles(
     model: Model, middle: str, v: int, j: int, error_rate: float
 ) -> Iterator[tuple[int | None, tuple[int, int] | None, tuple[str, ...], float, int]]:
-    """(D, its deletions, insertions, probability, misread bases) of what can be between V and J, P(V) … included."""
+    """Yield (D, its deletions, insertions, probability, misread bases) of all that can be between V and J.
+
+    The probability includes that of the choice of V, D and J.
+    """
     if not model.has_d:
         yield None, None, (middle,), float(model.p_vj[v, j]) * insertion_probability(middle, model.insertions[0]), 0
         return

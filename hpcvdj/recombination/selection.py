@@ -1,12 +1,12 @@
-"""The selection factor Q of productive junctions: by how much selection makes them more common than recombination.
+"""The selection factor Q of productive junctions: the ratio of their frequency after and before selection.
 
-Q(s) is the exponential of a sum of weights, one for each feature of a junction: its V with its J, each of them with the
-length, and the residue at each of nine positions from either end (the left-right features of Sethna et al., PLoS
-Computational Biology 16:e1008394, 2020).  A feature that the factor was not inferred from has weight 0.  The sum is
-kept within the range that it was inferred from.  The mean of Q over productive junctions of the model is 1, so
-P(s | productive) Q(s) is a probability as well.  Factors that SONIA inferred have other features (`SONIA`).
+Q(s) is the exponential of a sum of weights.  Each feature of a junction has a weight: its V with its J, V and J each
+with the length, and the residue at each of nine positions from either end (the left-right features of Sethna et al.,
+PLoS Computational Biology 16:e1008394, 2020).  A feature that was absent from the inference has weight 0.  The sum is
+clipped to the range that occurred in the inference.  The mean of Q over productive junctions of the model is 1, so
+P(s | productive) Q(s) is a probability, too.  Factors of SONIA have other features (`SONIA`).
 
-A model's folder has its factor in `selection.tsv`, which other programs ignore.
+The factor of a model is in `selection.tsv` in the model's folder.  Other programs ignore this file.
 """
 
 import hashlib
@@ -25,10 +25,10 @@ from hpcvdj.errors import InputError
 from hpcvdj.storage.inputs import read_text
 
 FILE = "selection.tsv"
-"""Of a model's folder."""
+"""The file of the factor in a model's folder."""
 
 SIDE = 9
-"""Positions from either end whose residues are features of `OWN`; the conserved residues at the ends are not."""
+"""How many positions from either end are features of `HPCVDJ`, not counting the conserved residues at the ends."""
 
 RESIDUES = "ACDEFGHIKLMNPQRSTVWY"
 
@@ -47,13 +47,13 @@ Counts = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Scheme:
-    """Which features a factor has, besides its V with its J.
+    """The features of a factor, besides V with J.
 
-    version      of the file that has them
-    with_length  V and J are features with the length; else V, J and the length are, each alone
-    positions    whose residues are features, by their distance from the last residue on the side
-    ends         residues on the other side that are not
-    names        what the features are called, as a regular expression
+    version      the version of files with these features
+    with_length  whether V and J each with the length are features; otherwise V, J and the length alone are
+    positions    the positions whose residues are features, by their distance from the residue at the end
+    ends         how many residues at the other end are no features
+    names        a regular expression that the names of the features match
     """
 
     version: int
@@ -65,7 +65,7 @@ class Scheme:
 
 _PAIRS = f"(V_J|{_MEAN}):[^:]+:[^:]+"
 
-OWN = Scheme(
+HPCVDJ = Scheme(
     1, True, range(1, SIDE + 1), 1,
     rf"{_PAIRS}|[VJ]_length:[^:]+:\d+|(left|right):[1-{SIDE}]:[{RESIDUES}]",
 )  # fmt: skip
@@ -75,11 +75,11 @@ SONIA = Scheme(
     2, False, range(50), 0,
     rf"{_PAIRS}|[VJ]:[^:]+|length:\d+|(left|right):[1-4]?\d:[{RESIDUES}]",
 )  # fmt: skip
-"""The left-right features of SONIA, which infers 25 positions unless it is told otherwise."""
+"""The left-right features of SONIA, which infers 25 positions by default."""
 
 
 def genes_of(alleles: str) -> str:
-    """The genes of alleles, each once.
+    """Return the genes of alleles, without repeats.
 
     >>> genes_of("TRBV6-2*01,TRBV6-3*01,TRBV6-2*02")
     'TRBV6-2,TRBV6-3'
@@ -88,15 +88,15 @@ def genes_of(alleles: str) -> str:
 
 
 def features(
-    genes: Sequence[Genes], pair: Counts, letters: NDArray[np.uint8], lengths: Counts, scheme: Scheme = OWN
+    genes: Sequence[Genes], pair: Counts, letters: NDArray[np.uint8], lengths: Counts, scheme: Scheme = HPCVDJ
 ) -> Iterator[tuple[list[str], Counts]]:
-    """The features of junctions, kind by kind: names, and the place of each junction's own among them, -1 for none.
+    """Yield the features of junctions, kind by kind: names, and the index of each junction's feature among them, or -1.
 
-    genes    one V and one J gene of each pair
-    pair     int64 [junctions]: the pair of each
+    genes    a V and a J gene for each pair
+    pair     int64 [junctions]: the pair of each junction
     letters  uint8 [junctions, width]: the amino acids as ASCII, padded with zeros
-    lengths  int64 [junctions]: how many
-    scheme   which features
+    lengths  int64 [junctions]: the number of amino acids
+    scheme   which features to use
     """
     yield [f"V_J:{v}:{j}" for v, j in genes], pair
     sizes = range(int(lengths.max(initial=0)) + 1)
@@ -122,13 +122,13 @@ def features(
 class Selection:
     """The selection factor of a model.
 
-    weights            natural logarithms, by feature
-    intercept          what all junctions have; it makes the mean of Q 1
+    weights            the weight of each feature, a natural logarithm
+    intercept          a weight of all junctions, which makes the mean of Q 1
     smallest, largest  the range of ln Q
-    means              the mean of Q over the productive junctions of a V and a J gene that the model makes; of those
-                       that it makes often enough
-    facts              what the factor was inferred from
-    scheme             which features it has
+    means              the mean of Q over productive junctions that the model makes with a V and a J gene, for pairs of
+                       genes that it makes often enough
+    facts              the facts about the inference
+    scheme             which features the factor has
     """
 
     weights: Mapping[str, float]
@@ -137,15 +137,15 @@ class Selection:
     largest: float
     means: Mapping[Genes, float] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
-    scheme: Scheme = OWN
+    scheme: Scheme = HPCVDJ
 
     def __repr__(self) -> str:
-        """How many features it has."""
+        """The number of features."""
         return f"<Selection: {len(self.weights):,} features>"
 
     @property
     def digest(self) -> str:
-        """SHA-256 of its numbers."""
+        """SHA-256 of the numbers."""
         return _digest(self._lines())
 
     def log_factor(
@@ -156,13 +156,13 @@ class Selection:
         letters: NDArray[np.uint8],
         lengths: Counts,
     ) -> Floats:
-        """Q of productive junctions: ln Q, float64 [junctions].
+        """Return ln Q of productive junctions, float64 [junctions].
 
-        v_genes  of each pair; of several with commas, the mean of Q is taken
-        j_genes  likewise
-        pair     int64 [junctions]: the pair of each
+        v_genes  the V gene of each pair; for several genes with commas between them, Q is the mean over the genes
+        j_genes  the J gene of each pair, likewise
+        pair     int64 [junctions]: the pair of each junction
         letters  uint8 [junctions, width]: the amino acids as ASCII, with the conserved ends, padded with zeros
-        lengths  int64 [junctions]: how many
+        lengths  int64 [junctions]: the number of amino acids
         """
         listed = _choices(v_genes, j_genes)
         number = np.array([len(pairs) for pairs in listed], dtype=np.int64)
@@ -175,15 +175,15 @@ class Selection:
         return np.asarray(np.clip(total - np.log(number)[pair], self.smallest, self.largest))
 
     def log_mean(self, v_genes: Sequence[str], j_genes: Sequence[str]) -> Floats:
-        """The mean of Q over what the model makes with the genes of each pair: ln, float64 [pairs]; NaN if unknown."""
+        """Return ln of the mean of Q over junctions with the genes of each pair, float64 [pairs]; NaN if not known."""
         listed = _choices(v_genes, j_genes)
         return np.array([np.log(np.mean([self.means.get(pair, np.nan) for pair in genes])) for genes in listed])
 
     def _sum(self, genes: Sequence[Genes], pair: Counts, letters: NDArray[np.uint8], lengths: Counts) -> Floats:
-        """The sum of the weights, of pairs with one V and one J gene; always added in the same order."""
+        """Return the sum of the weights for pairs with one V and one J gene; the order of summation is fixed."""
         total = np.full(len(pair), self.intercept)
         for names, index in features(genes, pair, letters, lengths, self.scheme):
-            # The last one is that of index -1.
+            # The last weight is for index -1.
             total += np.array([*(self.weights.get(name, 0.0) for name in names), 0.0])[index]
         return total
 
@@ -196,9 +196,9 @@ class Selection:
         return [f"{name}\t{value!r}" for name, value in numbers.items()]
 
     def text(self, model_digest: str) -> str:
-        """The file of a model's folder.
+        """Return the text of the file in a model's folder.
 
-        model_digest  of the model, of which alone this is the factor
+        model_digest  the digest of the model, to which the factor belongs
         """
         lines = self._lines()
         facts = {**self.facts, "model_sha256": model_digest, "lines_sha256": _digest(lines)}
@@ -207,16 +207,16 @@ class Selection:
 
 
 def read_selection(path: Path, model_digest: str) -> Selection:
-    """The factor of a model that has this digest; InputError, with the line, for a file that is not that."""
+    """Read the factor of the model with this digest.  Raise InputError, with the line, for other files."""
 
     def error(number: int, what: str, remedy: str = _REMEDY) -> InputError:
         return InputError(f"{path}, line {number}: {what}; {remedy}")
 
     lines = read_text(path, "selection factor", _REMEDY).split("\n")
-    scheme = next((scheme for scheme in (OWN, SONIA) if lines[0] == f"{_HEAD}{scheme.version}"), None)
+    scheme = next((scheme for scheme in (HPCVDJ, SONIA) if lines[0] == f"{_HEAD}{scheme.version}"), None)
     if scheme is None:
-        known = lines[0].startswith(_HEAD)
-        raise error(1, f"not '{_HEAD}{OWN.version}' or {SONIA.version}", "update hpcvdj" if known else _REMEDY)
+        remedy = "update hpcvdj" if lines[0].startswith(_HEAD) else _REMEDY
+        raise error(1, f"not '{_HEAD}{HPCVDJ.version}' or {SONIA.version}", remedy)
     facts, body = _facts(lines[1] if len(lines) > 1 else ""), lines[3:-1]
     if facts is None:
         raise error(2, "not a JSON object with model_sha256 and lines_sha256")
@@ -227,7 +227,7 @@ def read_selection(path: Path, model_digest: str) -> Selection:
     numbers_by_name: dict[str, float] = {}
     for number, line in enumerate(body, start=4):
         name, _, text = line.partition("\t")
-        value = _number(text)
+        value = finite_number(text)
         if value is None or not (name in _NUMBERS or re.fullmatch(scheme.names, name)):
             raise error(number, f"not a feature and a number: {line[:60]!r}")
         if name in numbers_by_name:
@@ -247,7 +247,7 @@ def read_selection(path: Path, model_digest: str) -> Selection:
 
 
 def _choices(v_genes: Sequence[str], j_genes: Sequence[str]) -> list[list[Genes]]:
-    """The V and J genes of each pair, in all combinations; alleles count as their genes."""
+    """Return all combinations of V and J genes for each pair; alleles count as their genes."""
     return [
         [(v, j) for v in genes_of(vs).split(",") for j in genes_of(js).split(",")]
         for vs, js in zip(v_genes, j_genes, strict=True)
@@ -263,11 +263,12 @@ def _facts(line: str) -> dict[str, Any] | None:
         facts = json.loads(line.removeprefix("#"))
     except ValueError:
         return None
-    known = isinstance(facts, dict) and all(isinstance(facts.get(f"{of}_sha256"), str) for of in ("model", "lines"))
-    return facts if known else None
+    valid = isinstance(facts, dict) and all(isinstance(facts.get(f"{of}_sha256"), str) for of in ("model", "lines"))
+    return facts if valid else None
 
 
-def _number(text: str) -> float | None:
+def finite_number(text: str) -> float | None:
+    """Return the number in a text; None if there is none, or if it is infinite or NaN."""
     try:
         value = float(text)
     except ValueError:

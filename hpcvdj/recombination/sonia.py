@@ -1,22 +1,23 @@
-"""Reading the linear models of SONIA and soNNia (Sethna et al., PLoS Computational Biology 16:e1008394, 2020).
+"""Read the linear models of SONIA and soNNia (Sethna et al., PLoS Computational Biology 16:e1008394, 2020).
 
 A folder has a recombination model in IGoR's format, `features.tsv` with the energy of each feature, and `log.txt` with
 Z and the limits of the energy.  These programs compute Q = exp(−E) / Z, where E is the sum of the energies of a
-junction's features, kept within the limits.  So ln Q is a sum of weights here, too: the negative energies, and −ln Z
-for all junctions.
+junction's features, clipped to the limits.  So ln Q is a sum of weights here, too: the negative energies, and −ln Z for
+all junctions.
 """
 
 import logging
 import math
 import re
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from hpcvdj.errors import InputError, few
-from hpcvdj.recombination.germline import SegmentType
+from hpcvdj.recombination.germline import V_AND_J
 from hpcvdj.recombination.igor import read_model
-from hpcvdj.recombination.models import Model
-from hpcvdj.recombination.selection import RESIDUES, SONIA, Selection, genes_of
+from hpcvdj.recombination.models import Model, Template
+from hpcvdj.recombination.selection import RESIDUES, SONIA, Selection, finite_number, genes_of
 from hpcvdj.storage.inputs import read_text
 
 log = logging.getLogger(__name__)
@@ -24,7 +25,7 @@ log = logging.getLogger(__name__)
 FEATURES, LOG = "features.tsv", "log.txt"
 
 LIMITS = {"min_energy_clip": -5.0, "max_energy_clip": 10.0}
-"""The limits of the energy in a folder that says none; the programs take the same."""
+"""The default limits of the energy, which are those of the programs."""
 
 _REMEDY = "copy the folder again, or save the model again with SONIA"
 
@@ -32,20 +33,20 @@ _FORMS = re.compile(rf"l(?P<length>\d+)|a(?P<residue>[{RESIDUES}])(?P<position>-
 
 
 def read_sonia(folder: Path) -> Model:
-    """The recombination model in a folder of SONIA, with its selection factor, which has no means.
+    """Read the recombination model in a folder of SONIA with its selection factor, which has no means.
 
-    The alleles stay as they are in the folder, as Q was inferred with these.  InputError, with the line, for a folder
-    that is not one of a linear model of one chain.  Warns of alleles that are known to be wrong, of features of genes
-    that the model lacks, and of genes of the model without features.
+    The alleles stay as they are in the folder, as Q was inferred with them.  The function warns of alleles that are
+    known to be wrong, of features of genes that the model lacks, and of genes of the model without features.
+    Raise InputError, with the line, unless the folder has a linear model of a single chain.
     """
     if (folder / "light_chain").is_dir() or (folder / "heavy_chain").is_dir():
         raise InputError(f"{folder}: is a model of paired chains, which hpcvdj does not read; give one of one chain")
     model = read_model(folder, str(folder), published=True)
-    genes = _Genes.of(model)
+    v, j = (_by_name(templates, letter) for templates, letter in ((model.v, "v"), (model.j, "j")))
     weights: dict[str, float] = {}
     unknown = []
     for number, feature, energy in _energies(folder / FEATURES):
-        names = genes.names(feature)
+        names = _names(feature, v, j)
         if names is None:
             raise _error(folder / FEATURES, number, f"feature {feature[:60]!r} is not known")
         if not names:
@@ -63,7 +64,7 @@ def read_sonia(folder: Path) -> Model:
 
 
 def _warn(path: Path, model: Model, weights: dict[str, float], unknown: list[str]) -> None:
-    """Of features and genes that do not meet; InputError if none do."""
+    """Warn of features and genes that do not match.  Raise InputError if none match."""
     with_weights = {name for feature in weights if feature[0] in "VJ" for name in feature.split(":")[1:]}
     if unknown and not with_weights:
         raise InputError(f"{path}: the recombination model beside it has none of its genes; {_REMEDY}")
@@ -72,8 +73,7 @@ def _warn(path: Path, model: Model, weights: dict[str, float], unknown: list[str
             "%s: %s feature(s) are of genes that the recombination model lacks: %s; they take no part",
             path, f"{len(unknown):,}", few(unknown, 3),
         )  # fmt: skip
-    segments: tuple[SegmentType, ...] = ("V", "J")
-    for segment in segments:
+    for segment in V_AND_J:
         chance = model.p_segment(segment)
         names = {k: genes_of(model.templates(segment)[k].allele) for k in model.contributing(segment)}
         without = [k for k, gene in names.items() if gene not in with_weights]
@@ -85,45 +85,36 @@ def _warn(path: Path, model: Model, weights: dict[str, float], unknown: list[str
             )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class _Genes:
-    """The genes of a model by the names that features have for them."""
+def _names(feature: str, v: dict[str, list[str]], j: dict[str, list[str]]) -> list[str] | None:
+    """Return the names of a feature in hpcvdj; empty if the model lacks its genes, None for an unknown feature.
 
-    v: dict[str, list[str]]
-    j: dict[str, list[str]]
-
-    @staticmethod
-    def of(model: Model) -> "_Genes":
-        v, j = ({genes_of(t.allele): None for t in templates} for templates in (model.v, model.j))
-        return _Genes(_named(v, "v"), _named(j, "j"))
-
-    def names(self, feature: str) -> list[str] | None:
-        """What hpcvdj calls a feature; none if the model lacks its genes; None if it is not a feature that we know."""
-        form = _FORMS.fullmatch(feature)
-        if not feature or form is None:
-            return None
-        if form["length"]:
-            return [f"length:{int(form['length'])}"]
-        if form["residue"]:
-            # From the right, the last residue is -1.
-            position = int(form["position"])
-            side, position = ("left", position) if position >= 0 else ("right", -1 - position)
-            return [f"{side}:{position}:{form['residue']}"] if position in SONIA.positions else None
-        v, j = self.v.get(form["v"], []), self.j.get(form["j"], [])
-        if form["v"] and form["j"]:
-            return [f"V_J:{gene}:{other}" for gene in v for other in j]
-        return [f"V:{gene}" for gene in v] + [f"J:{gene}" for gene in j]
+    v, j  the genes of the model, by their names in features
+    """
+    form = _FORMS.fullmatch(feature)
+    if not feature or form is None:
+        return None
+    if form["length"]:
+        return [f"length:{int(form['length'])}"]
+    if form["residue"]:
+        # Counted from the right, the last residue is -1.
+        position = int(form["position"])
+        side, position = ("left", position) if position >= 0 else ("right", -1 - position)
+        return [f"{side}:{position}:{form['residue']}"] if position in SONIA.positions else None
+    v_genes, j_genes = v.get(form["v"], []), j.get(form["j"], [])
+    if form["v"] and form["j"]:
+        return [f"V_J:{gene}:{other}" for gene in v_genes for other in j_genes]
+    return [f"V:{gene}" for gene in v_genes] + [f"J:{gene}" for gene in j_genes]
 
 
-def _named(genes: dict[str, None], letter: str) -> dict[str, list[str]]:
-    """Genes by the name of features: TRBV06-02 is v6-2, and TRAV14/DV4 is v14dv4, or in older folders v14/d4."""
+def _by_name(templates: Iterable[Template], letter: str) -> dict[str, list[str]]:
+    """Return genes by their names in features: v6-2 is TRBV06-02; v14dv4, or v14/d4 in older folders, is TRAV14/DV4."""
 
     def name(text: str) -> str:
         family, hyphen, number = text.partition("-")
         return f"{letter}{family.lstrip('0')}{hyphen}{number.lstrip('0')}"
 
     named: dict[str, list[str]] = {}
-    after = {gene: gene.lower().partition(letter)[2] for gene in genes}
+    after = {gene: gene.lower().partition(letter)[2] for gene in (genes_of(t.allele) for t in templates)}
     for gene, text in after.items():
         named.setdefault(name(text.replace("/", "")), []).append(gene)
     older = {name(text.replace(letter, "")): [gene] for gene, text in after.items() if "/" in text}
@@ -131,7 +122,7 @@ def _named(genes: dict[str, None], letter: str) -> dict[str, list[str]]:
 
 
 def _energies(path: Path) -> list[tuple[int, str, float]]:
-    """Line, feature and energy of each row."""
+    """Return (line number, feature, energy) of each row."""
     head, *lines = read_text(path, "file of features", _REMEDY).splitlines() or [""]
     columns = [column.strip().lower() for column in head.split(",")]
     if columns[:1] == ["feature"] and "energy" not in columns:
@@ -152,7 +143,7 @@ def _energies(path: Path) -> list[tuple[int, str, float]]:
 
 
 def _numbers(path: Path) -> dict[str, float]:
-    """Z and the limits of the energy."""
+    """Read Z and the limits of the energy."""
     numbers = dict(LIMITS)
     for number, line in enumerate(read_text(path, "file of Z and the energy limits", _REMEDY).splitlines(), start=1):
         name, equals, text = line.partition("=")
@@ -164,11 +155,8 @@ def _numbers(path: Path) -> dict[str, float]:
 
 
 def _number(path: Path, number: int, text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
+    value = finite_number(text)
+    if value is None:
         raise _error(path, number, f"{text.strip()[:60]!r} is not a number")
     return value
 

@@ -1,7 +1,7 @@
 """Symbols of amino-acid sequences as sets of codons.
 
 A symbol is an amino acid, a stop (*), an ambiguity code (B is D or N, J is I or L, Z is E or Q, X is any amino acid),
-or one of the user's own.
+or a custom symbol of the user.
 """
 
 import string
@@ -22,20 +22,20 @@ from hpcvdj.storage.inputs import read_text
 STOP, ANY_RESIDUE = "*X"
 
 AMBIGUOUS = {"B": "DN", "J": "IL", ANY_RESIDUE: "ACDEFGHIKLMNPQRSTVWY", "Z": "EQ"}
-"""The symbols for several amino acids; a custom alphabet may define them otherwise, as OLGA allows."""
+"""The symbols for several amino acids; a custom alphabet may redefine them, as in OLGA."""
 
 RESERVED = string.whitespace + string.digits + ":,;[]{}"
-"""What is no symbol: OLGA removes these characters around symbols and their parts, and so does `read_alphabet`."""
+"""Characters that are no symbols: OLGA and `read_alphabet` remove them around symbols and their parts."""
 
 MOST_SYMBOLS = 64
-"""Tables of pairs of symbols grow as the square of their number."""
+"""The largest number of symbols: tables of pairs of symbols grow as the square of it."""
 
 
 @dataclass(frozen=True, eq=False)
 class Alphabet(Letters):
     """Symbols and their codons.
 
-    codons  bool [symbols, 4, 4, 4]: whether a symbol has a codon, by its bases in our codes
+    codons  bool [symbols, 4, 4, 4]: whether a symbol has a codon, by the codes of its three bases
     """
 
     codons: NDArray[np.bool_]
@@ -44,10 +44,12 @@ class Alphabet(Letters):
 
     @staticmethod
     def of(custom: Mapping[str, Iterable[str]] | None = None) -> "Alphabet":
-        """The standard symbols and custom ones: for each, the symbols and codons that it stands for.
+        """Make the alphabet of the standard symbols and of custom ones.
 
-        A part may be a symbol that is defined before it.  InputError for a symbol that is defined twice or that is no
-        printable ASCII character, for an unknown part of one, and for too many symbols.
+        custom  the parts that each symbol stands for: codons, and symbols that are defined before it
+
+        Raise InputError for a symbol that is defined twice or that is no printable ASCII character, for an unknown part
+        of a symbol, and for too many symbols.
         """
         sets: dict[str, NDArray[np.bool_]] = {}
         for codes in product(range(4), repeat=3):
@@ -78,12 +80,12 @@ class Alphabet(Letters):
 
     @property
     def readable(self) -> str:
-        """All but the stop: a sequence with one is not productive, and has no use for a probability."""
+        """All symbols but the stop: a sequence with a stop is not productive and needs no probability."""
         return self.symbols.replace(STOP, "")
 
     @cached_property
     def codon_sets(self) -> NDArray[np.uint64]:
-        """The codons of each symbol, by bits, uint64 [symbols]: bit 16 a + 4 b + c is that of the bases a, b, c."""
+        """The codons of each symbol as bits, uint64 [symbols]: bit 16 a + 4 b + c stands for the bases a, b, c."""
         bits = np.uint64(1) << np.arange(64, dtype=np.uint64)
         sets: NDArray[np.uint64] = np.where(self.codons.reshape(-1, 64), bits, np.uint64(0)).sum(
             axis=1, dtype=np.uint64
@@ -92,12 +94,12 @@ class Alphabet(Letters):
 
     @cached_property
     def of_codon(self) -> NDArray[np.uint8]:
-        """The amino acid's symbol of each codon, uint8 [64]: the first base in the highest bits."""
+        """The symbol of each codon's amino acid, uint8 [64]; the first base is in the highest bits of the index."""
         amino_acids = (AMINO_ACIDS["".join(codon)] for codon in product(BASES, repeat=3))
         return np.array([self.symbols.index(amino_acid) for amino_acid in amino_acids], dtype=np.uint8)
 
     def definitions(self) -> dict[str, list[str]]:
-        """The codons of the symbols that the standard alphabet does not have, or has otherwise; results record them."""
+        """Return the codons of the symbols that differ from the standard alphabet, which results record."""
         standard = dict(zip(_STANDARD.symbols, _STANDARD.codons, strict=True))
         return {
             symbol: ["".join(BASES[code] for code in codes) for codes in np.argwhere(codons)]
@@ -106,9 +108,9 @@ class Alphabet(Letters):
         }
 
     def require_mismatches(self) -> None:
-        """Raise InputError unless X is any amino acid, and no symbol but the stop has a stop codon.
+        """Raise InputError unless X is any amino acid and only the stop has stop codons.
 
-        Sums over one mismatch put X in the place of a symbol, and take away what the symbol itself has.
+        Sums over one mismatch replace a symbol by X and subtract the share of the symbol itself.
         """
         sense = _STANDARD.codons[_STANDARD.symbols.index(ANY_RESIDUE)]
         if (self.codons[self.symbols.index(ANY_RESIDUE)] != sense).any():
@@ -122,9 +124,9 @@ _STANDARD = Alphabet.of()
 
 
 def read_alphabet(path: Path) -> Alphabet:
-    """The alphabet of a file as OLGA reads it: lines `symbol: parts`, with commas between symbols and codons.
+    """Read an alphabet from a file in OLGA's format: lines `symbol: parts`, with commas between symbols and codons.
 
-    Empty lines are skipped.  InputError names the file, the line and the remedy.
+    Empty lines do not count.  InputError names the file, the line and the remedy.
     """
     text = read_text(path, "alphabet file", "give a file with lines such as 'x: D, E, AAA'")
     custom: dict[str, list[str]] = {}

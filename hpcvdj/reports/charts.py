@@ -1,4 +1,4 @@
-"""Charts of the tables of a report, in Altair: the data of a chart are tables, by their names."""
+"""Charts of the tables of a report, in Altair; a chart refers to its tables by name."""
 
 import json
 from functools import cache
@@ -12,37 +12,37 @@ import vl_convert
 from hpcvdj.reports.elements import Figure, Table
 
 VEGA_LITE = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
-"""The version of Vega-Lite that Altair writes."""
+"""The version of Vega-Lite that Altair writes, as major.minor."""
 
 CONFIG: dict[str, Any] = json.loads(resources.files("hpcvdj.reports").joinpath("templates/figures.json").read_text())
-"""What all figures look like: fonts, colours, sizes."""
+"""The look of all figures: fonts, colours, sizes."""
 
 MOST_COLOURS = 8
-"""More samples or groups than this are lines of one colour, with their names in the tooltip."""
+"""If there are more samples or groups than this, their lines have one colour, and the tooltip has their names."""
 
 NARROW = 20
 """A heat map with more columns than this does not fit beside other figures."""
 
-_WIDEST, _STEP, _SIDE = 1080, 14, 260
-"""Pixels of the cells of a heat map, so that its labels are on the page, too; of the sides of a cell, of a square."""
+_WIDEST, _STEP = 1080, 14
+"""Pixels: the most for all cells of a heat map, which leaves room for its labels on the page; the side of a cell."""
 
-_CAPTION = 60
-"""Letters in a line of a caption in a picture."""
-
-_WHITE, _GREY = "#ffffff", "#d4d4d4"
+_WHITE = "#ffffff"
 _LOG = alt.Scale(type="log")
 
 
 def heatmap(table: Table, x: str, y: str, key: str, orders: tuple[list[Any], list[str]]) -> Any:
-    """A heat map of the column `key` by `x` and `y`, in these orders, on a logarithmic scale; grey where it is 0.
+    """A heat map of the column `key` by `x` and `y`, on a logarithmic scale; grey where it is 0.
 
-    `x` is named by its title if it is a number.
+    orders  of the values of `x` and of `y`
+
+    The axis of `x` has a title if `x` is a number.
     """
     column = table.column(x)
     axis: dict[str, Any] = {"labelAngle": -90, "labelOverlap": True}
+    title = None
     if column.kind == "number":
         axis |= {"format": ".0e", "formatType": "number"}
-    title = column.title if column.kind == "number" else None
+        title = column.title
     cells = _of(table, width=alt.Step(min(_STEP, _WIDEST / max(1, len(orders[0])))), height=alt.Step(_STEP)).mark_rect(
         stroke=_WHITE, strokeWidth=0.5
     )
@@ -54,13 +54,13 @@ def heatmap(table: Table, x: str, y: str, key: str, orders: tuple[list[Any], lis
         y=alt.Y(f"{y}:N", title=None, sort=orders[1]),
         color=alt.condition(
             f"datum.{key} > 0", _column(alt.Color, table, key, scale=scale, legend=alt.Legend(format=".3~g")),
-            alt.value(_GREY),
+            alt.value("#d4d4d4"),
         ),
     )  # fmt: skip
 
 
 def lines(table: Table, x: str, y: str, *, log_x: bool = False) -> Any:
-    """The column `y` by `x`: a line for each sample, in the colour of its group or of its own."""
+    """The column `y` by `x`: a line for each sample, in the colour of its group or of the sample."""
     axis = alt.Axis(grid=False, format=".0e", labelOverlap=True) if log_x else alt.Axis(grid=False)
     scale = alt.Scale(type="log", nice=False) if log_x else alt.Scale(zero=False, nice=False, padding=4)
     chart = _of(table).mark_line(point=alt.OverlayMarkDef(size=14), strokeWidth=1.5, opacity=0.8)
@@ -73,8 +73,7 @@ def lines(table: Table, x: str, y: str, *, log_x: bool = False) -> Any:
 def spectrum(table: Table) -> Any:
     """Sequences by the number of individuals that have them: observed as points, expected as lines with a band."""
     base = _of(table).transform_filter("datum.number > 0")
-    x = alt.X("n_individuals:Q", title="individuals", axis=alt.Axis(tickMinStep=1, grid=False))
-    y = alt.Y("number:Q", title="sequences", scale=_LOG)
+    x, y = _individuals(), alt.Y("number:Q", title="sequences", scale=_LOG)
     colour = alt.Color("series:N", title=None, sort=None, legend=alt.Legend(symbolOpacity=1))
     band = base.transform_filter("datum.low > 0").mark_area(opacity=0.25).encode(
         x=x, y=alt.Y("low:Q", scale=_LOG, title="sequences"), y2="high:Q", color=colour
@@ -89,8 +88,7 @@ def spectrum(table: Table) -> Any:
 
 def ratio(table: Table) -> Any:
     """Observed over expected sequences by the number of individuals, with the band of the expectation."""
-    base = _of(table)
-    x = alt.X("n_individuals:Q", title="individuals", axis=alt.Axis(tickMinStep=1, grid=False))
+    base, x = _of(table), _individuals()
     y, low = (alt.Y(f"{key}:Q", title="observed / expected", scale=_LOG) for key in ("ratio", "low"))
     return alt.layer(
         base.mark_area(opacity=0.25).encode(x=x, y=low, y2="high:Q"),
@@ -99,8 +97,13 @@ def ratio(table: Table) -> Any:
     )  # fmt: skip
 
 
+def _individuals() -> Any:
+    """The numbers of individuals as the horizontal axis."""
+    return alt.X("n_individuals:Q", title="individuals", axis=alt.Axis(tickMinStep=1, grid=False))
+
+
 def carry_over(table: Table) -> Any:
-    """The rate at which clones are met in other individuals, by their reads."""
+    """The share of clones that another individual has, by their reads."""
     order = list(dict.fromkeys(str(record["reads of the clone"]) for record in table.records()))
     base = _of(table, width=alt.Step(52)).transform_filter("datum.rate > 0")
     return base.mark_line(point=True, strokeWidth=1.5).encode(
@@ -111,33 +114,36 @@ def carry_over(table: Table) -> Any:
 
 def roc(table: Table) -> Any:
     """True by false positive rates of predictors."""
-    square = _of(table, width=_SIDE, height=_SIDE).mark_line(strokeWidth=1.5, interpolate="step-after")
+    curves = _of(table, width=260, height=260).mark_line(strokeWidth=1.5, interpolate="step-after")
     color = alt.Color("predictor:N", title=None, sort=None, legend=alt.Legend(labelLimit=400))
-    diagonal = alt.Chart(alt.NamedData(table.name)).mark_line(color="#5c5c5c", strokeDash=[4, 3])
     return alt.layer(
-        diagonal.encode(x="false:Q", y="false:Q"),
-        square.encode(_column(alt.X, table, "false"), _column(alt.Y, table, "true"), color),
+        _dashed(table).encode(x="false:Q", y="false:Q"),
+        curves.encode(_column(alt.X, table, "false"), _column(alt.Y, table, "true"), color),
     )
 
 
 def quantiles(table: Table) -> Any:
-    """−log10 of observed p-values by that of expected ones, with the band without any effect."""
+    """−log10 of observed p-values by that of expected ones, with the band that holds without any effect."""
     base = _of(table)
     x = _column(alt.X, table, "expected", axis=alt.Axis(grid=False))
     y = _column(alt.Y, table, "observed")
     band = base.mark_area(opacity=0.3, color="#888888").encode(
         x=x, y=alt.Y("low:Q", title=table.column("observed").title), y2="high:Q"
     )
-    diagonal = alt.Chart(alt.NamedData(table.name)).mark_line(color="#5c5c5c", strokeDash=[4, 3])
     points = base.mark_line(point=alt.OverlayMarkDef(size=14), strokeWidth=1.2)
     return alt.layer(
-        band, diagonal.encode(x="expected:Q", y="expected:Q"),
+        band, _dashed(table).encode(x="expected:Q", y="expected:Q"),
         points.encode(x, y, alt.Detail("sample:N"), *_colours(table)),
     )  # fmt: skip
 
 
+def _dashed(table: Table) -> Any:
+    """A dashed line, of which only the axes are missing."""
+    return alt.Chart(alt.NamedData(table.name)).mark_line(color="#5c5c5c", strokeDash=[4, 3])
+
+
 def shares(cells: Table, hits: Table | None = None) -> Any:
-    """Shares of reads after by those before: circles for all clonotypes, points for hits; a line for no change."""
+    """Shares of reads after by those before: circles for all clonotypes, points for hits, a line for no change."""
     axis = alt.Axis(grid=False, format=".0e", labelOverlap=True)
     scale = alt.Scale(type="log", nice=False, padding=6)
     x = _column(alt.X, cells, "share_before", scale=scale, axis=axis)
@@ -146,7 +152,7 @@ def shares(cells: Table, hits: Table | None = None) -> Any:
     same = alt.Y("unchanged:Q", title=cells.column("share_after").title, scale=scale)
     layers = [
         _of(cells, without=("unchanged",)).mark_circle(color="#8a8a8a", opacity=0.7).encode(x, y, size),
-        alt.Chart(alt.NamedData(cells.name)).mark_line(color="#5c5c5c", strokeDash=[4, 3]).encode(x, same),
+        _dashed(cells).encode(x, same),
     ]
     if hits is not None:
         layers.append(_of(hits).mark_point(filled=True, size=40, opacity=0.9).encode(x, y))
@@ -154,7 +160,7 @@ def shares(cells: Table, hits: Table | None = None) -> Any:
 
 
 def network(nodes: Table, edges: Table) -> Any:
-    """Clonotypes as circles, lines between those that differ in at most one residue."""
+    """Clonotypes as circles, with lines between those that differ in at most one residue."""
     position: dict[str, Any] = {"axis": None, "scale": alt.Scale(zero=False, padding=12)}
     x, y = alt.X("x:Q", **position), alt.Y("y:Q", **position)
     rules = alt.Chart(alt.NamedData(edges.name)).mark_rule(color="#8a8a8a", strokeWidth=0.8)
@@ -181,7 +187,7 @@ def png(*figures: Figure) -> bytes:
 
 
 def _picture(figures: tuple[Figure, ...]) -> str:
-    """Figures on white, with their data, as JSON: one alone, or several beside each other below their captions."""
+    """Figures on white as JSON, with their data; several are side by side below their captions."""
     datasets = {table.name: table.records() for figure in figures for table in figure.tables}
     spec: dict[str, Any]
     if not figures:
@@ -189,13 +195,10 @@ def _picture(figures: tuple[Figure, ...]) -> str:
     elif len(figures) == 1:
         spec = figures[0].spec
     else:
-        titled = [
-            {**figure.spec, "title": {"text": wrap(figure.caption, _CAPTION), "anchor": "start"}} for figure in figures
-        ]
+        titled = [{**figure.spec, "title": {"text": wrap(figure.caption, 60), "anchor": "start"}} for figure in figures]
         resolve = {"scale": dict.fromkeys(("color", "size", "strokeDash"), "independent")}
         spec = {"hconcat": titled, "spacing": 40, "resolve": resolve}
-    title = {"fontSize": 11, "fontWeight": "normal"}
-    config = {**CONFIG, "background": _WHITE, "title": title}
+    config = {**CONFIG, "background": _WHITE, "title": {"fontSize": 11, "fontWeight": "normal"}}
     return json.dumps({**spec, "datasets": datasets, "config": config})
 
 
@@ -206,7 +209,7 @@ def _of(table: Table, *, without: tuple[str, ...] = (), **size: Any) -> alt.Char
 
 
 def _column(channel: Any, table: Table, key: str, **options: Any) -> Any:
-    """A column as a channel, with its title."""
+    """A column as a channel, such as `alt.X`, with its title."""
     column = table.column(key)
     if column.kind == "number" and channel is alt.Tooltip:
         options["format"] = ",.4~g"
@@ -214,11 +217,9 @@ def _column(channel: Any, table: Table, key: str, **options: Any) -> Any:
 
 
 def _colours(table: Table) -> list[Any]:
-    """The channel that gives lines the colour of their group, or of their sample if there are few."""
-    named = {key: list(dict.fromkeys(row.get(key) for row in table.records())) for key in ("group", "sample")}
-    key, names = next(((key, values) for key, values in named.items() if len(values) > 1), ("sample", []))
-    return (
-        [alt.Color(f"{key}:N", title=None, sort=[str(name) for name in names])]
-        if 1 < len(names) <= MOST_COLOURS
-        else []
-    )
+    """The channel that gives lines the colour of their group, or else of their sample; none if there are many."""
+    for key in ("group", "sample"):
+        names = list(dict.fromkeys(row.get(key) for row in table.records()))
+        if len(names) > 1:
+            return [alt.Color(f"{key}:N", title=None, sort=list(map(str, names)))] if len(names) <= MOST_COLOURS else []
+    return []

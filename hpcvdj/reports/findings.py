@@ -1,9 +1,9 @@
-"""The sections about what `contamination`, `sharing`, `enrich` and `annotate` found, and all others."""
+"""The sections about the tables of findings, written here for `contamination`, `sharing`, `enrich` and `annotate`."""
 
 import itertools
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -14,36 +14,37 @@ from hpcvdj.reports.outputs import EPITOPES, HITS, TIMES, Finding, Outputs, hits
 from hpcvdj.reports.parts import anchor, individuals_table, number_of, quantiles_figure, spaced
 
 MOST_IN_MATRIX = 120
-"""A heat map of individuals shows those with the largest values, if there are more."""
+"""A heat map shows at most this many individuals: those with the largest values."""
 
 MOST_NODES = 400
-"""Hits in the network, by p-value."""
+"""The network shows at most this many hits: those with the smallest p-values."""
 
 MOST_SPREAD = 8
-"""V genes that have a colour in the network."""
+"""At most this many V genes have a colour in the network, and as many annotated samples a sentence."""
 
 
 def finding_sections(outputs: Outputs) -> list[Section]:
-    """The sections of all tables of findings."""
-    sections = []
-    for command, section in (("contamination", contamination), ("sharing", sharing), ("associate", association),
-                             (TIMES, expansion)):  # fmt: skip
-        for k, finding in enumerate(outputs.of(command), start=1):
-            sections.append(section(outputs, finding, k))
+    """The sections about all tables of findings."""
+    of_files = {"contamination": contamination, "sharing": sharing, "associate": association, TIMES: expansion}
+    sections = [section(outputs, finding, number) for command, section in of_files.items()
+                for number, finding in enumerate(outputs.of(command), start=1)]  # fmt: skip
     for command, of_all in (("enrich", enrichment), ("annotate", annotation)):
         if findings := outputs.of(command):
             sections.append(of_all(outputs, findings))
     return sections
 
 
-def _matrix(
-    outputs: Outputs, finding: Finding, name: str, caption: str, cells: dict[str, list[list[Any]]], title: str
-) -> tuple[Table, list[str]]:
-    """A table with a row for each pair of individuals, both ways round, by group; and the order of the individuals.
+def _pairs_figure(
+    outputs: Outputs, finding: Finding, name: str, caption: str, table: tuple[str, str, str],
+    cells: dict[str, list[list[Any]]],
+) -> list[Figure]:  # fmt: skip
+    """The heat map of the individuals of a finding, by group, if there are values.
 
-    cells  by column; `value`, of this title, says which individuals have the largest values
+    caption  of the figure; it ends with the pair of the largest value
+    table    the name and the caption of the table, and the title of its column `value`
+    cells    the matrices of the columns; that of `value` is drawn, and decides which individuals are kept
     """
-    names = [individual["name"] for individual in finding.individuals]
+    names = finding.names
     largest = [max((row[i] or 0 for i in range(len(names)) if i != k), default=0)
                for k, row in enumerate(cells["value"][: len(names)])]  # fmt: skip
     ranked = sorted(range(len(names)), key=lambda k: -largest[k])
@@ -52,23 +53,19 @@ def _matrix(
         {"individual_1": names[i], "individual_2": names[j], **{key: matrix[i][j] for key, matrix in cells.items()}}
         for i, j in itertools.permutations(kept, 2)
     ]
-    table = Table.of(name, caption, f"individual_1 individual_2 {' '.join(cells)}", rows, value=title)
-    if len(kept) < len(names):
-        table = replace(table, note=f"The {len(kept)} of {len(names)} individuals with the largest values.")
-    return table, [names[k] for k in kept]
-
-
-def _of_pairs(name: str, table: Table, order: list[str], caption: str) -> list[Figure]:
-    """The heat map of a table of `_matrix`, if it has values."""
-    if not table.has("value") or not table.rows:
+    pairs = Table.of(*table[:2], f"individual_1 individual_2 {' '.join(cells)}", rows, value=table[2])
+    if not pairs.has("value") or not pairs.rows:
         return []
-    chart = charts.heatmap(table, "individual_2", "individual_1", "value", (order, order))
-    caption += table.peak("value", "{individual_1} with {individual_2}, {value}") + "."
-    return [Figure(name, "Heat map", caption, chart, (table,), wide=len(order) > charts.NARROW)]
+    if len(kept) < len(names):
+        pairs = replace(pairs, note=f"The {len(kept)} of {len(names)} individuals with the largest values.")
+    order = [names[k] for k in kept]
+    chart = charts.heatmap(pairs, "individual_2", "individual_1", "value", (order, order))
+    caption += pairs.peak("value", "{individual_1} with {individual_2}, {value}") + "."
+    return [Figure(name, "Heat map", caption, chart, (pairs,), wide=len(order) > charts.NARROW)]
 
 
 def contamination(outputs: Outputs, finding: Finding, number: int) -> Section:
-    """Figure 2: the rates at which individuals share improbable junctions, and carry-over by clone size."""
+    """The section about contamination: how often individuals share improbable junctions, and carry-over of clones."""
     facts, prefix = finding.facts, f"contamination_{number}"
     words = [
         f"Junctions with a generation probability below {shown(facts['max_pgen'])} are too improbable to be made "
@@ -76,44 +73,43 @@ def contamination(outputs: Outputs, finding: Finding, number: int) -> Section:
         "improbable junctions that both have, divided by the product of the numbers of improbable junctions of each.",
         pairs_standing_out(finding),
     ]
-    cells = {"value": facts["rate"], "shared_low": facts["shared_low"]}
-    table, order = _matrix(outputs, finding, f"{prefix}_rates", "Rates of pairs of individuals", cells, "rate")
-    caption = (
-        "Rates at which pairs of individuals share improbable junctions, in the order of groups; grey is 0. Largest: "
-    )
-    figures = _of_pairs(f"{prefix}_heatmap", table, order, caption)
+    figures = _pairs_figure(
+        outputs, finding, f"{prefix}_heatmap",
+        "Rates at which pairs of individuals share improbable junctions, in the order of groups; grey is 0. Largest: ",
+        (f"{prefix}_rates", "Rates of pairs of individuals", "rate"),
+        {"value": facts["rate"], "shared_low": facts["shared_low"]},
+    )  # fmt: skip
     rows = [
         {"reads of the clone": size["reads"], "clones": size["clones"], "series": series, "rate": size.get(key)}
         for key, series in (("met_same_group", "same group"), ("met_other_group", "other group"))
         for size in facts.get("carry_over", [])
     ]
     keys = ["reads of the clone", "clones", "series", "rate"]
-    titles = {"rate": "share met in another individual", "series": "individuals of"}
-    carried = Table.of(f"{prefix}_carry_over", "Carry-over by clone size", keys, rows, **titles)
+    carried = Table.of(f"{prefix}_carry_over", "Carry-over by clone size", keys, rows,
+                       rate="share met in another individual", series="individuals of")  # fmt: skip
     if carried.has("rate") and carried.rows:
-        most = carried.peak("rate", "{rate} of clones with {reads of the clone} reads, {series}")
-        caption = (
-            "Share of clones with an improbable junction that are found in a given other individual, by reads. "
-            f"Largest: {most}."
-        )
+        caption = carried.peak(
+            "rate", "Share of clones with an improbable junction that are found in a given other individual, by reads. "
+            "Largest: {rate} of clones with {reads of the clone} reads, {series}.",
+        )  # fmt: skip
         figures.append(Figure(f"{prefix}_carried", "Lines", caption, charts.carry_over(carried), (carried,)))
-    keys_of_pairs = (
+    pairs = Table.of(
+        f"{prefix}_pairs", "Pairs of individuals",
         "individual_1 individual_2 verdict low_1 low_2 shared_low expected_low common_source rate share_of_1 "
-        "share_of_2 more_reads_1 more_reads_2 detectable p_value q_value"
-    )
-    pairs = Table.of(f"{prefix}_pairs", "Pairs of individuals", keys_of_pairs, finding.rows)
-    titles = {"rows": "rows", "low": "improbable junctions", "zero": "rows that the model cannot make"}
-    individuals = individuals_table(outputs, finding, f"{prefix}_individuals", "rows low zero", **titles)
+        "share_of_2 more_reads_1 more_reads_2 detectable p_value q_value", finding.rows,
+    )  # fmt: skip
+    individuals = individuals_table(outputs, finding, f"{prefix}_individuals", "rows low zero",
+                                    low="improbable junctions", zero="rows that the model cannot make")  # fmt: skip
     tables = [pairs.first(finding.total, finding.path.name), individuals]
     return Section(anchor("contamination", number), "Contamination", words, figures, tables)
 
 
 def pairs_standing_out(finding: Finding) -> str:
-    """The pairs that share more than chance explains, in a sentence."""
+    """Say which pairs share more than chance explains."""
     names = finding.names
-    pairs = [f"{names[i]} and {names[j]}" for i, j in finding.facts.get("standing_out") or []]
+    pairs, same = ([f"{names[i]} and {names[j]}" for i, j in finding.facts.get(key) or []]
+                   for key in ("standing_out", "of_one_person"))  # fmt: skip
     total = len(names) * (len(names) - 1) // 2
-    same = [f"{names[i]} and {names[j]}" for i, j in finding.facts.get("of_one_person", [])]
     further = f" Samples of one person: {'; '.join(same[:5])}{'; …' if len(same) > 5 else ''}." if same else ""
     common = finding.facts.get("common_source") or 0
     common = common.get("junctions", 0) if isinstance(common, dict) else common
@@ -125,7 +121,7 @@ def pairs_standing_out(finding: Finding) -> str:
 
 
 def sharing(outputs: Outputs, finding: Finding, number: int) -> Section:
-    """Figure 1: observed and expected sharing; the overlap of individuals; sequences shared beyond expectation."""
+    """The section about sharing: observed and expected sharing, the overlap of individuals, shared sequences."""
     facts, prefix = finding.facts, f"sharing_{number}"
     q = shown(number_of(facts["q"]))
     words = [
@@ -135,18 +131,15 @@ def sharing(outputs: Outputs, finding: Finding, number: int) -> Section:
         "A hit is shared by more individuals than the model explains. The test does not say why: a common antigen, "
         "selection that the model lacks, and contamination all look the same.",
     ]
-    cells = {"value": facts["overlap"]["shared"], "expected": facts["overlap"]["expected"]}
-    caption = "Shared sequences of pairs of individuals"
-    overlap, order = _matrix(outputs, finding, f"{prefix}_overlap", caption, cells, "shared sequences")
-    caption = "Sequences that pairs of individuals share. Most: "
-    figures = [*_spectrum(facts["spectrum"], q, prefix), *_of_pairs(f"{prefix}_pairs", overlap, order, caption)]
+    figures = [*_spectrum(facts["spectrum"], q, prefix), *_pairs_figure(
+        outputs, finding, f"{prefix}_pairs", "Sequences that pairs of individuals share. Most: ",
+        (f"{prefix}_overlap", "Shared sequences of pairs of individuals", "shared sequences"),
+        {"value": facts["overlap"]["shared"], "expected": facts["overlap"]["expected"]},
+    )]  # fmt: skip
     of_groups = [name for name in (finding.rows or [{}])[0] if name.startswith("n_") and name != "n_individuals"]
-    first, last = (
-        "v_call j_call junction_aa junction n_individuals",
-        "individuals nt_variants max_duplicate_count pgen p_post expected_individuals effect p_value q_value "
-        "same_nt likely_copy not_tested",
-    )
-    keys = [*first.split(), *of_groups, *last.split()]
+    keys = ["v_call", "j_call", "junction_aa", "junction", "n_individuals", *of_groups, "individuals", "nt_variants",
+            "max_duplicate_count", "pgen", "p_post", "expected_individuals", "effect", "p_value", "q_value", "same_nt",
+            "likely_copy", "not_tested"]  # fmt: skip
     caption = "Shared sequences, the smallest p-value first"
     hits = Table.of(f"{prefix}_sequences", caption, keys, map(spaced, finding.rows))
     rows = [
@@ -154,8 +147,7 @@ def sharing(outputs: Outputs, finding: Finding, number: int) -> Section:
         for name, (area, low, high) in facts.get("auc", {}).items()
     ]
     caption = "How well sharing is predicted: area under the ROC curve (0.5 is chance)"
-    titles = {"low": "95 % interval, from", "high": "to"}
-    areas = Table.of(f"{prefix}_auc", caption, "predictor area low high", rows, **titles)
+    areas = Table.of(f"{prefix}_auc", caption, "predictor area low high", rows, low="95 % interval, from", high="to")
     individuals = individuals_table(outputs, finding, f"{prefix}_individuals", "rows left_out reason", rows="rows used")
     tables = [hits.first(finding.total, finding.path.name), *[areas] * bool(areas.rows), individuals]
     return Section(anchor("sharing", number), "Sharing", words, figures, tables)
@@ -167,44 +159,41 @@ def _spectrum(spectrum: list[dict[str, Any]], q: str, prefix: str) -> Iterator[F
         "observed": "observed", "expected": f"expected, q = {q}", "expected_q1": "expected without selection, q = 1",
     }  # fmt: skip
     rows = [
-        {"n_individuals": each["individuals"], "series": title, "number": each.get(key),
-         **({"low": each["low"], "high": each["high"]} if key == "expected" else {})}
-        for key, title in series.items() for each in spectrum
+        {"n_individuals": point["individuals"], "series": title, "number": point.get(key),
+         **({"low": point["low"], "high": point["high"]} if key == "expected" else {})}
+        for key, title in series.items() for point in spectrum
     ]  # fmt: skip
-    keys, titles = "n_individuals series number low high", {"number": "sequences", "low": "from", "high": "to"}
-    table = Table.of(f"{prefix}_spectrum", "Sequences by number of individuals", keys, rows, **titles)
-    shared = [each for each in spectrum if each["individuals"] > 1 and each["expected"]]
+    table = Table.of(f"{prefix}_spectrum", "Sequences by number of individuals", "n_individuals series number low high",
+                     rows, number="sequences", low="from", high="to")  # fmt: skip
+    shared = [point for point in spectrum if point["individuals"] > 1 and point["expected"]]
     numbers = "; ".join(
-        f"{each['individuals']}: {each['observed']:,} and {shown(number_of(each['expected']))}" for each in shared[:4]
+        f"{point['individuals']}: {point['observed']:,} and {shown(number_of(point['expected']))}"
+        for point in shared[:4]
     )
     caption = f"Sequences in exactly so many individuals, observed and expected with a 95 % band. {numbers}."
     yield Figure(f"{prefix}_sharing", "Points and lines", caption, charts.spectrum(table), (table,))
     if shared:
         rows = [
-            {"n_individuals": each["individuals"],
-             "ratio": each["observed"] / each["expected"], "low": each["low"] / each["expected"],
-             "high": each["high"] / each["expected"]}
-            for each in shared
+            {"n_individuals": point["individuals"], "ratio": point["observed"] / point["expected"],
+             "low": point["low"] / point["expected"], "high": point["high"] / point["expected"]}
+            for point in shared
         ]  # fmt: skip
-        titles = {"ratio": "observed / expected", "low": "band, from", "high": "band, to"}
-        ratios = Table.of(f"{prefix}_ratios", "Observed over expected", "n_individuals ratio low high", rows, **titles)
-        most = ratios.peak("ratio", "{ratio} at {n_individuals}")
-        caption = f"Observed over expected sequences; the dashed line is 1. Largest: {most}."
+        ratios = Table.of(f"{prefix}_ratios", "Observed over expected", "n_individuals ratio low high", rows,
+                          ratio="observed / expected", low="band, from", high="band, to")  # fmt: skip
+        words = "Observed over expected sequences; the dashed line is 1. Largest: {ratio} at {n_individuals}."
+        caption = ratios.peak("ratio", words)
         yield Figure(f"{prefix}_ratio", "Points", caption, charts.ratio(ratios), (ratios,))
 
 
 def enrichment(outputs: Outputs, findings: list[Finding]) -> Section:
-    """Figure 3: p-values against what is expected without any effect, the network of hits, and the clonotypes."""
+    """The section about neighbourhoods: p-values, the network of hits, the clonotypes with neighbours."""
     words = [
         "Neighbours of a clonotype are junctions of the same V and J genes with the same amino acids, or with one "
         "residue exchanged. A hit has more of them than recombination explains, times the factor κ for selection. It "
         "is a neighbourhood, not proof for one receptor. On real data q-values are nominal: rank by them."
     ]
-    listed = [
-        {"sample": finding.sample, "group": outputs.group(finding.sample), **row}
-        for finding in findings
-        for row in finding.rows
-    ]
+    listed = [{"sample": finding.sample, "group": outputs.group(finding.sample), **row}
+              for finding in findings for row in finding.rows]  # fmt: skip
     listed.sort(key=lambda row: row["p_value"])
     hits = [row for row in listed if row.get("cluster") is not None]
     figures = [*quantiles_figure(outputs, findings, "qq", "clonotypes"), *_network(hits)]
@@ -217,20 +206,23 @@ def enrichment(outputs: Outputs, findings: list[Finding]) -> Section:
         for finding in findings
     ]  # fmt: skip
     keys = "sample group clonotypes tested kappa hits clusters model"
-    summary = Table.of("enrich_samples", "Samples that were tested", keys, rows, kappa="κ")
-    keys = (
+    summary = Table.of("enrich_samples", "Samples that were tested", keys, rows)
+    table = Table.of(
+        "enrich_clonotypes", "Clonotypes with neighbours, the smallest p-value first",
         "sample group v_call j_call junction_aa duplicate_count nt_variants neighbours expected control_neighbours "
-        "class_size control_size pgen_aa pgen_ball p_productive_vj kappa p_value q_value cluster"
-    )
-    caption = "Clonotypes with neighbours, the smallest p-value first"
-    table = Table.of("enrich_clonotypes", caption, keys, listed, kappa="κ")
-    paths = ", ".join(finding.path.name for finding in findings[:3]) + ("…" if len(findings) > 3 else "")
-    tables = [table.first(sum(finding.total for finding in findings), paths), summary]
+        "class_size control_size pgen_aa pgen_ball p_productive_vj kappa p_value q_value cluster", listed,
+    )  # fmt: skip
+    tables = [table.first(sum(finding.total for finding in findings), _names_of(findings)), summary]
     return Section("enrich", "Neighbourhoods beyond chance", words, figures, tables)
 
 
+def _names_of(findings: list[Finding]) -> str:
+    """The names of the files of findings: of the first three, if there are more."""
+    return ", ".join(finding.path.name for finding in findings[:3]) + ("…" if len(findings) > 3 else "")
+
+
 def annotation(outputs: Outputs, findings: list[Finding]) -> Section:
-    """P-values against what is expected by chance, the samples, their epitopes, and the hits."""
+    """The section about known specificities: p-values, the hits, the epitopes, the samples."""
     words = [
         "A hit is a clonotype that is like a receptor of known specificity: of its genes, with its amino acids or one "
         "residue exchanged. Chance makes most hits, as probable sequences are common in people and in databases alike. "
@@ -239,12 +231,14 @@ def annotation(outputs: Outputs, findings: list[Finding]) -> Section:
         *(f"{finding.sample}: {chance_of_hits(finding)}" for finding in findings[:MOST_SPREAD]),
     ]
 
-    def listed(rows: Iterator[tuple[Finding, dict[str, Any]]], by: str) -> list[dict[str, Any]]:
-        named = [{"sample": own.sample, "group": outputs.group(own.sample), **row} for own, row in rows]
+    def ranked(of_files: Iterable[list[dict[str, Any]]], by: str) -> list[dict[str, Any]]:
+        """The rows of the files of `findings`, the smallest value in the column `by` first."""
+        named = [{"sample": finding.sample, "group": outputs.group(finding.sample), **row}
+                 for finding, rows in zip(findings, of_files, strict=True) for row in rows]  # fmt: skip
         return sorted(named, key=lambda row: math.inf if row[by] is None else row[by])
 
-    epitopes = listed(((own, row) for own in findings for row in own.rows), "p_value")
-    hits = listed(((own, row) for own in findings for row in own.hits[0]), "expected")
+    epitopes = ranked((finding.rows for finding in findings), "p_value")
+    hits = ranked((finding.hits[0] for finding in findings), "expected")
     samples = []
     for finding in findings:
         facts, decoys = finding.facts, finding.facts.get("decoys") or {}
@@ -257,42 +251,37 @@ def annotation(outputs: Outputs, findings: list[Finding]) -> Section:
         })  # fmt: skip
     keys = ["sample", "group", "clonotypes", "found", "expected", "kappa", "kappa from", "dispersion", "decoys",
             "decoys called", "epitopes_called", "hits_called", "model"]  # fmt: skip
-    titles = {"found": "hits", "epitopes_called": "epitopes called", "hits_called": "hits called", "kappa": "κ",
-              "kappa from": "κ from", "expected": "by chance", "decoys": "decoy epitopes"}  # fmt: skip
-    summary = Table.of("annotate_samples", "Samples that were annotated", keys, samples, **titles)
-    caption = "Epitopes, the smallest p-value first"
-    keys_of_epitopes = (
+    summary = Table.of("annotate_samples", "Samples that were annotated", keys, samples, expected="by chance",
+                       decoys="decoy epitopes")  # fmt: skip
+    of_epitopes = Table.of(
+        "annotate_epitopes", "Epitopes, the smallest p-value first",
         "sample group epitope antigen organism mhc records decoy found expected ratio ratio_low ratio_high p_value "
-        "q_value precursor_frequency"
-    )
-    titles = {"found": "hits", "ratio": "hits / expected", "ratio_low": "95 % interval, from", "ratio_high": "to",
-              "precursor_frequency": "precursor frequency"}  # fmt: skip
-    of_epitopes = Table.of("annotate_epitopes", caption, keys_of_epitopes, epitopes, **titles)
-    keys_of_hits = (
+        "q_value precursor_frequency", epitopes, ratio="hits / expected",
+    )  # fmt: skip
+    of_hits = Table.of(
+        "annotate_hits", "Hits, those that chance hardly makes first",
         "sample group v_call j_call junction_aa duplicate_count nt_variants epitope antigen organism mhc decoy record "
-        "distance reference pgen_aa p_post expected fdr"
-    )
-    titles = {"record": "nearest record", "distance": "residues exchanged", "fdr": "false discovery rate",
-              "expected": "hits of the record by chance"}  # fmt: skip
-    caption = "Hits, those that chance hardly makes first"
-    of_hits = Table.of("annotate_hits", caption, keys_of_hits, hits, **titles)
-    paths = ", ".join(finding.path.name for finding in findings[:3]) + ("…" if len(findings) > 3 else "")
-    tables = [of_hits.first(sum(own.hits[1] for own in findings), paths.replace(EPITOPES, HITS)),
-              of_epitopes.first(sum(own.total for own in findings), paths), summary]  # fmt: skip
+        "distance reference pgen_aa p_post expected fdr", hits, expected="hits of the record by chance",
+    )  # fmt: skip
+    paths = _names_of(findings)
+    tables = [of_hits.first(sum(finding.hits[1] for finding in findings), paths.replace(EPITOPES, HITS)),
+              of_epitopes.first(sum(finding.total for finding in findings), paths), summary]  # fmt: skip
     figures = list(quantiles_figure(outputs, findings, "annotate_qq", "epitopes"))
     return Section("annotate", "Known specificities", words, figures, tables)
 
 
 def chance_of_hits(finding: Finding) -> str:
-    """How many of a sample's hits are expected by chance, in a sentence."""
+    """Say how many of a sample's hits are expected by chance."""
     facts = finding.facts
     return f"{hits_text(facts['found'], facts['expected'], facts['kappa']['source'])}."
 
 
 def _network(listed: list[dict[str, Any]]) -> Iterator[Figure]:
-    """The hits of all samples, lines between those of the same genes that differ in at most one residue.
+    """The network of the hits of all samples.
 
-    listed  the smallest p-value first
+    listed  the hits, the smallest p-value first
+
+    Lines connect hits of the same genes that differ in at most one residue.
     """
     import networkx as nx
 
@@ -304,24 +293,23 @@ def _network(listed: list[dict[str, Any]]) -> Iterator[Figure]:
     balls = defaultdict(list)
     for k, row in enumerate(hits):
         text = row["junction_aa"]
-        for residue in range(len(text)):
-            balls[row["v_call"], row["j_call"], text[:residue], text[residue + 1 :]].append(k)
+        for position in range(len(text)):
+            balls[row["v_call"], row["j_call"], text[:position], text[position + 1 :]].append(k)
     for members in balls.values():
         graph.add_edges_from(itertools.combinations(members, 2))
     positions = _layout(graph)
     genes = [str(row["v_call"] or "–") for row in hits]
     common = [gene for gene, _ in Counter(genes).most_common(MOST_SPREAD)]
-    order = {name: k for k, name in enumerate([*common, "other"])}
+    colours = [*common, "other"]
     for k, row in enumerate(hits):
-        against = row.get("expected")
-        if against is None:  # a control in place of a model
-            against = row["control_neighbours"] * (row["class_size"] - 1) / max(1, row["control_size"])
+        expected = row.get("expected")
+        if expected is None:  # a control in place of a model
+            expected = row["control_neighbours"] * (row["class_size"] - 1) / max(1, row["control_size"])
         row |= {"x": positions[k][0], "y": positions[k][1], "colour": genes[k] if genes[k] in common else "other"}
-        row["excess"] = row["neighbours"] / max(float(against), 1e-6)
+        row["excess"] = row["neighbours"] / max(float(expected), 1e-6)
     keys = "sample group v_call j_call junction_aa neighbours expected excess p_value q_value cluster x y colour"
-    by_colour = sorted(hits, key=lambda row: order[row["colour"]])
-    titles = {"excess": "neighbours / expected"}
-    nodes = Table.of("network_nodes", "Hits in the network", keys, by_colour, **titles)
+    by_colour = sorted(hits, key=lambda row: colours.index(row["colour"]))
+    nodes = Table.of("network_nodes", "Hits in the network", keys, by_colour, excess="neighbours / expected")
     edges = [
         {"sample_1": left["sample"], "junction_aa_1": left["junction_aa"], "x": left["x"], "y": left["y"],
          "sample_2": right["sample"], "junction_aa_2": right["junction_aa"], "x2": right["x"], "y2": right["y"]}
@@ -340,7 +328,7 @@ def _network(listed: list[dict[str, Any]]) -> Iterator[Figure]:
 
 
 def _layout(graph: Any) -> dict[int, tuple[float, float]]:
-    """The positions of nodes: each connected group in a square, the squares in rows, the largest first."""
+    """The positions of nodes: each connected group has a square, and the squares form rows, the largest first."""
     import networkx as nx
 
     positions, left, top, height = {}, 0.0, 0.0, 0.0

@@ -1,6 +1,7 @@
-"""Whether the models fit the tables: what the commands found when they compared them."""
+"""Whether the models fit the tables, as the commands found when they compared them."""
 
 import json
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,7 +12,7 @@ SERIOUS = ("broken", "truncated", "improbable")
 """Findings about genes that make tests wrong."""
 
 MANY_IMPOSSIBLE, MANY_CONTRADICTED = 0.1, 0.02
-"""Shares of rows from which on results are to be taken with care."""
+"""From these shares of rows on, results need care."""
 
 MEANINGS = {
     "broken": "most rows are improbable: left out of tests",
@@ -24,7 +25,10 @@ MEANINGS = {
 
 
 def _fits(outputs: Outputs) -> list[tuple[str, dict[str, Any]]]:
-    """What was compared, by the file; equal comparisons, as of all tables of one run, once."""
+    """The comparisons of models and tables, each once, with the name of its file, or of one of its files.
+
+    All files of one run have the same comparison.
+    """
     fits: dict[str, tuple[list[str], dict[str, Any]]] = {}
     for path, _, facts in outputs.files:
         fit = facts.get("fit")
@@ -37,14 +41,14 @@ def _fits(outputs: Outputs) -> list[tuple[str, dict[str, Any]]]:
 
 def fit_statements(outputs: Outputs) -> Iterator[Statement]:
     """Whether the model fits: a statement for each verdict, which names each cause once."""
-    by_verdict: dict[Verdict, list[tuple[str, dict[str, Any]]]] = {}
+    by_verdict = defaultdict[Verdict, list[tuple[str, dict[str, Any]]]](list)
     for name, fit in _fits(outputs):
-        by_verdict.setdefault(_verdict(fit), []).append((name, fit))
+        by_verdict[_verdict(fit)].append((name, fit))
     for verdict, fits in by_verdict.items():
-        files: dict[str, list[str]] = {}
+        files = defaultdict[str, list[str]](list)
         for name, fit in fits:
             for cause in _causes(fit):
-                files.setdefault(cause, []).append(name)
+                files[cause].append(name)
         compared = " and ".join(f"{fit['rows']:,} rows of {name}" for name, fit in fits)
         causes = [
             cause if len(names) == len(fits) else f"{', '.join(names)}: {cause}" for cause, names in files.items()
@@ -62,7 +66,7 @@ def _verdict(fit: dict[str, Any]) -> Verdict:
 
 
 def _causes(fit: dict[str, Any]) -> Iterator[str]:
-    """What speaks against the model, or the table."""
+    """Say what speaks against the model, or against the table."""
     if better := fit.get("better"):
         yield f"{better[0]} fits better, by {better[1]:.2g} nats (natural logarithms) per row"
     if fit["impossible"]:
@@ -76,16 +80,14 @@ def _causes(fit: dict[str, Any]) -> Iterator[str]:
 
 
 def fit_sections(outputs: Outputs) -> list[Section]:
-    """The genes and lengths that fail, if there are any."""
+    """The section about the genes and lengths that fail, if there are any."""
+    fits = _fits(outputs)
     rows = [
-        {
-            **gene, "file": name, "gene": gene["gene"], "finding": MEANINGS.get(gene["finding"], gene["finding"]),
-            "reads hardly tell it from": ", ".join(gene.get("twins", [])),
-        }
-        for name, fit in _fits(outputs)
-        for gene in fit["genes"]
+        {**gene, "file": name, "finding": MEANINGS.get(gene["finding"], gene["finding"]),
+         "reads hardly tell it from": ", ".join(gene.get("twins", []))}
+        for name, fit in fits for gene in fit["genes"]
     ]  # fmt: skip
-    lengths = [{**length, "file": name} for name, fit in _fits(outputs) for length in fit["lengths"]]
+    lengths = [{**length, "file": name} for name, fit in fits for length in fit["lengths"]]
     words = [
         "A probability is right for the model and the rows that it is given. A productive row is improbable if 99 % of "
         "the junctions that the model makes with its gene are more probable: one in a hundred by chance, fewer after "

@@ -1,4 +1,4 @@
-"""Tables of samples for MultiQC: its custom content, a file for each table."""
+"""Tables of samples as custom content of MultiQC, a file for each table."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,13 +6,11 @@ from typing import Any
 from hpcvdj.reports.elements import Section, Table
 
 ENDING = "_mqc.json"
-"""How MultiQC knows a file."""
-
-_NAMES = ("sample", "individual")
+"""The end of the names by which MultiQC finds its files."""
 
 
 def custom_content(sections: Sequence[Section]) -> dict[str, dict[str, Any]]:
-    """What MultiQC shows of a page, by the name of the file: the tables that have a row for each sample.
+    """The tables of a page that have a row for each sample, in MultiQC's format, by the name of the file.
 
     See docs.seqera.io/multiqc/custom_content for the format.
     """
@@ -21,25 +19,23 @@ def custom_content(sections: Sequence[Section]) -> dict[str, dict[str, Any]]:
 
 
 def _of_samples(table: Table) -> bool:
-    """Whether a table has one row for each sample, and something of it."""
-    keys = [column.key for column in table.columns]
-    if not table.rows or len(keys) < 2 or keys[0] not in _NAMES:
+    """Whether a table has one row for each sample, with something else than its name."""
+    if not table.rows or len(table.columns) < 2 or table.columns[0].key not in ("sample", "individual"):
         return False
-    names = [row[0] for row in table.rows]
-    return len({*names}) == len(names)
+    return len({row[0] for row in table.rows}) == len(table.rows)
 
 
 def _content(table: Table) -> dict[str, Any]:
-    numbers = table.columns[1:]
+    values = table.columns[1:]
     name = f"hpcvdj_{table.name}"
     return {
         "id": name,
         "section_name": f"hpcvdj: {table.caption}",
         "plot_type": "table",
         "pconfig": {"id": f"{name}_shown", "title": f"hpcvdj: {table.caption}"},
-        "headers": {column.key: {"title": column.title} for column in numbers},
+        "headers": {column.key: {"title": column.title} for column in values},
         "data": {
-            str(row[0]): {column.key: cell for column, cell in zip(numbers, row[1:], strict=True) if cell is not None}
+            str(row[0]): {column.key: cell for column, cell in zip(values, row[1:], strict=True) if cell is not None}
             for row in table.rows
         },
     }

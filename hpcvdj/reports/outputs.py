@@ -1,9 +1,9 @@
-"""The files of a report: what each is, what its samples are called, and their groups."""
+"""The files of a report: what each file is, the names of its samples, and their groups."""
 
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,14 +16,15 @@ from hpcvdj.repertoires.inputs import RESULT_SUFFIXES
 from hpcvdj.repertoires.metadata import listed_in
 from hpcvdj.repertoires.readers import open_table, table_suffixes
 from hpcvdj.repertoires.tables import repertoire_name
-from hpcvdj.reports.elements import MOST_LISTED, printable
-from hpcvdj.reports.survey import Survey, described, survey
+from hpcvdj.reports.elements import MOST_LISTED, kind_of, printable
+from hpcvdj.reports.survey import Survey, described
+from hpcvdj.reports.survey import survey as read_survey
 from hpcvdj.results.facts import Facts, facts_path, read_facts, require_described
 from hpcvdj.runs.ranks import usable_cores
 from hpcvdj.storage.opening import damage
 
 TIMES = "associate --time"
-"""The command whose tables have what expanded in a person."""
+"""The command whose tables list the clonotypes that expanded in a person."""
 
 FINDINGS: dict[str, dict[str, type | tuple[type, ...]]] = {
     "contamination": {"individuals": list, "rate": list, "shared_low": list, "max_pgen": (int, float)},
@@ -34,40 +35,46 @@ FINDINGS: dict[str, dict[str, type | tuple[type, ...]]] = {
     "annotate": {"sample": str, "found": int, "expected": (int, float), "epitopes_called": int, "hits_called": int,
                  "tested": int, "kappa": dict, "dispersion": (int, float), "settings": dict, "tables": list},
 }  # fmt: skip
-"""The commands whose tables have a .json beside them, and what these must have."""
+"""The commands whose tables have facts, a .json, beside them, and the facts that each must have."""
 
 HITS, EPITOPES = ".hits.tsv", ".epitopes.tsv"
-"""How the names of the two tables of a sample of `annotate` end; the second has the .json beside it."""
+"""The ends of the names of the two tables of a sample of `annotate`; the second has facts beside it."""
 
 ANALYSIS = "analysis.json"
-"""What a folder of `analyze` has of its steps."""
+"""The record of the steps in a folder of `analyze`."""
 
 SourceTable = tuple[str, str]
-"""A table that a command read: the name of its file, and its SHA-256."""
+"""A table that a command read: the name of its file and its SHA-256."""
+
+FirstRows = tuple[list[dict[str, Any]], int]
+"""The rows of a table that a page lists, and the number of all rows."""
 
 DIFFERS = 1e-3
-"""Below this p-value, κ differs between classes."""
+"""κ differs between classes if the p-value is below this."""
 
 
-def hits_text(found: int, expected: float, source: str) -> str:
-    """How many hits chance makes, of those that there are.
+def hits_text(hits: int, expected: float, source: str) -> str:
+    """Say how many of the hits are expected by chance.
 
-    source  of κ: one that was fitted to all hits says nothing of their number
+    source  where κ comes from: a κ that was fitted to all hits says nothing about their number
     """
     if source == "records":
-        return f"{found:,} hits, to whose number κ is fitted"
-    if expected > found:
-        return f"{found:,} hits, where {expected:,.1f} are expected by chance"
-    return f"{expected:,.1f} of {found:,} hits are expected by chance"
+        return f"{hits:,} hits, to whose number κ is fitted"
+    if expected > hits:
+        return f"{hits:,} hits, where {expected:,.1f} are expected by chance"
+    return f"{expected:,.1f} of {hits:,} hits are expected by chance"
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A table of one of `FINDINGS`: the facts beside it, its first rows, and how many it has.
+    """A table of one of `FINDINGS`.
 
+    facts   the facts beside it
+    rows    the rows that a page lists
+    total   the number of all rows
     sample  the individual of a table of `enrich` or `annotate`
-    source  the table that was read, if it was one, of one sample
-    hits    the first rows of the other table of `annotate`, and how many it has
+    source  the table that the command read, if it was one, of one sample
+    hits    the rows of the other table of `annotate`
     """
 
     path: Path
@@ -77,11 +84,7 @@ class Finding:
     total: int
     sample: str = ""
     source: SourceTable | None = None
-    hits: tuple[list[dict[str, Any]], int] = ([], 0)
-
-    def reading(self) -> AbstractContextManager[None]:
-        """Within the block, facts of another layout are an InputError that names the file."""
-        return damage(facts_path(self.path))
+    hits: FirstRows = ([], 0)
 
     @property
     def individuals(self) -> list[dict[str, Any]]:
@@ -100,8 +103,8 @@ class Outputs:
     """All that a page shows.
 
     groups       the group of each individual that has one
-    individuals  the individual of each sample that is told apart by its file
-    undone       what was asked for and not done, with the reason
+    individuals  the individual of each sample whose name on the page includes that of its file
+    undone       the steps that were asked for and not done, with the reasons
     """
 
     surveys: list[Survey]
@@ -112,7 +115,7 @@ class Outputs:
 
     @property
     def files(self) -> list[tuple[Path, str, Facts]]:
-        """Each file, the command that wrote it, and what is known of it."""
+        """Each file, the command that wrote it, and its facts."""
         files = [(survey.path, survey.command, survey.facts) for survey in self.surveys]
         return files + [(finding.path, finding.command, finding.facts) for finding in self.findings]
 
@@ -121,7 +124,7 @@ class Outputs:
 
     @cached_property
     def clones(self) -> dict[str, CloneSizes]:
-        """How many reads the clonotypes of each individual have, of those of whom a file says it: the first that does.
+        """The reads of the clonotypes of each individual, from the first file that records them.
 
         One of `MISREAD` for facts of another layout.
         """
@@ -140,23 +143,22 @@ class Outputs:
     @property
     def names(self) -> list[str]:
         """Each individual once, whatever the number of its files."""
-        samples = [self.individual(sample) for survey in self.surveys for sample in survey.samples]
-        return list(
-            dict.fromkeys([*samples, *(self.individual(name) for finding in self.findings for name in finding.names)])
-        )
+        names = [name for survey in self.surveys for name in survey.samples]
+        names += [name for finding in self.findings for name in finding.names]
+        return list(dict.fromkeys(map(self.individual, names)))
 
 
 MOST_AT_ONCE = 4
-"""Files that are read at the same time: each takes some hundred megabytes while it is read."""
+"""How many files are read at the same time: each takes a few hundred megabytes of memory."""
 
 
 def read_outputs(
     paths: Sequence[Path], names: Sequence[str] = (), metadata: Path | None = None, group: str | None = None
 ) -> Outputs:
-    """Read the files of a report; of a folder, the results and tables in it.
+    """Read the files of a report; a folder stands for the results and tables in it.
 
-    names     what the sample of each file is called
-    metadata  the table that says of which group samples are, in its column `group`
+    names     the name of the sample of each file
+    metadata  the table that has the groups of samples, in its column `group`
     """
     paths = each_file(paths)
     if names and len(names) != len(paths):
@@ -168,137 +170,128 @@ def read_outputs(
             f"{option('metadata')} and {option('group')} belong together: a table, and its column that names the groups"
         )
     surveys, findings = list[Survey](), list[Finding]()
-    for k, read in enumerate(in_threads(_read, paths, min(MOST_AT_ONCE, len(usable_cores())))):
-        if isinstance(read, Finding):
-            findings.append(replace(read, sample=names[k]) if names and read.sample else read)
+    for k, output in enumerate(in_threads(_read, paths, min(MOST_AT_ONCE, len(usable_cores())))):
+        if isinstance(output, Finding):
+            findings.append(replace(output, sample=names[k]) if names and output.sample else output)
             continue
-        surveys.append(read)
+        surveys.append(output)
         if names:
-            several = len(surveys[-1].samples) > 1
-            surveys[-1].samples = [f"{names[k]}, {sample}" if several else names[k] for sample in surveys[-1].samples]
+            several = len(output.samples) > 1
+            output.samples = [f"{names[k]}, {sample}" if several else names[k] for sample in output.samples]
     if not names:
         findings = _of_samples(surveys, findings)
     findings, individuals = _tell_apart(surveys, findings)
     outputs = Outputs(surveys, findings, {}, individuals)
     if metadata is not None and group is not None:
-        return replace(outputs, groups=_groups(metadata, group, outputs.names))
-    recorded = {
-        individual["name"]: printable(str(individual["group"]))
-        for finding in findings
-        for individual in finding.individuals
-        if individual.get("group")
-    }
-    return replace(outputs, groups=recorded)
+        groups = listed_in(metadata, group, outputs.names)
+        if not groups:
+            raise InputError(f"{metadata}: no column names the samples ({few(outputs.names)}); add one that does")
+    else:
+        compared = [individual for finding in findings for individual in finding.individuals]
+        groups = {individual["name"]: str(individual["group"]) for individual in compared if individual.get("group")}
+    return replace(outputs, groups={name: printable(text) for name, text in groups.items()})
 
 
 def _read(path: Path) -> Finding | Survey:
     facts = described(path) if path.suffix != ".h5" else {}
-    return _finding(path, facts) or survey(path, facts)
+    return _finding(path, facts) or read_survey(path, facts)
 
 
 def _of_samples(surveys: list[Survey], findings: list[Finding]) -> list[Finding]:
-    """Give the outputs of one table one name: that of its rows, which not all outputs tell, before that of its file.
+    """Give all outputs of one table the same name: the name in its rows if an output has it, else that of its file.
 
-    A table that `pgen` wrote is of the sample of the table that it read.  The names of surveys change in them.
+    A table that `pgen` wrote has the sample of the table that `pgen` read.  The names of surveys change in place.
     """
-    alone = [(each, _source(each)) for each in surveys if len(each.samples) == 1]
-    named = [(each.samples[0], source) for each, source in alone]
+    alone = [(survey, _source(survey)) for survey in surveys if len(survey.samples) == 1]
+    named = [(survey.samples[0], source) for survey, source in alone]
     named += [(finding.sample, finding.source) for finding in findings]
     of_rows = {source: name for name, source in named if source and name != repertoire_name(Path(source[0]))}
-    made: dict[str, str] = {}
-    for each, source in alone:
-        each.samples = [of_rows.get(source, each.samples[0]) if source else each.samples[0]]
-        made |= {digest: printable(each.samples[0]) for _, digest in each.facts.get("outputs", [])}
+    of_digest: dict[str, str] = {}
+    for survey, source in alone:
+        survey.samples = [of_rows.get(source, survey.samples[0]) if source else survey.samples[0]]
+        of_digest |= {digest: printable(survey.samples[0]) for _, digest in survey.facts.get("outputs", [])}
 
     def sample(finding: Finding) -> str:
         if finding.source is None:
             return finding.sample
-        return made.get(finding.source[1]) or printable(of_rows.get(finding.source, finding.sample))
+        return of_digest.get(finding.source[1]) or printable(of_rows.get(finding.source, finding.sample))
 
     return [replace(finding, sample=sample(finding)) for finding in findings]
 
 
 def _source(survey: Survey) -> SourceTable | None:
-    """The table, or the tables together, that `count` or `pgen` read, if that is known."""
+    """The table that `count` or `pgen` read, or the tables that it read together; None if that is not known."""
     path, digest = (str(survey.facts.get(f"junctions_{key}") or "") for key in ("path", "sha256"))
     return (Path(path).name, digest) if digest else None
 
 
 def each_file(paths: Sequence[Path]) -> list[Path]:
-    """The files of a report; of folders, the results and tables in them; of samples of `annotate`, one table.
+    """The files of a report, each once.
 
-    Of the folder of an analysis, what its own report shows.
+    A folder stands for the results and tables in it, the folder of an analysis for what its own report shows, and
+    either table of a sample of `annotate` for its table of epitopes.
     """
     files = [file for path in paths for file in (_files_in(path) if path.is_dir() else [path])]
     return list(dict.fromkeys(_of_epitopes(file) for file in files))
 
 
 def _of_epitopes(path: Path) -> Path:
-    """The table of epitopes beside one of hits; other tables as they are."""
+    """The table of epitopes beside a table of hits; any other table itself."""
     epitopes = path.with_name(path.name.removesuffix(HITS) + EPITOPES)
     return epitopes if path.name.endswith(HITS) and epitopes.is_file() else path
 
 
 def _files_in(folder: Path) -> list[Path]:
-    """The results and tables in a folder, by name, without the further tables of a run; those of an analysis."""
-    analysis = _analysis_in(folder)
-    if analysis is not None:
-        if not analysis.shown:
+    """The files that the report of an analysis shows; of another folder, the results and tables, by name.
+
+    The further tables of a run are left out.
+    """
+    if analysis := _analysis_in(folder):
+        shown, _ = analysis
+        if not shown:
             raise InputError(f"{folder}: no step of this analysis has an output that a report shows")
-        return [folder / name for name in analysis.shown]
+        return [folder / name for name in shown]
     suffixes = (*RESULT_SUFFIXES, *table_suffixes())
     files = sorted(path for path in folder.iterdir() if path.is_file() and path.name.endswith(suffixes))
     if not files:
         raise InputError(f"{folder}: has no result or table ({', '.join(f'*{suffix}' for suffix in suffixes)})")
-    further = {name for path in files for name in _further_tables(path)}
+    further: set[str] = set()
+    for path in files:
+        with damage(facts_path(path)):
+            further |= {name for name, _ in (read_facts(path) or {}).get("outputs", [])[1:]}
     return [path for path in files if path.name not in further or facts_path(path).is_file()]
 
 
-def _further_tables(path: Path) -> list[str]:
-    """The names of the tables that a run wrote beside this one, whose facts name them."""
-    with damage(facts_path(path)):
-        return [name for name, _ in (read_facts(path) or {}).get("outputs", [])[1:]]
+def _analysis_in(folder: Path) -> tuple[list[str], dict[str, str]] | None:
+    """The names of the files that the report of an analysis shows, and its refused steps with the reasons.
 
-
-@dataclass(frozen=True)
-class _Analysis:
-    """What a folder of `analyze` says of its steps.
-
-    shown    the files that its own report shows, by name
-    refused  the steps that the data did not allow, with the reason
+    None for a folder of something else.
     """
-
-    shown: list[str]
-    refused: dict[str, str]
-
-
-def _analysis_in(folder: Path) -> _Analysis | None:
-    """The analysis whose folder this is; None of another folder."""
     record = folder / ANALYSIS
     if not record.is_file():
         return None
     with damage(record):
         facts = json.loads(record.read_text(encoding="utf-8"))
-        # Other programs may call a file so.
+        # Other programs may write a file of this name.
         if not isinstance(facts, dict) or facts.get("command") != "analyze":
             return None
         steps = facts["steps"]
         shown = [str(name) for step in steps for name in step["shown"]]
-        return _Analysis(shown, {str(own["step"]): str(own["reason"]) for own in steps if own["state"] == "refused"})
+        return shown, {str(step["step"]): str(step["reason"]) for step in steps if step["state"] == "refused"}
 
 
 def refused_steps(paths: Sequence[Path]) -> dict[str, str]:
-    """The steps that the analyses among folders did not do as the data did not allow it, with the reasons."""
-    analyses = [(path, own) for path in paths if path.is_dir() and (own := _analysis_in(path))]
+    """The steps that the data did not allow, with the reasons, of the analyses among the folders of `paths`."""
+    analyses = [(path, analysis) for path in paths if path.is_dir() and (analysis := _analysis_in(path))]
     return {
         f"{path.name}, {step}" if len(analyses) > 1 else step: reason
-        for path, own in analyses
-        for step, reason in own.refused.items()
+        for path, (_, refused) in analyses
+        for step, reason in refused.items()
     }
 
 
 def _finding(path: Path, facts: Facts) -> Finding | None:
-    """What a table and the .json beside it say; None if it is another file."""
+    """Read a table of `FINDINGS` and the facts beside it; None for another file."""
     with damage(facts_path(path)):
         command = facts.get("command") or ("enrich" if "kappa_by_length" in facts else "")
         if command not in FINDINGS:
@@ -319,88 +312,60 @@ def _finding(path: Path, facts: Facts) -> Finding | None:
             source = Path(facts["tables"][0][0]).name, str(facts["tables"][0][1])
     # A table without rows may lack its header.
     rows, total = _first_rows(path) if facts.get("tested") != 0 else ([], 0)
-    of_hits: tuple[list[dict[str, Any]], int] = ([], 0)
+    hits: FirstRows = ([], 0)
     if command == "annotate":
-        hits = path.with_name(path.name.removesuffix(EPITOPES) + HITS)
-        require_described(path, facts, [hits])
-        of_hits = _first_rows(hits) if facts["found"] else of_hits
-    return Finding(path, command, facts, rows, total, sample, source, of_hits)
+        beside = path.with_name(path.name.removesuffix(EPITOPES) + HITS)
+        require_described(path, facts, [beside])
+        hits = _first_rows(beside) if facts["found"] else hits
+    return Finding(path, command, facts, rows, total, sample, source, hits)
 
 
-def _first_rows(path: Path) -> tuple[list[dict[str, Any]], int]:
-    """The rows of a table that a page lists, and how many it has."""
+def _first_rows(path: Path) -> FirstRows:
     rows, total = list[dict[str, Any]](), 0
     for batch in open_table(path).batches():
         total += batch.num_rows
-        rows += [_typed(row) for row in batch.slice(0, max(0, MOST_LISTED - len(rows))).to_pylist()]
+        for row in batch.slice(0, max(0, MOST_LISTED - len(rows))).to_pylist():
+            rows.append({name: _number(value) if kind_of(name) == "number" else value for name, value in row.items()})
     return rows, total
 
 
-_TEXTS = frozenset((
-    "v_call", "j_call", "junction", "junction_aa", "individuals", "individual_1", "individual_2", "verdict",
-    "likely_copy", "not_tested", "epitope", "antigen", "organism", "mhc", "record", "reference", "decoy", "phenotype",
-    "cdr3_aa", "subject",
-))  # fmt: skip
-
-
-def _typed(row: dict[str, Any]) -> dict[str, Any]:
-    """The texts of a row as the numbers that they are."""
-    return {name: value if name in _TEXTS else _number(value) for name, value in row.items()}
-
-
-def _number(text: Any) -> Any:
+def _number(text: Any) -> int | float | None:
     for kind in (int, float):
-        try:
+        with suppress(TypeError, ValueError):
             return kind(text)
-        except (TypeError, ValueError):
-            continue
     return None
 
 
 def _tell_apart(surveys: list[Survey], findings: list[Finding]) -> tuple[list[Finding], dict[str, str]]:
-    """Give equal samples of several files of one command the names of their files; the sample of each new name.
+    """Add the names of their files to samples of the same name in several files of one command.
 
-    The names of surveys change in them.
+    Returns the findings, and the individual of each new name.  The names of surveys change in place.
     """
-    originals: dict[str, str] = {}
+    files = defaultdict[tuple[str, str], list[Path]](list)
+    for survey in surveys:
+        for sample in survey.samples:
+            files[survey.command, sample].append(survey.path)
+    for finding in findings:
+        files[finding.command, finding.sample].append(finding.path)
+    labels = {key: iter(_labels(paths)) for key, paths in files.items() if len(paths) > 1}
+    individuals: dict[str, str] = {}
 
-    def apart(samples: list[list[str]], paths: list[Path]) -> list[list[str]]:
-        files = defaultdict[str, list[Path]](list)
-        for own, path in zip(samples, paths, strict=True):
-            for name in own:
-                files[name].append(path)
-        labels = {name: iter(_labels(own)) for name, own in files.items() if len(own) > 1}
-        named = [[f"{name} ({next(labels[name])})" if name in labels else name for name in own] for own in samples]
-        for own, new in zip(samples, named, strict=True):
-            originals.update(zip(map(printable, new), map(printable, own), strict=True))
-        return [list(map(printable, own)) for own in named]
+    def apart(command: str, sample: str) -> str:
+        key = (command, sample)
+        name = printable(f"{sample} ({next(labels[key])})" if key in labels else sample)
+        individuals[name] = printable(sample)
+        return name
 
-    for command in {each.command for each in surveys}:
-        alike = [each for each in surveys if each.command == command]
-        named = apart([each.samples for each in alike], [each.path for each in alike])
-        for each, names in zip(alike, named, strict=True):
-            each.samples = names
-    told = list(findings)
-    for command in {each.command for each in findings}:
-        places = [k for k, each in enumerate(findings) if each.command == command and each.sample]
-        named = apart([[findings[k].sample] for k in places], [findings[k].path for k in places])
-        for k, (name,) in zip(places, named, strict=True):
-            told[k] = replace(findings[k], sample=name)
-    return told, originals
+    for survey in surveys:
+        survey.samples = [apart(survey.command, sample) for sample in survey.samples]
+    named = [replace(finding, sample=finding.sample and apart(finding.command, finding.sample)) for finding in findings]
+    return named, individuals
 
 
 def _labels(paths: Sequence[Path]) -> list[str]:
-    """Names that tell files apart: their own, those of their folders, both, or their numbers."""
+    """Names that tell files apart: those of the files, of their folders, both, or the numbers of the files."""
     folders = [path.absolute().parent.name for path in paths]
     names = [path.name for path in paths]
     both = [f"{folder}/{name}" for folder, name in zip(folders, names, strict=True)]
     numbered = [f"{name}, file {k + 1}" for k, name in enumerate(names)]
     return next(labels for labels in (names, folders, both, numbered) if len({*labels}) == len(labels))
-
-
-def _groups(metadata: Path, group: str, samples: list[str]) -> dict[str, str]:
-    """The group of each sample that a table lists."""
-    groups = listed_in(metadata, group, samples)
-    if not groups:
-        raise InputError(f"{metadata}: no column names the samples ({few(samples)}); add one that does")
-    return {sample: printable(name) for sample, name in groups.items()}

@@ -1,15 +1,14 @@
-"""The page of a report: files are read, sections put into the template, the page and its figures written."""
+"""The page of a report: it reads files, puts sections into the template, and writes the page and its figures."""
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 import hpcvdj
 from hpcvdj.errors import InputError, option
@@ -24,7 +23,6 @@ from hpcvdj.storage.opening import MISREAD, damage
 
 LIBRARIES = ("altair", "itables", "jinja2", "networkx", "vl_convert")
 
-
 _UNGROUPED = Grouping()
 
 
@@ -38,27 +36,26 @@ def write_report(
     overwrite: bool = False,
     undone: Mapping[str, str] = MappingProxyType({}),
 ) -> int:
-    """Write the report of `files` to `target`, and its figures into the folder `figures`; returns their number.
+    """Write the report of `files` to `target`, and its figures into the folder `figures`; returns how many there are.
 
-    multiqc  the folder of the tables of samples for MultiQC
-    undone   what was asked for and not done, with the reason
+    multiqc  the folder to write tables of samples for MultiQC to
+    undone   the steps that were asked for and not done, with the reasons
     """
     for library in LIBRARIES:
         require(library, "report")
-    paths, target, folder = [Path(path) for path in files], Path(target), Path(figures) if figures else None
+    paths, target = [Path(path) for path in files], Path(target)
     metadata = None if grouping.metadata is None else Path(grouping.metadata)
     undone = {**refused_steps(paths), **undone}
     paths = each_file(paths)
     require_distinct(target, *paths, *map(facts_path, paths), *filter(None, [metadata]))
     require_writable(target, overwrite=overwrite)
-    content_folder = Path(multiqc) if multiqc else None
-    for made, name in ((folder, "figures"), (content_folder, "multiqc")):
+    folders = {name: Path(folder) for name, folder in (("figures", figures), ("multiqc", multiqc)) if folder}
+    for name, folder in folders.items():
         try:
-            if made:
-                made.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InputError(
-                f"{made}: cannot be made ({error.strerror}); name another folder with {option(name)}"
+                f"{folder}: cannot be made ({error.strerror}); name another folder with {option(name)}"
             ) from None
     outputs = replace(read_outputs(paths, grouping.name, metadata, grouping.group), undone=undone)
     # Altair takes time to import, and may be missing.
@@ -66,34 +63,37 @@ def write_report(
 
     sections, text = _page(outputs)
     drawn = [figure for section in sections for figure in section.figures]
-    formats = {".svg": svg, ".png": png} if folder else {}
-    pictures = [(folder / f"{each.name}{suffix}", each) for each in drawn for suffix in formats if folder]
-    contents = {content_folder / name: own for name, own in custom_content(sections).items() if content_folder}
-    for path in (*(path for path, _ in pictures), *contents):
+    # What each file has; figures are drawn when they are written.
+    contents: dict[Path, Callable[[], bytes]] = {}
+    if "figures" in folders:
+        for figure in drawn:
+            for suffix, picture in ((".svg", svg), (".png", png)):
+                contents[folders["figures"] / f"{figure.name}{suffix}"] = partial(picture, figure)
+    if "multiqc" in folders:
+        for name, table in custom_content(sections).items():
+            contents[folders["multiqc"] / name] = f"{json.dumps(table, indent=1, ensure_ascii=False)}\n".encode
+    for path in contents:
         require_writable(path, overwrite=overwrite)
     # The page gets its name last, after all figures.
     with atomic_path(target, overwrite=overwrite) as page:
         page.write_text(text, encoding="utf-8", errors="replace")
-        for path, figure in pictures:
-            with atomic_path(path, overwrite=overwrite) as temporary:
-                temporary.write_bytes(formats[path.suffix](figure))
         for path, content in contents.items():
             with atomic_path(path, overwrite=overwrite) as temporary:
-                temporary.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+                temporary.write_bytes(content())
     return len(drawn)
 
 
 def _page(outputs: Outputs) -> tuple[list[Section], str]:
     """The sections and the text of the page.
 
-    Facts that a program or a person changed may have any value anywhere: if the page cannot be made, InputError names
-    the file whose own page cannot be made either.
+    Somebody may have changed the facts, so that they have any value anywhere.  If the page cannot be made, InputError
+    names the file whose own page cannot be made either.
     """
     try:
         return _rendered(outputs)
     except (InputError, *MISREAD):
         for finding in outputs.findings:
-            with finding.reading():
+            with damage(facts_path(finding.path)):
                 _rendered(replace(outputs, surveys=[], findings=[finding]))
         for survey in outputs.surveys:
             with damage(survey.path):
@@ -102,66 +102,53 @@ def _page(outputs: Outputs) -> tuple[list[Section], str]:
 
 
 def _rendered(outputs: Outputs) -> tuple[list[Section], str]:
-    sections = all_sections(outputs)
-    return sections, _render(outputs, sections)
+    """The sections, from what the data support to where the files come from, and the text of their page."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
 
-
-def all_sections(outputs: Outputs) -> list[Section]:
-    """The page, from what the data support to where the files come from."""
+    from hpcvdj.reports.charts import CONFIG, bundle
     from hpcvdj.reports.findings import finding_sections
     from hpcvdj.reports.fits import fit_sections
     from hpcvdj.reports.samples import samples
     from hpcvdj.reports.sections import sample_sections
     from hpcvdj.reports.support import origins, support
 
-    parts = (
+    sections = [
         support(outputs),
         samples(outputs),
         *fit_sections(outputs),
         *finding_sections(outputs),
         *sample_sections(outputs),
-    )
-    return [*parts, origins(outputs)]
-
-
-@cache
-def table_library() -> tuple[str, str]:
-    """The JavaScript and the style sheet of DataTables, as itables brings them, with `jQuery` as a name of the page."""
-    folder = resources.files("itables").joinpath("html")
-    script, style = (folder.joinpath(f"dt_bundle.{kind}").read_text(encoding="utf-8") for kind in ("js", "css"))
-    exported = re.search(r"export\s*\{[^}]*?(\w+) as jQuery\b[^}]*\};?", script)
-    if exported is None:
-        raise InputError("the installed itables does not export jQuery; pip install 'itables>=2.7,<3'")
-    return script.replace(exported[0], f"window.jQuery = {exported[1]};"), style
-
-
-def _render(outputs: Outputs, sections: list[Section]) -> str:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    from hpcvdj.reports.charts import CONFIG, bundle
-
+        origins(outputs),
+    ]
     environment = Environment(
         loader=PackageLoader("hpcvdj.reports", "templates"), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     tables = {table.name: table for section in sections for table in [*section.tables, *section.folded] if table.rows}
     specs = {figure.name: figure.spec for section in sections for figure in section.figures}
+    columns = {name: [vars(column) for column in table.columns] for name, table in tables.items()}
+    data = {
+        "config": CONFIG, "specs": specs,
+        "tables": {name: {"columns": columns[name], "rows": table.rows} for name, table in tables.items()},
+    }  # fmt: skip
+    text = json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    # These letters would end a script element or a line of JavaScript.
+    text = text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
     names = outputs.names
     script, style = table_library()
-    return environment.get_template("report.html").render(
+    return sections, environment.get_template("report.html").render(
         title=" and ".join(names) if len(names) < 4 else f"{len(names):,} samples",
-        sections=sections,
-        data=_compact({
-            "config": CONFIG, "specs": specs,
-            "tables": {name: {"columns": [vars(column) for column in table.columns], "rows": table.rows} for name,
-            table in tables.items()},
-        }),
-        charts_script=bundle(), tables_script=script, tables_style=style,
+        sections=sections, data=text, charts_script=bundle(), tables_script=script, tables_style=style,
         version=hpcvdj.__version__, made=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
     )  # fmt: skip
 
 
-def _compact(data: dict[str, Any]) -> str:
-    """JSON that may be in a script element."""
-    text = json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+@cache
+def table_library() -> tuple[str, str]:
+    """The JavaScript of DataTables, which sets `window.jQuery`, and its style sheet, both from itables."""
+    folder = resources.files("itables").joinpath("html")
+    script, style = (folder.joinpath(f"dt_bundle.{kind}").read_text(encoding="utf-8") for kind in ("js", "css"))
+    exported = re.search(r"export\s*\{[^}]*?(\w+) as jQuery\b[^}]*\};?", script)
+    if exported is None:
+        raise InputError("the installed itables does not export jQuery; pip install 'itables>=2.7,<3'")
+    return script.replace(exported[0], f"window.jQuery = {exported[1]};"), style

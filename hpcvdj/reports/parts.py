@@ -1,4 +1,4 @@
-"""Parts that sections about findings have in common: individuals, quantiles of p-values, cells."""
+"""The parts that sections about findings have in common: tables of individuals, quantiles of p-values, cells."""
 
 import math
 from collections.abc import Iterator
@@ -10,25 +10,27 @@ from hpcvdj.reports.outputs import Finding, Outputs
 
 
 def anchor(name: str, number: int) -> str:
+    """The anchor of the section about the `number`-th file of a command."""
     return name if number == 1 else f"{name}-{number}"
 
 
 def individuals_table(outputs: Outputs, finding: Finding, name: str, keys: str, /, **titles: str) -> Table:
-    """A row for each individual that was compared."""
-    rows = []
-    for individual in finding.individuals:
-        left_out = individual.get("left_out", {})
-        reasons = "; ".join(f"{reason}: {number:,}" for reason, number in left_out.items())
-        group = outputs.group(individual["name"])
-        rows.append({
-            **individual, "individual": individual["name"], "group": group, "left_out": sum(left_out.values()),
-            "reason": reasons,
-        })  # fmt: skip
+    """A table with a row for each individual that was compared."""
+    rows = [
+        {**individual, "individual": individual["name"], "group": outputs.group(individual["name"]),
+         "left_out": sum(left_out.values()),
+         "reason": "; ".join(f"{reason}: {number:,}" for reason, number in left_out.items())}
+        for individual in finding.individuals for left_out in [individual.get("left_out", {})]
+    ]  # fmt: skip
     titles["left_out"] = "rows left out"
     return Table.of(name, "Individuals that were compared", f"individual group {keys}", rows, **titles)
 
 
 def quantiles_figure(outputs: Outputs, findings: list[Finding], name: str, of: str) -> Iterator[Figure]:
+    """The observed p-values of findings by the expected ones, if they have any.
+
+    of  what has a p-value, such as clonotypes
+    """
     names = ("expected", "observed", "low", "high")
     rows = [
         {"sample": finding.sample, "group": outputs.group(finding.sample),
@@ -36,12 +38,10 @@ def quantiles_figure(outputs: Outputs, findings: list[Finding], name: str, of: s
         for finding in findings if (qq := finding.facts.get("qq"))
         for numbers in zip(*(qq[name] for name in names), strict=True) if min(numbers) > 0
     ]  # fmt: skip
-    titles = {
-        "expected": "expected p-value, −log10", "observed": "observed p-value, −log10", "low": "band, from",
-        "high": "band, to",
-    }  # fmt: skip
-    keys = "sample group expected observed low high"
-    table = Table.of(f"{name}_table", f"Quantiles of p-values of {of}, −log10", keys, rows, **titles)
+    table = Table.of(
+        f"{name}_table", f"Quantiles of p-values of {of}, −log10", "sample group expected observed low high", rows,
+        expected="expected p-value, −log10", observed="observed p-value, −log10", low="band, from", high="band, to",
+    )  # fmt: skip
     if table.rows:
         most = table.peak("observed", "{observed} in {sample}, where {expected} is expected")
         caption = (
@@ -52,7 +52,7 @@ def quantiles_figure(outputs: Outputs, findings: list[Finding], name: str, of: s
 
 
 def spaced(row: dict[str, Any]) -> dict[str, Any]:
-    """With blanks in the list of individuals, so that lines can break there."""
+    """The row with blanks in its list of individuals, so that lines can break there."""
     return {**row, "individuals": str(row.get("individuals") or "").replace(",", ", ")}
 
 

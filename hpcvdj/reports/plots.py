@@ -1,4 +1,4 @@
-"""The figure of `--plot`: what the report draws of a table of one of several questions, side by side."""
+"""The figure of `--plot`: the figures that the report has of a table, side by side."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,14 +14,14 @@ from hpcvdj.storage.files import atomic_path
 from hpcvdj.storage.plots import require_picture
 
 Curves = Mapping[str, tuple[NDArray[np.float64], NDArray[np.float64]]]
-"""False and true positive rates by the predictor, with its area under the curve."""
+"""False and true positive rates, by predictor; the name of a predictor includes the area under its curve."""
 
 _POINTS = 400
-"""Points of a ROC curve that are drawn, equally far apart along it."""
+"""How many points of a ROC curve are drawn, equally far apart along it."""
 
 
 def require_drawable(target: Path, *, overwrite: bool) -> None:
-    """Raise InputError if no figure can be drawn to `target`, a new .png or .svg: checked before the work is done."""
+    """Raise InputError if no figure can be drawn to `target`, a new .png or .svg; callers check before they compute."""
     require_picture(target, overwrite=overwrite)
     for library in ("altair", "networkx", "vl_convert"):
         require(library, "report")
@@ -44,8 +44,7 @@ def _roc(curves: Curves) -> Figure:
     from hpcvdj.reports import charts
 
     rows: list[dict[str, Any]] = []
-    for predictor, rates in curves.items():
-        false, true = rates
+    for predictor, (false, true) in curves.items():
         drawn = np.unique(np.searchsorted(false + true, np.linspace(0, 2, _POINTS)).clip(max=len(false) - 1))
         rows += [
             {"predictor": predictor, "false": x, "true": y}

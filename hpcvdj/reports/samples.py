@@ -1,10 +1,9 @@
-"""The section about samples: what was read, how deep and how diverse each is, and how probable its junctions are."""
+"""The section about samples: the rows, depth and diversity of each, and how probable its junctions are."""
 
 import math
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
-
-import pyarrow as pa
 
 from hpcvdj.chance.clone_sizes import CloneSizes
 from hpcvdj.chance.diversity import ORDERS, clonality, hill_number
@@ -13,21 +12,24 @@ from hpcvdj.reports import charts
 from hpcvdj.reports.elements import Figure, Section, Table, shown
 from hpcvdj.reports.outputs import Outputs
 from hpcvdj.reports.sections import VALUES, doublings, once, shares
-from hpcvdj.reports.survey import Survey
 
 _UNKNOWN = (
     "Reads, clonality and Hill numbers are not known: no file of this page says how many reads clonotypes have. "
     "hpcvdj sharing, contamination, associate, enrich and annotate record it, if their tables have the "
     "column duplicate_count."
 )
-_PROBABILITIES = ("pgen_aa", "pgen_nt")
-"""What the overview is of: the first that a file has."""
 
 
 def samples(outputs: Outputs) -> Section:
-    """A row for each sample of each file, and for each individual that only other files have; and the overview."""
+    """The section about samples: a table with a row for each, and the overview.
+
+    The table has a row for each sample of each file of `count` and `pgen`, and one for each individual that only other
+    files have.
+    """
     depth, diverse = _diversity(outputs.clones)
-    rows = [*_of_surveys(outputs), *({"sample": name, "group": outputs.group(name)} for name in _others(outputs))]
+    rows = [*_of_surveys(outputs)]
+    surveyed = {outputs.individual(row["sample"]) for row in rows}
+    rows += [{"sample": name, "group": outputs.group(name)} for name in outputs.clones if name not in surveyed]
     for row in rows:
         row |= diverse.get(outputs.individual(row["sample"]), {})
     measures = [name for name in VALUES if any(name in survey.measures for survey in outputs.surveys)]
@@ -48,7 +50,7 @@ def samples(outputs: Outputs) -> Section:
 
 
 def _of_surveys(outputs: Outputs) -> Iterator[dict[str, Any]]:
-    """What was read of each sample of each file of `count` and `pgen`."""
+    """The rows and values of each sample of each file of `count` and `pgen`."""
     for survey in outputs.surveys:
         for k, name in enumerate(survey.samples):
             row: dict[str, Any] = {
@@ -62,29 +64,22 @@ def _of_surveys(outputs: Outputs) -> Iterator[dict[str, Any]]:
             yield row
 
 
-def _others(outputs: Outputs) -> list[str]:
-    """The individuals whose reads are known, and that no file of `count` or `pgen` has."""
-    known = {outputs.individual(name) for survey in outputs.surveys for name in survey.samples}
-    return [name for name in outputs.clones if name not in known]
-
-
 def _diversity(clones: Mapping[str, CloneSizes]) -> tuple[int, dict[str, dict[str, Any]]]:
-    """The reads of the smallest sample, at which all are compared; and the cells of each sample that has reads."""
+    """The reads of the smallest sample, the depth at which all are compared, and the cells of samples with reads."""
     deep = {name: sizes for name, sizes in clones.items() if sizes.total}
     depth = min((sizes.total for sizes in deep.values()), default=0)
     rows: dict[str, dict[str, Any]] = {}
     for name, sizes in deep.items():
         rows[name] = {"reads": sizes.total, "clonotypes": int(sizes.clonotypes.sum()), "clonality": clonality(sizes)}
         for order in ORDERS:
-            own = hill_number(sizes, order, depth)
-            rows[name] |= {
-                f"hill_{order}": own.value, f"hill_{order}_interval": f"{shown(own.low)} to {shown(own.high)}",
-            }  # fmt: skip
+            hill = hill_number(sizes, order, depth)
+            rows[name][f"hill_{order}"] = hill.value
+            rows[name][f"hill_{order}_interval"] = f"{shown(hill.low)} to {shown(hill.high)}"
     return depth, rows
 
 
 def _words(outputs: Outputs, depth: int, smallest: set[str]) -> list[str]:
-    """What reads, clonality and Hill numbers are, and of which samples they are missing."""
+    """Explain reads, clonality and Hill numbers, and name the samples without them."""
     if not depth:
         return [_UNKNOWN]
     words = [
@@ -100,24 +95,21 @@ def _words(outputs: Outputs, depth: int, smallest: set[str]) -> list[str]:
 
 
 def _overview(outputs: Outputs) -> Iterator[Figure]:
-    """How probable the junctions of several samples are: a heat map with a row for each sample, or group of many."""
-    measure = next((name for name in _PROBABILITIES for survey in outputs.surveys if name in survey.measures), None)
+    """A heat map of how probable junctions are, with a row for each sample, or for each group of many samples."""
+    measures = {name for survey in outputs.surveys for name in survey.measures}
+    measure = next((name for name in ("pgen_aa", "pgen_nt") if name in measures), None)
     if measure is None:
         return
-
-    def of_survey(survey: Survey) -> pa.Table:
-        return doublings(survey, measure)
-
     members = [
         (survey, k) for survey in outputs.surveys if measure in survey.measures for k in range(len(survey.samples))
     ]
-    rows = list(shares(outputs, members, of_survey, ["low"]))
+    rows = list(shares(outputs, members, partial(doublings, measure=measure), ["low"]))
     title = VALUES[measure]
     table = Table.of("overview_table", f"Junctions of each sample by {title}", "sample group low rows share", rows,
                      low=f"{title}, from")  # fmt: skip
     names = list(dict.fromkeys(row["sample"] for row in rows))
     if len(names) < 2:
-        # The distribution of one sample is a figure of its own.
+        # Another figure shows the distribution of a single sample.
         return
     powers = [math.frexp(row["low"])[1] - 1 for row in rows]
     lows = [2.0**power for power in range(min(powers), max(powers) + 1)]

@@ -1,8 +1,8 @@
-"""The sections about what `count` and `pgen` wrote: rows left out, genes, values, lengths, junctions."""
+"""The sections about files of `count` and `pgen`: rows left out, genes, values, lengths, junctions."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -17,7 +17,7 @@ from hpcvdj.reports.outputs import Outputs
 from hpcvdj.reports.survey import MOST_ROWS, TOP, Survey, merged
 
 MOST_SERIES = 60
-"""More samples than this are drawn as their groups, or as one."""
+"""If there are more samples than this, a figure has a line for each group, or one for all samples."""
 
 VALUES = {
     "pathways_total": "pathways of a junction", "pgen_nt": "Pgen of the nucleotides",
@@ -34,13 +34,8 @@ _WORDS = {
 _NAMES = {"count": "Pathways", "pgen": "Generation probabilities"}
 
 
-@dataclass(frozen=True)
-class _Series:
-    """What a line of a figure is: samples that are drawn as one."""
-
-    name: str
-    group: str | None
-    members: list[tuple[Survey, int]]
+Sample = tuple[Survey, int]
+"""A sample of a file: the file, and the number of the sample in it."""
 
 
 def sample_sections(outputs: Outputs) -> list[Section]:
@@ -49,14 +44,16 @@ def sample_sections(outputs: Outputs) -> list[Section]:
         return []
     sections = [left_out(outputs), genes(outputs)]
     for command in _NAMES:
-        surveys = [survey for survey in outputs.surveys if survey.command == command]
-        if surveys:
+        if surveys := [survey for survey in outputs.surveys if survey.command == command]:
             sections += [values(outputs, surveys, command), junctions(outputs, surveys, command)]
     return [*sections, lengths(outputs)]
 
 
-def once(outputs: Outputs) -> Iterator[tuple[Survey, int]]:
-    """Each sample once, with the first of its files: those of one table, which is known by its digest."""
+def once(outputs: Outputs) -> Iterator[Sample]:
+    """Each sample once, from the first of its files.
+
+    Samples of one name are the same, and samples of one individual whose files are of the same table.
+    """
     seen: set[Any] = set()
     for survey in outputs.surveys:
         for k, name in enumerate(survey.samples):
@@ -67,34 +64,28 @@ def once(outputs: Outputs) -> Iterator[tuple[Survey, int]]:
             seen |= {name, sample}
 
 
-def series(outputs: Outputs, members: Iterable[tuple[Survey, int]]) -> list[_Series]:
-    """The lines of a figure: samples by group or, if these are more than `MOST_SERIES`, groups."""
-    counted = [(survey, k, outputs.group(survey.samples[k])) for survey, k in members if survey.counted[k]]
-    counted.sort(key=lambda item: item[2] or "")
-    if len(counted) <= MOST_SERIES:
-        return [_Series(survey.samples[k], group, [(survey, k)]) for survey, k, group in counted]
-    groups = defaultdict(list)
-    for survey, k, group in counted:
-        groups[group].append((survey, k))
-    return [_Series(group or "samples without a group", group, drawn) for group, drawn in groups.items()]
+def _series(outputs: Outputs, samples: Iterable[Sample]) -> list[tuple[str, str | None, list[Sample]]]:
+    """The lines of a figure, (name, group, samples): the samples by group, or groups of more than `MOST_SERIES`."""
+    grouped = [(outputs.group(survey.samples[k]), (survey, k)) for survey, k in samples if survey.counted[k]]
+    grouped.sort(key=lambda item: item[0] or "")
+    if len(grouped) <= MOST_SERIES:
+        return [(survey.samples[k], group, [(survey, k)]) for group, (survey, k) in grouped]
+    groups = defaultdict[str | None, list[Sample]](list)
+    for group, sample in grouped:
+        groups[group].append(sample)
+    return [(group or "samples without a group", group, members) for group, members in groups.items()]
 
 
 def left_out(outputs: Outputs) -> Section:
-    """Rows without a value, by reason."""
-
-    def rows() -> Iterator[dict[str, Any]]:
-        for survey in outputs.surveys:
-            name = survey.samples[0] if len(survey.samples) == 1 else f"all of {survey.path.name}"
-            total = max(1, int(survey.rows_read.sum()))
-            for reason, often, option, examples in survey.excluded:
-                share = 100 * often / total
-                yield {
-                    "sample": name, "command": survey.command, "reason": reason, "rows": often, "of_rows": share,
-                    "option": option, "examples": examples,
-                }  # fmt: skip
-
+    """The section about rows without a value, by reason."""
+    rows = [
+        {"sample": survey.samples[0] if len(survey.samples) == 1 else f"all of {survey.path.name}",
+         "command": survey.command, "reason": reason, "rows": number,
+         "of_rows": 100 * number / max(1, int(survey.rows_read.sum())), "option": option, "examples": examples}
+        for survey in outputs.surveys for reason, number, option, examples in survey.excluded
+    ]  # fmt: skip
     table = Table.of(
-        "left_out_table", "Rows left out, by reason", "sample command reason rows of_rows option examples", rows()
+        "left_out_table", "Rows left out, by reason", "sample command reason rows of_rows option examples", rows
     )
     if not table.rows:
         return Section("left-out", "Rows left out", ["No row was left out."])
@@ -103,22 +94,22 @@ def left_out(outputs: Outputs) -> Section:
 
 
 def shares(
-    outputs: Outputs, members: Iterable[tuple[Survey, int]], tables: Callable[[Survey], pa.Table], keys: list[str]
+    outputs: Outputs, samples: Iterable[Sample], tables: Callable[[Survey], pa.Table], keys: list[str]
 ) -> Iterator[dict[str, Any]]:
-    """The rows of a tally by the series of a figure.
+    """The rows of a tally for each line of a figure: `sample` (the line), `group`, keys, `rows`, `share` in percent.
 
-    sample (the series), group, keys, rows, and their share in percent
+    tables  returns the tally of a file
     """
-    for line in series(outputs, members):
-        parts = [tables(survey).filter(pc.field("sample") == k).select([*keys, "rows"]) for survey, k in line.members]
+    for name, group, members in _series(outputs, samples):
+        parts = [tables(survey).filter(pc.field("sample") == k).select([*keys, "rows"]) for survey, k in members]
         table = merged(parts, keys).sort_by([(key, "ascending") for key in keys])
-        total = max(1, sum(int(survey.counted[k]) for survey, k in line.members))
+        total = max(1, sum(int(survey.counted[k]) for survey, k in members))
         for row in table.to_pylist():
-            yield {"sample": line.name, "group": line.group, **row, "share": 100 * row["rows"] / total}
+            yield {"sample": name, "group": group, **row, "share": 100 * row["rows"] / total}
 
 
 def genes(outputs: Outputs) -> Section:
-    """V–J pairs of one sample; the V genes and the J genes of several."""
+    """The section about genes: the V–J pairs of a single sample, or the V genes and the J genes of several."""
     members = list(once(outputs))
     figures = []
     if len(members) == 1:
@@ -144,23 +135,20 @@ def genes(outputs: Outputs) -> Section:
 
 
 def doublings(survey: Survey, measure: str) -> pa.Table:
-    """The rows of each sample by their value of a measure, from the power of two `low`; those above 0."""
+    """The rows of each sample by the power of two, `low`, from which their value of a measure is; without zeros."""
     bins = survey.values.filter((pc.field("measure") == measure) & (pc.field("bin") > 0))
     power = pc.power(2.0, pc.subtract(pc.shift_right(bins["bin"], 7), 1023))
     return merged([bins.select(["sample", "rows"]).append_column("low", power)], ["sample", "low"])
 
 
 def values(outputs: Outputs, surveys: list[Survey], command: str) -> Section:
-    """How the values of junctions are distributed."""
+    """The section about the distributions of the values of junctions."""
     members = [(survey, k) for survey in surveys for k in range(len(survey.samples))]
     figures = []
-    for measure in [name for name in VALUES if all(name in survey.measures for survey in surveys)]:
-
-        def of_survey(survey: Survey, measure: str = measure) -> pa.Table:
-            return doublings(survey, measure)
-
-        title = VALUES[measure]
-        rows = list(shares(outputs, members, of_survey, ["low"]))
+    for measure, title in VALUES.items():
+        if not all(measure in survey.measures for survey in surveys):
+            continue
+        rows = list(shares(outputs, members, partial(doublings, measure=measure), ["low"]))
         keys = "sample group low rows share"
         table = Table.of(f"{measure}_values", f"Junctions by {title}", keys, rows, low=f"{title}, from")
         if rows:
@@ -171,14 +159,12 @@ def values(outputs: Outputs, surveys: list[Survey], command: str) -> Section:
             )
             chart = charts.lines(table, "low", "share", log_x=True)
             figures.append(Figure(f"{measure}_distribution", "Distribution", caption, chart, (table,)))
-    reached = [(survey, k) for survey, k in members if survey.reached is not None]
-    if reached:
-        figures += _reached(outputs, reached)
+    figures += _reached(outputs, [(survey, k) for survey, k in members if survey.reached is not None])
     return Section(command, _NAMES[command], [_WORDS[command], *_different(surveys)], figures)
 
 
-def _reached(outputs: Outputs, members: list[tuple[Survey, int]]) -> Iterator[Figure]:
-    """The share of junctions that have a pathway with at most so many n-nucleotides."""
+def _reached(outputs: Outputs, members: list[Sample]) -> Iterator[Figure]:
+    """The share of junctions that have a pathway, by the largest number of n-nucleotides."""
     rows: list[dict[str, Any]] = []
     for row in shares(outputs, members, lambda survey: survey.reached, ["needs"]):
         before = rows[-1]["reached"] if rows and rows[-1]["sample"] == row["sample"] else 0.0
@@ -188,14 +174,16 @@ def _reached(outputs: Outputs, members: list[tuple[Survey, int]]) -> Iterator[Fi
     caption = "Junctions with a pathway, by number of n-nucleotides"
     table = Table.of("reached_table", caption, "sample group n rows reached", rows, **titles)
     if rows:
-        most = table.peak("reached", "{reached} % at {n} in {sample}")
-        caption = f"Junctions that have a pathway with at most so many n-nucleotides. Most: {most}."
+        words = (
+            "Junctions that have a pathway with at most so many n-nucleotides. Most: {reached} % at {n} in {sample}."
+        )
+        caption = table.peak("reached", words)
         yield Figure("reached", "Lines", caption, charts.lines(table, "n", "reached"), (table,))
 
 
 def _different(surveys: list[Survey]) -> list[str]:
-    """A warning if values of these files cannot be compared."""
-    asked: dict[str, dict[str, None]] = defaultdict(dict)
+    """A warning if the values of these files cannot be compared."""
+    settings = defaultdict[str, dict[str, None]](dict)
     for survey in surveys:
         facts, config = survey.facts, survey.facts.get("config", {})
         for name, setting in (
@@ -206,14 +194,14 @@ def _different(surveys: list[Survey]) -> list[str]:
             ("models", str(facts.get("model_sha256", ""))[:12]),
         ):
             if str(setting):
-                asked[name][str(setting)] = None
-    differ = [f"{name} ({', '.join(settings)})" for name, settings in asked.items() if len(settings) > 1]
+                settings[name][str(setting)] = None
+    differ = [f"{name} ({', '.join(texts)})" for name, texts in settings.items() if len(texts) > 1]
     words = "These values cannot be compared with each other: the files have different"
     return [f"{words} {'; '.join(differ)}."] if differ else []
 
 
 def lengths(outputs: Outputs) -> Section:
-    """How long the CDR3s are, in amino acids for files of amino acids."""
+    """The section about the lengths of CDR3s, in amino acids for files of amino acids."""
     figures = []
     for name, unit in (("lengths", "nucleotides"), ("lengths_aa", "amino acids")):
         members = [(survey, k) for survey, k in once(outputs) if survey.amino == (unit == "amino acids")]
@@ -229,14 +217,14 @@ def lengths(outputs: Outputs) -> Section:
 
 
 def junctions(outputs: Outputs, surveys: list[Survey], command: str) -> Section:
-    """The junctions with the largest score, and amino-acid clonotypes: a table for each score that files have."""
+    """The section about junctions with the largest score and amino-acid clonotypes: tables for each score of files."""
     words = [
         "A junction is a V allele, a J allele and a CDR3: rows with the same are one. The CDR3 lacks the "
         "conserved Cys and Phe or Trp at the ends of a junction."
     ]
-    scores = dict.fromkeys(survey.score for survey in surveys)
     tables = [
-        _top(outputs, [survey for survey in surveys if survey.score == score], command, score) for score in scores
+        _top(outputs, [survey for survey in surveys if survey.score == score], command, score)
+        for score in dict.fromkeys(survey.score for survey in surveys)
     ]
     clonotypes = [survey for survey in surveys if survey.clonotypes is not None]
     if len(clonotypes) < len(surveys):
@@ -252,7 +240,7 @@ def junctions(outputs: Outputs, surveys: list[Survey], command: str) -> Section:
 
 
 def _top(outputs: Outputs, surveys: list[Survey], command: str, score: str) -> Table:
-    """The junctions of files with this score, the largest first."""
+    """The junctions of files that have this score, the largest first."""
     ranked = [(survey, row) for survey in surveys for row in survey.named(survey.top).to_pylist()]
     ranked.sort(key=lambda item: -item[1][score])
     rows = [
@@ -269,4 +257,5 @@ def _top(outputs: Outputs, surveys: list[Survey], command: str, score: str) -> T
 
 
 def _residues(cdr3: str, survey: Survey) -> str:
+    """The amino acids of a CDR3, or why there are none."""
     return cdr3 if survey.amino else "out of frame" if len(cdr3) % 3 else "".join(translate([cdr3])) or "(empty)"

@@ -1,4 +1,4 @@
-"""What users choose of a report."""
+"""The settings of a report."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +9,7 @@ from hpcvdj.options import Option, Settings
 
 @dataclass(frozen=True)
 class Grouping(Settings):
-    """What samples are called, and their groups."""
+    """The names of samples, and their groups."""
 
     name: Annotated[
         tuple[str, ...],

@@ -1,5 +1,6 @@
-"""The first section: what the data support, and the last: where the files come from."""
+"""The first section, about what the data support, and the last, about where the files come from."""
 
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from hpcvdj.errors import few
@@ -8,12 +9,13 @@ from hpcvdj.reports.elements import Section, Statement, Table, Verdict, percent,
 from hpcvdj.reports.findings import chance_of_hits, pairs_standing_out
 from hpcvdj.reports.fits import fit_statements
 from hpcvdj.reports.outputs import DIFFERS, TIMES, Finding, Outputs
+from hpcvdj.results.facts import Facts
 
 MOST_INFLATION = 1.2
-"""Above this inflation of p-values, associations are to be taken with care."""
+"""Above this inflation of p-values, associations need care."""
 
 MOST_LEFT_OUT = 0.2
-"""Above this share of rows left out, results are to be taken with care."""
+"""Above this share of rows left out, results need care."""
 
 NOTHING_TESTED: dict[str, str] = {
     "sharing": "no sequence was read",
@@ -22,28 +24,18 @@ NOTHING_TESTED: dict[str, str] = {
     "enrich": "too few clonotypes have neighbours",
     "annotate": "too few clonotypes have the V and J genes of a record",
 }
-"""Why there is no test of a command, if there is none."""
+"""Why a command tests nothing, if it tests nothing."""
 
 
 def support(outputs: Outputs) -> Section:
-    """What can be concluded, question by question; statements of several files with the same verdict are one."""
-    statements = (
-        _undone,
-        _rows,
-        _models,
-        fit_statements,
-        _contamination,
-        _sharing,
-        _association,
-        _expansion,
-        _enrichment,
-        _annotation,
-    )
-    answers: dict[tuple[str, Verdict], list[str]] = {}
+    """The section about what can be concluded; statements about one question with the same verdict are merged."""
+    statements = (_undone, _rows, _models, fit_statements, _contamination, _sharing, _association, _expansion,
+                  _enrichment, _annotation)  # fmt: skip
+    answers = defaultdict[tuple[str, Verdict], list[str]](list)
     for statement in (statement for ask in statements for statement in ask(outputs)):
-        answers.setdefault((statement.question, statement.verdict), []).append(statement.answer)
+        answers[statement.question, statement.verdict].append(statement.answer)
     words = ["Read this first. Each line says whether the data support a conclusion, and what speaks against it."]
-    merged = [Statement(*asked, " ".join(dict.fromkeys(given))) for asked, given in answers.items()]
+    merged = [Statement(*key, " ".join(dict.fromkeys(texts))) for key, texts in answers.items()]
     return Section("support", "What the data support", words, statements=merged)
 
 
@@ -54,47 +46,47 @@ def _undone(outputs: Outputs) -> Iterator[Statement]:
 
 
 def _rows(outputs: Outputs) -> Iterator[Statement]:
-    numbers: dict[str, tuple[int, int]] = {}
-
-    def add(command: str, used: int, left_out: int) -> None:
-        before = numbers.get(command, (0, 0))
-        numbers[command] = before[0] + used, before[1] + left_out
-
+    used, left_out = Counter[str](), Counter[str]()
     for survey in outputs.surveys:
-        add(survey.command, int(survey.counted.sum()), sum(rows for _, rows, *_ in survey.excluded))
+        used[survey.command] += int(survey.counted.sum())
+        left_out[survey.command] += sum(rows for _, rows, *_ in survey.excluded)
     for command in ("sharing", "associate", TIMES):
-        for finding in outputs.of(command):
-            for each in finding.individuals:
-                add(command, each["rows"], sum(each.get("left_out", {}).values()))
+        for individual in (individual for finding in outputs.of(command) for individual in finding.individuals):
+            used[command] += individual["rows"]
+            left_out[command] += sum(individual.get("left_out", {}).values())
     for finding in outputs.of("enrich"):
-        excluded = [entry[-1] for entry in finding.facts.get("rows_excluded", [])]
-        left_out = sum(rows for rows in excluded if isinstance(rows, int))
-        left_out += sum(finding.facts.get("rows_left_out", {}).values())
-        add("enrich", finding.facts.get("rows_read", 0) - left_out, left_out)
-    # The tables of all samples of a run were read together.
+        unused = _excluded(finding.facts) + sum(finding.facts.get("rows_left_out", {}).values())
+        used["enrich"] += finding.facts.get("rows_read", 0) - unused
+        left_out["enrich"] += unused
+    # A run reads the tables of all of its samples together.
     for facts in {str(finding.facts["tables"]): finding.facts for finding in outputs.of("annotate")}.values():
-        left_out = sum(entry[-1] for entry in facts.get("rows_excluded", []) if isinstance(entry[-1], int))
-        add("annotate", facts.get("rows_read", 0) - left_out, left_out)
-    if numbers:
-        worst = max(left_out / max(1, used + left_out) for used, left_out in numbers.values())
+        used["annotate"] += facts.get("rows_read", 0) - _excluded(facts)
+        left_out["annotate"] += _excluded(facts)
+    if used:
+        worst = max(left_out[command] / max(1, number + left_out[command]) for command, number in used.items())
         texts = [
-            f"{command}: {used:,} rows used, {left_out:,} left out ({percent(left_out, used + left_out)})"
-            for command, (used, left_out) in numbers.items()
+            f"{command}: {number:,} rows used, {left_out[command]:,} left out "
+            f"({percent(left_out[command], number + left_out[command])})"
+            for command, number in used.items()
         ]
         verdict: Verdict = "with care" if worst > MOST_LEFT_OUT else "yes"
-        if not any(used for used, _ in numbers.values()):
-            verdict = "no"
-        yield Statement("Were most rows used?", verdict, "; ".join(texts) + ". The reasons are below.")
+        yield Statement("Were most rows used?", verdict if any(used.values()) else "no",
+                        "; ".join(texts) + ". The reasons are below.")  # fmt: skip
+
+
+def _excluded(facts: Facts) -> int:
+    """The number of rows that a command could not read."""
+    return sum(entry[-1] for entry in facts.get("rows_excluded", []) if isinstance(entry[-1], int))
 
 
 def _models(outputs: Outputs) -> Iterator[Statement]:
-    # Contamination asks only which junctions are improbable.
-    facts = [facts for _, command, facts in outputs.files if command not in ("count", "contamination")]
-    facts = facts or [facts for _, command, facts in outputs.files if command != "count"]
-    models = dict.fromkeys(str(each["model"]) for each in facts if each.get("model"))
-    digests = {str(each["model_sha256"]) for each in facts if each.get("model_sha256")}
-    unknown = sum(not each.get("model") for each in facts)
-    if facts:
+    # Contamination uses a model only to find improbable junctions.
+    files = [facts for _, command, facts in outputs.files if command not in ("count", "contamination")]
+    files = files or [facts for _, command, facts in outputs.files if command != "count"]
+    models = dict.fromkeys(str(facts["model"]) for facts in files if facts.get("model"))
+    digests = {str(facts["model_sha256"]) for facts in files if facts.get("model_sha256")}
+    unknown = sum(not facts.get("model") for facts in files)
+    if files:
         several = len(models) > 1 or len(digests) > 1
         text = f"Probabilities are those of {', '.join(models)}." if models else ""
         if several:
@@ -123,7 +115,7 @@ def _contamination(outputs: Outputs) -> Iterator[Statement]:
 
 def _sharing(outputs: Outputs) -> Iterator[Statement]:
     findings = outputs.of("sharing")
-    said = {pairs_standing_out(finding) for finding in outputs.of("contamination")}
+    of_contamination = {pairs_standing_out(finding) for finding in outputs.of("contamination")}
     for finding in findings:
         facts = finding.facts
         hits, tested = facts["hits"], facts["tested"]
@@ -134,7 +126,7 @@ def _sharing(outputs: Outputs) -> Iterator[Statement]:
         text += f"q = {shown(facts['q'])}; {hits:,} of {tested:,} sequences have a q-value of at most 0.05. "
         if facts.get("standing_out"):
             pairs = pairs_standing_out(finding)
-            text += "" if pairs in said else f"{pairs} "
+            text += "" if pairs in of_contamination else f"{pairs} "
             text += "Copies look like sharing, and make q too small. "
         if facts.get("likely_copies"):
             text += f"{facts['likely_copies']:,} of the hits are likely copies. "
@@ -155,7 +147,7 @@ def _association(outputs: Outputs) -> Iterator[Statement]:
         facts, hits, tested = finding.facts, finding.facts["hits"], finding.facts["tested"]
         text = _of_several(findings, finding)
         text += f"{hits:,} hits among {tested:,} tests. " if tested else f"{_nothing_tested('associate')} "
-        inflated = [each for each in facts["phenotypes"] if (inflation_of(each) or 0) > MOST_INFLATION]
+        inflated = [phenotype for phenotype in facts["phenotypes"] if (inflation_of(phenotype) or 0) > MOST_INFLATION]
         if inflated:
             text += f"P-values of {inflated[0]['phenotype']} are inflated ({shown(inflated[0]['inflation'])}): "
             text += "something else differs between cases and controls, or very many sequences go with it. "
@@ -198,7 +190,7 @@ def _verdict(tested: int, hits: int) -> Verdict:
 
 
 def _of_several(findings: list[Finding], finding: Finding) -> str:
-    """The name of a file, where there are several of its kind."""
+    """The name of a file, if there are several of its kind."""
     return f"{finding.path.name}: " if len(findings) > 1 else ""
 
 
@@ -210,14 +202,14 @@ def _enrichment(outputs: Outputs) -> Iterator[Statement]:
     untested = [finding.sample for finding in findings if not finding.facts["tested"]]
     kappas = [finding.facts["kappa"] for finding in findings if finding.facts.get("kappa") is not None]
     settings = [finding.facts["settings"] for finding in findings]
-    most_q = " or ".join(f"{q:g}" for q in sorted({each.get("max_q", 0.001) for each in settings}))
+    most_q = " or ".join(f"{q:g}" for q in sorted({chosen.get("max_q", 0.001) for chosen in settings}))
     text = f"{hits:,} hits with a q-value of at most {most_q} in {len(findings):,} sample(s). " if tested else ""
     if untested:
         text += f"{few(untested)}: {_nothing_tested('enrich')} "
     if kappas:
         least, most = min(kappas), max(kappas)
         text += f"κ = {shown(least)}" + (f" to {shown(most)}. " if most > least else ". ")
-        if any(each.get("kappa") == 1 for each in settings):
+        if any(chosen.get("kappa") == 1 for chosen in settings):
             text += "κ was set to 1, which is right for generated junctions only. "
     else:
         text += "There is no κ: the comparison is with a control. "
@@ -229,7 +221,7 @@ def _enrichment(outputs: Outputs) -> Iterator[Statement]:
 
 
 MOST_SAMPLES = 8
-"""Samples of `annotate` of which each has a statement of its own."""
+"""At most this many samples of `annotate` have a statement each."""
 
 KNOWN_BEYOND_CHANCE = "Are there clonotypes of known specificity beyond chance?"
 
@@ -263,25 +255,23 @@ def _annotation(outputs: Outputs) -> Iterator[Statement]:
             text += "No more than chance is shown. "
         if kappa["source"] == "records":
             text += "κ of all hits hides what they have in common. "
-        differ = [name for name, own in facts.get("kappa_by", {}).items() if own["p_value"] < DIFFERS]
+        differ = [name for name, test in facts.get("kappa_by", {}).items() if test["p_value"] < DIFFERS]
         if differ:
-            by = ", ".join(differ)
-            text += f"κ differs by {by}: no single κ is right, and some hits are commoner than expected."
+            text += f"κ differs by {', '.join(differ)}: no single κ is right, and some hits are commoner than expected."
         yield Statement(KNOWN_BEYOND_CHANCE, verdict, text.strip())
 
 
 def _many_annotated(findings: list[Finding]) -> Statement:
     """One statement about all samples: how many hits there are, where something is called, and where nothing can be."""
-    facts = [finding.facts for finding in findings]
-    found, expected = sum(own["found"] for own in facts), sum(own["expected"] for own in facts)
-    text = f"{len(findings):,} samples have {found:,} hits, where {expected:,.1f} are expected by chance. "
+    hits, expected, tested = (sum(f.facts[name] for f in findings) for name in ("found", "expected", "tested"))
+    text = f"{len(findings):,} samples have {hits:,} hits, where {expected:,.1f} are expected by chance. "
     called = sorted((f for f in findings if f.facts["hits_called"] + f.facts["epitopes_called"]),
                     key=lambda f: -f.facts["hits_called"])  # fmt: skip
     if called:
         hits, epitopes = (sum(f.facts[name] for f in called) for name in ("hits_called", "epitopes_called"))
         text += f"Called: {hits:,} hits and {epitopes:,} epitopes in {len(called):,} of them, "
         text += few([f"{f.sample} ({f.facts['hits_called']:,}, {f.facts['epitopes_called']:,})" for f in called]) + ". "
-    elif any(own["tested"] for own in facts):
+    elif tested:
         text += "No more than chance is shown. "
     for why, names in (
         (f"Nothing could be tested, as {NOTHING_TESTED['annotate']}, in",
@@ -295,21 +285,17 @@ def _many_annotated(findings: list[Finding]) -> Statement:
     ):  # fmt: skip
         if names:
             text += f"{why} {few(names)}. "
-    return Statement(KNOWN_BEYOND_CHANCE, _verdict(sum(own["tested"] for own in facts), len(called)), text.strip())
+    return Statement(KNOWN_BEYOND_CHANCE, _verdict(tested, len(called)), text.strip())
 
 
 def origins(outputs: Outputs) -> Section:
-    """Which command wrote each file, and when."""
+    """The section about the files: which command wrote each, and when."""
     rows = [
-        {
-            "file": path.name, "command": command, "made by": facts.get("command_line"),
-            "when": facts.get("created_utc"),
-            "version": facts.get("hpcvdj_version"), "model": facts.get("model"),
-        }
+        {"file": path.name, "command": command, "made by": facts.get("command_line"), "when": facts.get("created_utc"),
+         "version": facts.get("hpcvdj_version"), "model": facts.get("model")}
         for path, command, facts in outputs.files
     ]  # fmt: skip
     keys = ["file", "command", "made by", "when", "version", "model"]
     table = Table.of("files_table", "Files of this page", keys, rows, version="hpcvdj")
-    return Section(
-        "files", "Files", ["Tables without a .json beside them do not say how they were made."], tables=[table]
-    )
+    words = ["Tables without a .json beside them do not say how they were made."]
+    return Section("files", "Files", words, tables=[table])

@@ -1,1 +1,1 @@
-"""The result file and its parts, and what reads them."""
+"""The result file and its parts, and the code that reads them."""

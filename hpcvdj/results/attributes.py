@@ -1,7 +1,7 @@
-"""What results and the facts of tables say of their run: every attribute, declared once.
+"""The attributes of results and the facts of tables: what both record of their run, declared once.
 
-The writers, the reader, the export and the test of docs/file_format.md read these declarations.  A result has lists and
-objects as JSON text; the facts of a table (OUT.json) have them as JSON values.
+The writers, the reader, the export and the test of docs/file_format.md read these declarations.  Results have lists and
+objects as JSON text, and the facts of a table (OUT.json) as JSON values.
 """
 
 import json
@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from hpcvdj.runs.provenance import LIBRARIES
 from hpcvdj.storage.opening import damaged
 
 _WORDS: dict[Any, str] = {str: "text", int: "int64", float: "float64", dict: "text, JSON", list: "text, JSON"}
@@ -21,10 +22,10 @@ _JSON: dict[Any, str] = {dict: "object", list: "array"}
 
 @dataclass(frozen=True)
 class Attribute:
-    """A value by its name.
+    """An attribute and its type.
 
-    kind     str, int, float, or, as JSON text in results, dict and list
-    meaning  for the documentation
+    kind     str, int, float, or dict and list, which results have as JSON text
+    meaning  text for the documentation
     """
 
     name: str
@@ -37,7 +38,7 @@ class Attribute:
         return f"| `{self.name}` | {_WORDS[self.kind]} | {self.meaning} |"
 
     def fits(self, value: Any) -> bool:
-        """Whether a value is of its kind."""
+        """Return whether a value is of its kind."""
         if self.kind in (int, float):
             return isinstance(value, int | float | np.number) and not (self.kind is int and isinstance(value, float))
         return isinstance(value, self.kind)
@@ -132,19 +133,16 @@ ATTRIBUTES = {attribute.name: attribute for attribute in (
     Attribute("slurm_job_id", str, "empty outside Slurm"),
     Attribute("python", str, "version of Python"),
     Attribute("platform", str, "operating system"),
-    Attribute("version_numpy", str, "version of numpy, or `not installed`"),
-    Attribute("version_numba", str, "version of numba, or `not installed`"),
-    Attribute("version_pyarrow", str, "version of pyarrow, or `not installed`"),
-    Attribute("version_h5py", str, "version of h5py, or `not installed`"),
-    Attribute("version_mpi4py", str, "version of mpi4py, or `not installed`"),
-    Attribute("version_typer", str, "version of typer, or `not installed`"),
-    Attribute("version_rich", str, "version of rich, or `not installed`"),
+    *(Attribute(f"version_{name}", str, f"version of {name}, or `not installed`") for name in LIBRARIES),
 )}  # fmt: skip
 """The attributes by name, in the order of the documentation."""
 
 
 def declared(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values that a run writes, in alphabetical order; KeyError or TypeError unless they are as they are declared."""
+    """Return the values that a run writes, by name in alphabetical order.
+
+    Raises KeyError for a name that is not declared, and TypeError for a value of another type.
+    """
     for name, value in values.items():
         if not ATTRIBUTES[name].fits(value):
             raise TypeError(f"{name} is of type {type(value).__name__}")
@@ -152,16 +150,16 @@ def declared(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def facts_of_result(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """The attributes of a result as facts: JSON text as values."""
+    """Return the attributes of a result as facts: the values of JSON texts."""
     return {name: json.loads(value) if _is_json(name) else value for name, value in attributes.items()}
 
 
 def require_attributes(path: Path, attributes: Mapping[str, Any]) -> None:
-    """Raise InputError unless the attributes of a result are of their kinds; later versions may have further ones."""
+    """Raise InputError unless the attributes of a result are of their kinds.  Later versions may have more of them."""
     for name, value in attributes.items():
-        known = ATTRIBUTES.get(name)
-        if known is not None and not known.fits(json.loads(value) if _is_json(name) else value):
-            what = f"a JSON {_JSON[known.kind]}" if known.kind in _JSON else _WORDS[known.kind]
+        attribute = ATTRIBUTES.get(name)
+        if attribute is not None and not attribute.fits(json.loads(value) if _is_json(name) else value):
+            what = f"a JSON {_JSON[attribute.kind]}" if attribute.kind in _JSON else _WORDS[attribute.kind]
             raise damaged(path, f"its attribute {name} is not {what}")
 
 

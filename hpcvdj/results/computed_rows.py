@@ -1,4 +1,4 @@
-"""Rows of the input whose values are computed, as tables and results get them."""
+"""Rows of the input with their computed values, for tables and results."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -23,10 +23,10 @@ from hpcvdj.runs.driver import Timings
 class ComputedRows:
     """Rows of the input with their values.
 
-    inputs     the tables that they are from
-    values     [sequences, columns] of the junctions
+    inputs     the tables that have the rows
+    values     [sequences, columns]: the values of the junctions
     batches    the rows as tables have them
-    first_row  the number of the first row
+    first_row  number of the first row
     """
 
     inputs: Inputs
@@ -45,7 +45,7 @@ class ComputedRows:
         return SliceFacts.of(self.junctions, sums, int(nonzero.sum()), self.first_row)
 
     def with_values(self) -> Iterator[pa.RecordBatch]:
-        """The rows as tables have them, with their values."""
+        """Yield the rows as tables have them, with their values."""
         junctions, first, row = self.junctions, self.first_row, 0
         excluded = replace(junctions.excluded, row=junctions.excluded.row - first)
         lookup = Lookup(self.quantity, self.values, junctions.row - first, excluded, exported_values(junctions))

@@ -1,4 +1,4 @@
-"""The counted table with the values beside it: every input row, in the input's order."""
+"""Export the counted table with the values beside it: every input row, in the order of the input."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -34,18 +34,20 @@ def export(
     facts: Facts | None = None,
     between: Callable[[], None] = lambda: None,
 ) -> int:
-    """Write the input of a result with its values to `target` (.tsv, .tsv.gz, .tsv.zst or .parquet); returns the rows.
+    """Write the input of a result with its values to a table.
 
     Tables that were counted together are written one after another, with the columns of all of them and
     `repertoire_id`.
 
     result_path  a result file of `hpcvdj count`
-    target       the table to write
-    junctions    where the input is now, a folder for several tables, if it was moved; InputError if it is another table
+    target       the table to write: .tsv, .tsv.gz, .tsv.zst or .parquet
+    junctions    where the input is now, if it was moved; a folder for several tables
     airr         add the columns of `REQUIRED` that the input lacks, empty
     overwrite    replace what is there
-    facts        what to write beside the table, besides the result's attributes; None writes no file of facts
+    facts        facts to write beside the table, with the attributes of the result; None writes no file of facts
     between      called after each batch of rows
+
+    Returns the number of rows.  Raises InputError if the input is missing, or is another table.
     """
     target = Path(target)
     require_writable_table(target, overwrite=overwrite)
@@ -82,27 +84,27 @@ def export(
 
 
 def counted_tables(result: Result, moved: Path | None = None) -> list[Table]:
-    """The tables that a result counts, where they are now; InputError if one is missing or another table.
+    """Return the tables that a result counts, where they are now.
 
-    moved  where they are, if they were moved: the one table, or a folder
+    moved  where the tables are, if they were moved: the only table, or a folder
+
+    Raises InputError if a table is missing, or if there is another table in its place.
     """
     tables = result.tables
     if moved is not None and len(tables) > 1 and not moved.is_dir():
         raise InputError(f"{moved}: {result.path} counts {len(tables):,} tables; name the folder that has them")
-    return [_found(result, table, moved) for table in tables]
+    return [_located(result, table, moved) for table in tables]
 
 
-def _found(result: Result, table: Table, moved: Path | None) -> Table:
-    """The table where it is now, in the state in which its digest was taken."""
+def _located(result: Result, table: Table, moved: Path | None) -> Table:
+    """Return the table where it is now, in the state in which its digest was taken."""
     path = moved or table.path
     if moved is not None and moved.is_dir():
-        # Tables of the same name may be in different folders, as they were.
-        same = (
-            moved / os.path.relpath(table.path, str(result.provenance.get("junctions_path")))
-            if result.together
-            else moved
-        )
-        path = same if same.is_file() else moved / table.path.name
+        path = moved / table.path.name
+        if result.together:
+            # Tables of the same name may be in different folders, as when they were counted.
+            same = moved / os.path.relpath(table.path, str(result.provenance.get("junctions_path")))
+            path = same if same.is_file() else path
     require_regular(path, "counted table", f"say where it is with {option('junctions')}")
     state = file_state(path)
     if file_digest(path, state) != table.sha256:

@@ -1,7 +1,6 @@
-"""A table that is written, the tables beside it, and its facts: the file OUT.json beside the table OUT.
+"""Output tables and their facts: the file OUT.json beside the table OUT.
 
-The facts name each table by the SHA-256 of its bytes, so that a table is never taken for that of other facts, whatever
-happened to one of them.
+The facts have the SHA-256 of each table, so that hpcvdj notices if a table and a file of facts do not belong together.
 """
 
 import hashlib
@@ -26,22 +25,22 @@ from hpcvdj.storage.opening import damage
 Facts = dict[str, Any]
 
 Rows = Any
-"""A pyarrow Table, or an iterable of its batches, or a function that writes it into a file."""
+"""A pyarrow Table, an iterable of its batches, or a function that writes it to a file."""
 
 _DIGEST = "facts_sha256"
-"""Of the facts: the SHA-256 of all others."""
+"""The fact that has the SHA-256 of all other facts."""
 
 _OUTPUTS = "outputs"
-"""Of the facts: the name and the SHA-256 of each table, the one that has the facts first."""
+"""The fact that has the name and the SHA-256 of each table; the table of the facts comes first."""
 
 
 def facts_path(table: Path) -> Path:
-    """Where the facts of a table are."""
+    """Return the path of the facts of a table."""
     return table.with_name(table.name + ".json")
 
 
 def read_facts(table: Path) -> Facts | None:
-    """What the file of facts beside a table says; None without one, InputError if it is damaged."""
+    """Return the facts beside a table, or None without a file of facts.  Raise InputError if the file is damaged."""
     path = facts_path(table)
     if not path.is_file():
         return None
@@ -52,47 +51,42 @@ def read_facts(table: Path) -> Facts | None:
         if not isinstance(facts, dict):
             raise ValueError("it is not an object")
         digest = facts.pop(_DIGEST, None)
-        # Those of older versions name neither their tables nor what they say.
+        # Facts of older versions have no digest and no outputs.
         if digest != (_digest_of(facts) if _OUTPUTS in facts or digest is not None else None):
             raise ValueError("it was changed since hpcvdj wrote it")
     return facts
 
 
 def _digest_of(facts: Facts) -> str:
-    """SHA-256 of what facts say, whatever their layout."""
+    """Return the SHA-256 of the content of facts, whatever their layout."""
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
 def require_described(table: Path, facts: Facts, further: Sequence[Path] = ()) -> None:
-    """Raise InputError unless the facts are those of the table; facts of older versions do not name their table.
+    """Raise InputError unless the facts describe the table.  Facts of older versions do not name their table.
 
-    further  tables that were written with it, and are read, too
+    further  tables that the same run wrote, to check as well
     """
-    path = facts_path(table)
-    for each in (table, *further):
-        if not (is_table(each) and writer_of(each).is_folder and each.is_dir()):
-            require_regular(each, "table", f"give that which {path.name} describes, or move the facts away")
-        with damage(path):
+    described_in = facts_path(table)
+    for path in (table, *further):
+        if not (is_table(path) and writer_of(path).is_folder and path.is_dir()):
+            require_regular(path, "table", f"give that which {described_in.name} describes, or move the facts away")
+        with damage(described_in):
             outputs = facts.get(_OUTPUTS, [["", None]])
-            digest = outputs[0][1] if each == table else dict(outputs).get(each.name)
-        if digest is not None and digest != _table_digest(each):
+            digest = outputs[0][1] if path == table else dict(outputs).get(path.name)
+        if digest is not None and digest != (folder_digest(path) if path.is_dir() else file_digest(path)):
             raise InputError(
-                f"{each}: is not the table that {path.name} describes (its SHA-256 differs); write both again with the "
-                f"command that made them and {option('overwrite', True)}"
+                f"{path}: is not the table that {described_in.name} describes (its SHA-256 differs); write both again "
+                f"with the command that made them and {option('overwrite', True)}"
             )
-
-
-def _table_digest(table: Path) -> str:
-    """SHA-256 of the bytes of a table."""
-    return folder_digest(table) if table.is_dir() else file_digest(table)
 
 
 @dataclass(frozen=True)
 class Targets:
-    """The files of a run.
+    """The files that a run writes.
 
-    table    of `Run.target`
-    further  others that the run writes
+    table    the table at `Run.target`
+    further  other files
     """
 
     table: Path
@@ -103,7 +97,7 @@ class Targets:
         return facts_path(self.table)
 
     def require(self, inputs: Sequence[Path], *, overwrite: bool) -> None:
-        """Raise InputError unless they can be written, and are none of the inputs."""
+        """Raise InputError unless the files can be written, and none of them is an input."""
         require_writable_table(self.table, overwrite=overwrite)
         for path in (self.facts, *self.further):
             require_writable(path, overwrite=overwrite)
@@ -111,12 +105,14 @@ class Targets:
             require_distinct(path, *inputs)
 
     def resume(self, identity: Identity, *, overwrite: bool) -> bool:
-        """Whether a run with --resume may replace what is there: with `overwrite`, or what this run left when killed.
+        """Return whether a run with --resume may replace what is there.
 
-        identity  what decides the numbers
+        It may with `overwrite`, and it may replace what the same run left when it was killed.
 
-        CompleteError if the files are complete, and of this run.  Without `overwrite`, InputError if they are of
-        another one, or table and facts do not belong together.
+        identity  what decides the numbers of a run
+
+        Raises CompleteError if the files are complete and of this run.  Without `overwrite`, raises InputError if they
+        are of another run, or if table and facts do not belong together.
         """
         try:
             facts = read_facts(self.table)
@@ -139,7 +135,7 @@ class Targets:
         return True
 
     def write(self, facts: Facts, tables: Mapping[Path, Rows], *, overwrite: bool) -> None:
-        """Write the tables, that of `table` first, and their facts; none appears before all are written."""
+        """Write the tables, `table` first, and their facts.  No file appears before all are complete."""
         with ExitStack() as stack:
             outputs = []
             for path, table in tables.items():
@@ -150,15 +146,15 @@ class Targets:
                     fill_table(temporary, writer_of(path), _batches(table) if isinstance(table, pa.Table) else table)
                 digest = mark_written(temporary) if temporary.is_dir() else file_digest(temporary)
                 outputs.append([path.name, digest])
-            # The last to be entered is renamed first: a table never lacks its facts.
+            # The file that is entered last is renamed first, so a table never lacks its facts.
             temporary = stack.enter_context(atomic_path(self.facts, overwrite=overwrite))
-            # As they are after a round trip.
-            said = json.loads(json_text({**facts, _OUTPUTS: outputs}))
-            text = json_text({**said, _DIGEST: _digest_of(said)})
+            # Take the digest of the facts as a reader will see them.
+            written = json.loads(json_text({**facts, _OUTPUTS: outputs}))
+            text = json_text({**written, _DIGEST: _digest_of(written)})
             # Names of files may not be UTF-8.
             temporary.write_text(text, "utf-8", errors="backslashreplace")
 
 
 def _batches(table: pa.Table) -> list[pa.RecordBatch]:
-    # A table without rows has a header, too.
+    # A table without rows still has a header.
     return [pa.RecordBatch.from_pylist([], table.schema), *table.combine_chunks().to_batches()]

@@ -1,6 +1,6 @@
-"""Tables of the kinds that users have in memory: pandas, polars and pyarrow.
+"""Tables in memory: pandas, polars and pyarrow.
 
-pandas and polars are optional: neither is imported unless a table of its kind is given or asked for.
+pandas and polars are optional.  hpcvdj imports them only for users who give or ask for their tables.
 """
 
 import json
@@ -15,13 +15,13 @@ Kind = Literal["pyarrow", "pandas", "polars"]
 
 
 def kind_of(table: Any) -> Kind:
-    """The library of a table; pyarrow for any other object."""
+    """Return the library of a table; `pyarrow` for any other object."""
     library = type(table).__module__.partition(".")[0]
     return library if library in ("pandas", "polars") else "pyarrow"  # type: ignore[return-value]
 
 
 def of_kind(table: pa.Table, kind: Kind) -> Any:
-    """A pyarrow Table as a table of another kind, with the same columns; InputError if the library is missing."""
+    """Return a pyarrow Table as a table of another kind.  Raise InputError if the library is not installed."""
     require_choice("kind", kind, get_args(Kind))
     if kind == "pyarrow":
         return table
@@ -37,7 +37,10 @@ def of_kind(table: pa.Table, kind: Kind) -> Any:
 
 
 def beside(original: Any, table: pa.Table, columns: dict[str, pa.Array]) -> Any:
-    """A table of the kind of `original`, which is `table` in pyarrow, with columns beside it, replacing equal names."""
+    """Return a table like `original` with `columns` beside its own; columns of equal names are replaced.
+
+    table  `original` as a pyarrow Table
+    """
     table = original if isinstance(original, pa.Table) else table
     kind = kind_of(original)
     if kind == "pandas":
@@ -54,11 +57,11 @@ def beside(original: Any, table: pa.Table, columns: dict[str, pa.Array]) -> Any:
 
 
 FACTS = "hpcvdj"
-"""The attribute of a pandas DataFrame, and the key of the metadata of a pyarrow Table, that has facts about it."""
+"""The key of the facts in `attrs` of a pandas DataFrame and in the metadata of a pyarrow Table."""
 
 
 def with_facts(table: Any, facts: dict[str, Any]) -> Any:
-    """A table with facts about it: a pandas DataFrame has them as `attrs`, a pyarrow Table as JSON; polars has none."""
+    """Return a table with facts: a pandas DataFrame has them in `attrs`, a pyarrow Table as JSON, polars nowhere."""
     kind = kind_of(table)
     if kind == "pandas":
         table.attrs = {**table.attrs, FACTS: facts}
@@ -68,7 +71,7 @@ def with_facts(table: Any, facts: dict[str, Any]) -> Any:
 
 
 def pandas_column(column: pa.Array) -> Any:
-    """Integers as pandas' nullable ones (a float could not hold a 64-bit count), floats, other values as objects."""
+    """Return a column for pandas: nullable integers (a float cannot hold a 64-bit count), floats, or objects."""
     import pandas as pd
 
     if pa.types.is_floating(column.type):
@@ -79,7 +82,7 @@ def pandas_column(column: pa.Array) -> Any:
 
 
 def require(library: str, extra: str = "") -> None:
-    """InputError with the remedy if an optional library is not installed."""
+    """Raise InputError with the remedy if an optional library is not installed."""
     from importlib.util import find_spec
 
     if find_spec(library) is None:

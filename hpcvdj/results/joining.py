@@ -1,4 +1,4 @@
-"""Values beside tables: by input row for the counted table, by sequence_id for other tables."""
+"""Join values to tables: by input row to the counted table, by sequence_id to other tables."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def require_new_columns(columns: Sequence[str], path: Path, quantity: Quantity, width: int) -> None:
-    """Raise InputError if a table with these columns has one that it gets with its values."""
+    """Raise InputError if a table already has a column that its values will get."""
     values = value_columns(quantity, np.zeros((0, width), quantity.dtype))
     clash = next((name for name in (*exported_columns(), *values, quantity.excluded) if name in columns), None)
     if clash is not None:
@@ -34,7 +34,8 @@ def require_new_columns(columns: Sequence[str], path: Path, quantity: Quantity, 
 class Lookup:
     """Values by input row.
 
-    values    [counted, columns], in the order of `row`, int64 [counted]: the input row of each
+    values    [counted, columns]: values, in the order of `row`
+    row       int64 [counted]: the input row of each sequence
     excluded  the other rows
     further   more columns [counted] by name
     """
@@ -54,7 +55,7 @@ class Lookup:
         self._excluded_row, self._messages = excluded.row, excluded.messages
 
     def columns(self, first: int, rows: int) -> dict[str, pa.Array]:
-        """The columns of input rows `first` … `first + rows - 1`, and why rows were excluded."""
+        """Return the columns of input rows `first` … `first + rows - 1`, and why rows were excluded."""
         positions = self._positions[first : first + rows]
         low, high = np.searchsorted(self._excluded_row, (first, first + rows))
         messages = pa.repeat("", rows)
@@ -72,7 +73,7 @@ class Lookup:
 def _columns_at(
     quantity: Quantity, values: NDArray[Any], positions: NDArray[np.int64], messages: pa.Array
 ) -> dict[str, pa.Array]:
-    """The columns of rows with their places in `values`, -1 for none, and the messages of those without values."""
+    """Return the columns of rows by their positions in `values`, -1 for none, and the messages of excluded rows."""
     named = value_columns(quantity, _spread(values, positions), positions >= 0)
     return named | {quantity.excluded: messages}
 
@@ -84,15 +85,15 @@ def _spread(values: NDArray[Any], positions: NDArray[np.int64]) -> NDArray[Any]:
 
 
 def join(result: "Result", table: Any, on: Literal["sequence_id", "row"] = "sequence_id") -> Any:
-    """An AIRR table (pandas, polars or pyarrow) with the values of a result beside it; its rows stay in their order.
+    """Return an AIRR table (pandas, polars or pyarrow) with the values of a result beside its columns.
 
-    on  `sequence_id`: each row of `table` gets the values of its id, in any table; in a result of tables that
-        were counted together, those of its id in its repertoire, if `table` has a column `repertoire_id`.  `row`: row
-        k of `table` is data row k of the counted input
+    on  `sequence_id`: each row of `table` gets the values of its id, in any table.  In a result of tables that were
+        counted together, it gets those of its id in its repertoire, if `table` has a column `repertoire_id`.
+        `row`: row k of `table` is data row k of the counted input
 
-    Returns a table of the same kind; a pandas index stays as it is.  The columns are those that `hpcvdj.count` adds.
-    A row that the result does not have gets no values, and `pathways_excluded` says `not in the result`.  InputError
-    where the table has another junction than was counted.
+    Returns a table of the same kind with its rows in the same order; a pandas index stays as it is.  The columns are
+    those that `hpcvdj.count` adds.  A row that the result lacks gets no values, and `pathways_excluded` says `not in
+    the result`.  Raises InputError if a junction of the table differs from the counted junction.
     """
     require_choice("on", on, ("sequence_id", "row"))
     arrow = as_arrow(table)
@@ -145,21 +146,21 @@ def _by_id(result: "Result", table: pa.Table) -> tuple[NDArray[np.int64], Iterab
 
 
 def _in_repertoire(repertoires: Iterable[Any], ids: Iterable[Any]) -> list[str]:
-    """One text for each (repertoire, id), different for different ones."""
+    """Return a text for each (repertoire, id); different pairs have different texts."""
     return [f"{len(str(name))} {name}{sequence_id}" for name, sequence_id in zip(repertoires, ids, strict=True)]
 
 
 def _require_same_sequences(result: "Result", table: pa.Table, positions: NDArray[np.int64]) -> None:
-    """Ids may be reused, and tables sorted again: compare the sequences."""
+    """Raise InputError if sequences differ: tables may reuse ids, and users may have sorted them."""
     name = str(result.provenance.get("sequence_field", "junction"))
     if name not in table.column_names:
         return
-    known = np.flatnonzero(positions >= 0)
+    rows = np.flatnonzero(positions >= 0)
     trim = ANCHOR_LETTERS.get(name, 0)
-    given = table[name].take(pa.array(known)).to_pylist()
-    index, inverse = np.unique(positions[known], return_inverse=True)
+    values = table[name].take(pa.array(rows)).to_pylist()
+    index, inverse = np.unique(positions[rows], return_inverse=True)
     counted = Selection(result, index).texts("cdr3")
-    for row, value, position in zip(known.tolist(), given, inverse.tolist(), strict=True):
+    for row, value, position in zip(rows.tolist(), values, inverse.tolist(), strict=True):
         sequence = str(value).strip().upper()
         if sequence[trim : len(sequence) - trim] != counted[position].upper():
             raise InputError(

@@ -1,4 +1,4 @@
-"""What a run writes, row by row: a table with its facts beside it, or a result file."""
+"""The outputs of a run: a table with its facts beside it, or a result file."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,56 +22,57 @@ from hpcvdj.runs.folder import Identity, RunFolder, raise_if_complete
 from hpcvdj.runs.run import Run
 
 Ranks = Sequence[dict[str, str]]
-"""Where each rank ran, and on what."""
+"""Where each rank ran, and on which hardware."""
 
 
 class Output:
-    """What a run writes, at its target.
+    """What a run writes at its target.
 
-    has_rows   whether it has the columns of the input
-    is_folder  whether it is a folder of files
-    ending     of the files that have slices of it
+    has_rows   whether the output has the columns of the input
+    is_folder  whether the output is a folder of files
+    ending     ending of the files of its slices
+    overwrite  whether to replace what is at the target; `begin` decides it on root, which writes the target
     """
 
     has_rows: bool
     is_folder: bool = False
     ending: str
+    overwrite = False
 
     def __init__(self, run: Run, quantity: Quantity) -> None:
         assert run.target is not None
         self.run, self.quantity, self.target = run, quantity, run.target
 
     def folder(self, identity: Identity) -> RunFolder:
-        """The folder of an unfinished run."""
+        """Return the folder of an unfinished run."""
         return RunFolder(self.target.with_name(f"{self.target.name}.parts"), identity)
 
-    def begin(self, folder: RunFolder, files: Sequence[Path]) -> bool:
-        """Whether what is at the target may be replaced.
+    def begin(self, folder: RunFolder, files: Sequence[Path]) -> None:
+        """Decide whether to replace what is at the target.
 
-        CompleteError if the run is to be resumed, but is complete; InputError if the target may not be written.
+        Raises CompleteError if the run is to be resumed but is complete, and InputError if the target may not be
+        written.
         """
         raise NotImplementedError
 
     def require_columns(self, tables: Sequence[Table], width: int) -> None:
-        """Raise InputError if tables have columns that so many columns of values are to be called."""
+        """Raise InputError if tables already have a column that `width` columns of values will get."""
 
     def write_slice(self, files: SliceFiles, index: int, rows: ComputedRows, facts: Facts, ranks: Ranks) -> None:
         """Write the rows of a slice."""
         raise NotImplementedError
 
-    def join(
-        self, files: SliceFiles, inputs: Inputs, facts: Facts, ranks: Ranks, rows: int, *, overwrite: bool
-    ) -> None:
-        """Make the target of all slices, of at most `rows` rows; only then does the folder that has them go."""
+    def join(self, files: SliceFiles, inputs: Inputs, facts: Facts, ranks: Ranks, rows: int) -> None:
+        """Join all slices, of at most `rows` rows, to the target, then remove the folder that has them."""
         raise NotImplementedError
 
-    def write(self, rows: ComputedRows, facts: Facts, ranks: Ranks, *, overwrite: bool) -> None:
+    def write(self, rows: ComputedRows, facts: Facts, ranks: Ranks) -> None:
         """Write the target with all its rows at once."""
         raise NotImplementedError
 
 
 class TableOutput(Output):
-    """A table, with its facts beside it."""
+    """A table with its facts beside it."""
 
     has_rows = True
 
@@ -80,19 +81,19 @@ class TableOutput(Output):
         self._kind = writer_of(self.target)
         self.is_folder, self.ending = self._kind.is_folder, self._kind.of_parts().endings[0]
 
-    def begin(self, folder: RunFolder, files: Sequence[Path]) -> bool:
+    def begin(self, folder: RunFolder, files: Sequence[Path]) -> None:
         targets, overwrite = Targets(self.target), self.run.overwrite
         if self.run.resume:
             try:
-                # A run that was stopped may have begun to replace another table.
+                # A stopped run may have begun to replace another table.
                 overwrite = targets.resume(folder.identity, overwrite=overwrite or folder.has(SAVED))
             except CompleteError:
-                # A run that was killed once its table was written left the folder.
+                # A run that was killed after it wrote its table left the folder.
                 if folder.is_same():
                     folder.remove()
                 raise
         targets.require(files, overwrite=overwrite)
-        return overwrite
+        self.overwrite = overwrite
 
     def require_columns(self, tables: Sequence[Table], width: int) -> None:
         for table in tables:
@@ -101,40 +102,38 @@ class TableOutput(Output):
     def write_slice(self, files: SliceFiles, index: int, rows: ComputedRows, facts: Facts, ranks: Ranks) -> None:
         files.write(index, self._kind.of_parts(), rows.with_values(), self.run.raise_if_stopping)
 
-    def join(
-        self, files: SliceFiles, inputs: Inputs, facts: Facts, ranks: Ranks, rows: int, *, overwrite: bool
-    ) -> None:
+    def join(self, files: SliceFiles, inputs: Inputs, facts: Facts, ranks: Ranks, rows: int) -> None:
         slices = files.digests(files.finished)
-        self._write(facts, lambda path: self._kind.join(slices, path, self.run.raise_if_stopping), overwrite=overwrite)
+        self._write(facts, lambda path: self._kind.join(slices, path, self.run.raise_if_stopping))
         files.folder.remove()
 
-    def write(self, rows: ComputedRows, facts: Facts, ranks: Ranks, *, overwrite: bool) -> None:
-        self._write(facts, rows.with_values(), overwrite=overwrite)
+    def write(self, rows: ComputedRows, facts: Facts, ranks: Ranks) -> None:
+        self._write(facts, rows.with_values())
 
-    def _write(self, facts: Facts, rows: Any, *, overwrite: bool) -> None:
+    def _write(self, facts: Facts, rows: Any) -> None:
         described = {"format": FORMAT, "format_version": VERSION, **facts, **self.quantity.attributes()}
-        Targets(self.target).write(declared(described), {self.target: rows}, overwrite=overwrite)
+        Targets(self.target).write(declared(described), {self.target: rows}, overwrite=self.overwrite)
 
 
 class ResultOutput(Output):
-    """A result file, with the counters by V-J pair; in slices, a file that shows those of its slices as one."""
+    """A result file with the values by V-J pair.  In slices, it is a view of the files of the slices."""
 
     has_rows = False
     ending = ".h5"
 
     def folder(self, identity: Identity) -> RunFolder:
-        # The result that is there keeps its parts until the new one is complete.
+        # The old result keeps its parts until the new result is complete.
         return RunFolder(parts.free_folder(self.target), identity)
 
-    def begin(self, folder: RunFolder, files: Sequence[Path]) -> bool:
+    def begin(self, folder: RunFolder, files: Sequence[Path]) -> None:
+        self.overwrite = self.run.overwrite
         if self.run.resume and not self.run.overwrite and self.target.exists():
             try:
                 raise_if_complete(self.target, folder, SAVED)
             except CompleteError:
                 self._require_undamaged()
                 raise
-            return True
-        return self.run.overwrite
+            self.overwrite = True
 
     def _require_undamaged(self) -> None:
         """Raise InputError unless a complete result, and each of its parts, can be read."""
@@ -145,29 +144,27 @@ class ResultOutput(Output):
                 parts.require_readable(path)
         except InputError as error:
             raise InputError(f"{error}; {option('overwrite', True)} starts again") from None
-        # A run that was killed once its slices were joined left their facts.
+        # A run that was killed after it joined its slices left their facts.
         if files[1:]:
             remove_facts(RunFolder(files[1].parent, {}))
 
     def write_slice(self, files: SliceFiles, index: int, rows: ComputedRows, facts: Facts, ranks: Ranks) -> None:
         write_result(files.rows(index), rows, facts | {"first_row": rows.first_row}, ranks, overwrite=True)
 
-    def join(
-        self, files: SliceFiles, inputs: Inputs, facts: Facts, ranks: Ranks, rows: int, *, overwrite: bool
-    ) -> None:
+    def join(self, files: SliceFiles, inputs: Inputs, facts: Facts, ranks: Ranks, rows: int) -> None:
         joint = {**facts, **self.quantity.attributes(), "slice_rows": rows}
-        parts.join(self.target, files.folder, joint, ranks, inputs, overwrite=overwrite)
+        parts.join(self.target, files.folder, joint, ranks, inputs, overwrite=self.overwrite)
         remove_facts(files.folder)
-        if overwrite:
+        if self.overwrite:
             parts.discard_parts(self.target)
 
-    def write(self, rows: ComputedRows, facts: Facts, ranks: Ranks, *, overwrite: bool) -> None:
-        write_result(self.target, rows, facts, ranks, overwrite=overwrite)
-        if overwrite:
+    def write(self, rows: ComputedRows, facts: Facts, ranks: Ranks) -> None:
+        write_result(self.target, rows, facts, ranks, overwrite=self.overwrite)
+        if self.overwrite:
             parts.discard_parts(self.target)
 
 
 def output_of(run: Run, quantity: Quantity) -> Output:
-    """What a run writes, by the name of its target."""
+    """Return the output of a run, by the name of its target."""
     assert run.target is not None
     return (TableOutput if is_table(run.target) else ResultOutput)(run, quantity)

@@ -1,11 +1,11 @@
-"""A result in parts: the folder NAME.parts has a result file for each slice of the input, and NAME joins them.
+"""Results in parts: the folder NAME.parts has a result file for each slice of the input, and NAME joins them.
 
-A run that replaces such a result makes its parts in NAME.2.parts, or in NAME.parts if NAME shows the other: the old
-result stays complete until the new one is.
+A run that replaces such a result writes its parts to NAME.2.parts, or to NAME.parts if NAME shows the other folder.  So
+the old result stays complete until the new result is complete.
 
-The datasets of NAME are views of those of the parts (HDF5 virtual datasets, relative to the folder), so that it reads
-like any other result; a V–J pair is listed once for each part that has it.  HDF5 silently reads zeros for a part that
-it cannot open; this module raises instead.
+The datasets of NAME are views of the datasets of the parts (HDF5 virtual datasets, relative to the folder), so that
+NAME reads like any other result.  It lists a V–J pair once for each part that has it.  HDF5 silently reads zeros for a
+part that it cannot open; this module raises an error instead.
 """
 
 import os
@@ -28,20 +28,13 @@ from hpcvdj.runs.folder import RunFolder
 from hpcvdj.storage.hdf5 import atomic_hdf5, write_attributes
 from hpcvdj.storage.opening import damage, open_hdf5
 
-SUFFIXES = ("parts", "2.parts")
-"""NAME.parts has the parts of NAME, or NAME.2.parts."""
-
-PART = "part-*.h5"
-"""The parts in their folder."""
-
-_JOINED = ".part-joined"
 _VIEWS = ("sequences", "excluded")
 _OPEN_BEFORE = 64
-"""The most files that a process opens in addition to parts."""
+"""The most files that a process opens besides parts."""
 
 
 def require_readable(path: Path) -> None:
-    """Raise InputError unless all values of a part can be read, with the right checksums."""
+    """Raise InputError unless all values of a part can be read and have the right checksums."""
     with open_hdf5(path, WRITTEN_BY, FORMAT, VERSION) as file, damage(path):
         names: list[str] = []
         file.visit(names.append)
@@ -51,25 +44,26 @@ def require_readable(path: Path) -> None:
 
 
 def free_folder(target: Path) -> Path:
-    """The folder for the parts of a run that writes `target`: not that of the parts which `target` shows now."""
+    """Return a folder for the parts of a run that writes `target`, other than the folder that `target` shows now."""
     free = [folder for folder in _folders(target) if folder != _shown(target)]
-    # A run that was stopped continues in its own.
+    # A stopped run continues in its own folder.
     return next((folder for folder in free if folder.exists()), free[0])
 
 
 def discard_parts(target: Path) -> None:
-    """Remove parts that `target` does not show, as those of a result that it replaced."""
+    """Remove parts that `target` does not show, such as those of a result that it replaced."""
     for folder in _folders(target):
         if folder != _shown(target):
             RunFolder(folder, {}).remove()
 
 
 def _folders(target: Path) -> list[Path]:
-    return [target.with_name(f"{target.name}.{suffix}") for suffix in SUFFIXES]
+    """Return the folders that may have the parts of `target`."""
+    return [target.with_name(f"{target.name}.{suffix}") for suffix in ("parts", "2.parts")]
 
 
 def _shown(target: Path) -> Path | None:
-    """The folder of the parts that the result at `target` shows; None if there are none."""
+    """Return the folder of the parts that the result at `target` shows, or None if it shows none."""
     try:
         with open_hdf5(target, "hpcvdj count", FORMAT, VERSION) as file, damage(target):
             return next((part.parent for part in parts_of(target, file)), None)
@@ -86,13 +80,13 @@ def join(
     *,
     overwrite: bool,
 ) -> None:
-    """Write `target`, which joins all parts in the folder."""
-    parts = [_Part(path) for path in sorted(folder.path.glob(PART))]
+    """Join all parts in the folder to `target`."""
+    parts = [_Part(path) for path in sorted(folder.path.glob("part-*.h5"))]
     # A killed run leaves this file in the folder, where --resume removes it.
-    with atomic_hdf5(target, overwrite=overwrite, temporary=folder.path / _JOINED) as writer:
+    with atomic_hdf5(target, overwrite=overwrite, temporary=folder.path / ".part-joined") as writer:
         file = writer.file
-        known = {"format": FORMAT, "format_version": VERSION, "parts": len(parts)}
-        write_attributes(file, declared({**known, **attributes}))
+        of_format = {"format": FORMAT, "format_version": VERSION, "parts": len(parts)}
+        write_attributes(file, declared({**of_format, **attributes}))
         for name in parts[0].datasets:
             _join_views(file, name, parts, folder.path.name)
         sizes = np.concatenate([np.diff(part.groups["pairs"]["offset"]) for part in parts])
@@ -106,7 +100,7 @@ def join(
 
 
 class _Part:
-    """What joining needs of a part: the shapes of its datasets, and its small groups."""
+    """The shapes of the datasets of a part, and its small groups, for joining."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -136,20 +130,20 @@ def _join_views(file: h5py.File, name: str, parts: list[_Part], folder: str) -> 
 
 
 def _join_timings(parts: list[_Part]) -> dict[str, Any]:
-    """The units of all parts; their pairs are numbered from the first pair of their part in /pairs."""
+    """Return the units of all parts.  Their pairs are numbered by the joined /pairs."""
     columns: dict[str, list[Any]] = {}
-    declared = {column.name for column in LAYOUT["timings"]}
+    names = {column.name for column in LAYOUT["timings"]}
     first = 0
     for part in parts:
         for name, values in part.groups["timings"].items():
-            if name in declared and not name.startswith("rank_"):
+            if name in names and not name.startswith("rank_"):
                 columns.setdefault(name, []).append(values + first if name.startswith("pair_") else values)
         first += len(part.groups["pairs"]["v_call"])
     return {name: np.concatenate(values) for name, values in columns.items()}
 
 
 def _join_repertoires(file: h5py.File, parts: list[_Part], names: list[str]) -> None:
-    """Rows and sequences of each repertoire over all parts; a repertoire without rows has 0."""
+    """Write the rows and sequences of each repertoire over all parts; a repertoire without rows has 0."""
     totals: dict[str, Counter[str]] = {"rows": Counter(), "sequences": Counter()}
     for part in parts:
         group = part.groups["repertoires"]
@@ -160,22 +154,22 @@ def _join_repertoires(file: h5py.File, parts: list[_Part], names: list[str]) -> 
 
 
 def parts_of(path: Path, file: h5py.File) -> list[Path]:
-    """The part files that have the rows of the result `file` at `path`; empty unless it is in parts."""
+    """Return the part files of the result `file` at `path`; empty unless the result is in parts."""
     views = [dataset for dataset in _row_datasets(file) if dataset.is_virtual]
     names = {source.file_name for view in views for source in view.virtual_sources()}
     return [path.parent / name.replace("%%", "%") for name in sorted(names)]
 
 
 def _row_datasets(file: h5py.File) -> list[h5py.Dataset]:
-    """The sequences' rows and the excluded rows: every part has some."""
+    """Return the rows of sequences and the excluded rows.  Every part has some of these."""
     return [file[f"{group}/row"] for group in _VIEWS]
 
 
 class HeldParts:
-    """The parts of an open result, counted among the files that this process may open.
+    """The parts of an open result.  They count towards the number of files that this process may open.
 
-    InputError if a part is missing, cannot be read, or has other rows than the result's; MachineError if the process
-    may not open so many files.
+    Raises InputError if a part is missing, cannot be read, or has other rows than the result, and MachineError if the
+    process may not open so many files.
     """
 
     _held = 0
@@ -186,7 +180,7 @@ class HeldParts:
         _allow_files(path, HeldParts._held, len(parts))
         HeldParts._held += len(parts)
         self.release = weakref.finalize(self, HeldParts._release, len(parts))
-        """To be called when the result is closed; it is called once, at the latest when nobody has the result."""
+        """Called when the result is closed, at the latest when it is deleted."""
 
     @classmethod
     def _release(cls, parts: int) -> None:
@@ -194,7 +188,7 @@ class HeldParts:
 
 
 def _require_all(path: Path, parts: list[Path], file: h5py.File) -> None:
-    """Raise InputError unless the parts are those of the result: of its run, each where its rows are."""
+    """Raise InputError unless the parts are of the run of the result, and have its rows in order."""
     rows = [0] * len(_VIEWS)
     fits = True
     for part in parts:
@@ -215,7 +209,7 @@ def _require_all(path: Path, parts: list[Path], file: h5py.File) -> None:
 
 
 def _allow_files(path: Path, held: int, parts: int) -> None:
-    """Let this process open `parts` more files, besides the `held` ones that HDF5 may not have opened yet."""
+    """Let this process open `parts` more files, besides the `held` files that HDF5 may not have opened yet."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     # Linux and macOS have this folder.
     needed = len(os.listdir("/dev/fd")) + held + parts + _OPEN_BEFORE

@@ -1,4 +1,4 @@
-"""Result files, open for reading: format `hpcvdj-counts`, described in docs/file_format.md."""
+"""Result files, open for reading.  docs/file_format.md describes the format `hpcvdj-counts`."""
 
 import json
 import os
@@ -43,7 +43,7 @@ class Result:
 
     @property
     def parts(self) -> list[Path]:
-        """The part files of a result in parts; empty for other results."""
+        """The files of a result in parts; empty for other results."""
         return parts_of(self.path, self._file)
 
     def __enter__(self) -> Self:
@@ -53,7 +53,7 @@ class Result:
         self.close()
 
     def close(self) -> None:
-        """Close the file; arrays read so far stay usable, datasets do not."""
+        """Close the file.  Arrays read so far stay usable, datasets do not."""
         self._file.close()
         self._parts.release()
 
@@ -61,7 +61,7 @@ class Result:
         return int(self.counters.shape[0])
 
     def __repr__(self) -> str:
-        """What was computed of how many sequences, and where the file is."""
+        """Return the path, the number of sequences, and the computed values."""
         if not self._file:
             return f"<closed Result of {self.path}>"
         excluded = len(self._file["excluded/row"])
@@ -74,19 +74,19 @@ class Result:
 
     @property
     def quantity(self) -> Quantity:
-        """What was computed."""
-        known = choice(Quantity, str(self._file.attrs.get("quantity", Pathways.name)), "the result's quantity")
-        return known.recorded(self._file.attrs)
+        """The computed quantity."""
+        kind = choice(Quantity, str(self._file.attrs.get("quantity", Pathways.name)), "the result's quantity")
+        return kind.recorded(self._file.attrs)
 
     def pathways(self) -> Pathways:
-        """The quantity of a result that has pathways; InputError if it has another one."""
+        """Return the quantity of a result of pathways.  Raise InputError if the result has another quantity."""
         if not isinstance(self.quantity, Pathways):
             raise InputError(f"{self.path}: has {self.quantity.name}, not pathways; give a result of pathways")
         return self.quantity
 
     @property
     def max_n(self) -> int:
-        """The largest n-length counted; InputError if the values are not pathways."""
+        """The largest n-length counted.  Raises InputError if the values are not pathways."""
         self.pathways()
         return int(self.counters.shape[1]) - 1
 
@@ -96,15 +96,18 @@ class Result:
         return self._file[self.quantity.dataset]
 
     def dataset(self, name: str) -> Any:
-        """A dataset or group of the file by its path in docs/file_format.md, such as `sequences/cdr3`.
+        """Return a dataset or group by its path in docs/file_format.md, such as `sequences/cdr3`.
 
-        Usable until the file is closed.
+        It is usable until the file is closed.
         """
         return self._file[name]
 
     @property
     def row(self) -> NDArray[np.int64]:
-        """The 0-based data row of each sequence in the input, int64 [sequences]; InputError if two have the same."""
+        """The data row of each sequence in the input, from 0, int64 [sequences].
+
+        Raises InputError if two sequences have the same row.
+        """
         row, excluded = (np.asarray(self._file[f"{group}/row"][:]) for group in ("sequences", "excluded"))
         first, rows = (int(self._file.attrs.get(name, 0)) for name in ("first_row", "rows_read"))
         named = np.concatenate([row, excluded])
@@ -120,7 +123,7 @@ class Result:
 
     @property
     def columns(self) -> list[str]:
-        """The columns of /sequences, in the order of tables; those that this hpcvdj does not know come last."""
+        """The columns of /sequences, in the order of tables.  Columns of later versions of hpcvdj come last."""
         known = [column.name for column in columns("sequences")]
         present = list(self._file["sequences"])
         return [name for name in known if name in present] + sorted(set(present) - set(known))
@@ -137,17 +140,17 @@ class Result:
         with damage(self.path):
             group = read_group(self._file, "excluded")
             pairs = list(zip(strings(group["kind"]), strings(group["details"]), strict=True))
-            known = {pair: Exclusion.from_json(*pair) for pair in set(pairs)}
-            exclusions = [known[pair] for pair in pairs]
+            exclusion_of = {pair: Exclusion.from_json(*pair) for pair in set(pairs)}
+            exclusions = [exclusion_of[pair] for pair in pairs]
             repertoires = strings(group[REPERTOIRE]) if self.together else []
             rows = ExcludedRows.of(group["row"], strings(group["sequence_id"]), exclusions, repertoires)
-            # A message that lacks a detail shows only when it is asked for.
+            # Make all messages now: a message that lacks a detail raises an error.
             list(map(str, rows.exclusions))
             return rows
 
     @property
     def excluded_counts(self) -> list[tuple[Exclusion, int]]:
-        """Each exclusion and how many rows have it, the most frequent first."""
+        """Each exclusion and its number of rows, the most frequent first."""
         with damage(self.path):
             counts = counts_from_json(json.loads(self._file.attrs.get("excluded_counts", "[]")))
             if sum(rows for _, rows in counts) == len(self._file["excluded/row"]):
@@ -157,7 +160,7 @@ class Result:
 
     @property
     def together(self) -> bool:
-        """Whether tables were counted together: each sequence then has its repertoire."""
+        """Whether tables were counted together.  Each sequence then has its repertoire."""
         return REPERTOIRE in self._file["sequences"]
 
     @property
@@ -169,7 +172,7 @@ class Result:
 
     @property
     def repertoires(self) -> dict[str, int]:
-        """How many sequences of each repertoire were counted, in the order of the input."""
+        """The number of counted sequences of each repertoire, in the order of the input."""
         if self.together:
             with damage(self.path):
                 group = read_group(self._file, "repertoires")
@@ -178,7 +181,7 @@ class Result:
 
     @property
     def tables(self) -> list[Table]:
-        """The tables that were counted, one after another."""
+        """The counted tables, in order."""
         if self.together:
             with damage(self.path):
                 group = read_group(self._file, "tables")
@@ -193,7 +196,7 @@ class Result:
 
     @property
     def opening(self) -> Opening:
-        """How its tables are opened."""
+        """How the counted tables are opened."""
         config = json.loads(self.provenance.get("config", "{}"))
         return Opening.from_recorded(config["opening"]) if "opening" in config else Opening()
 
@@ -207,13 +210,13 @@ class Result:
         return [(v, j, slice(offset[k], offset[k + 1])) for k, (v, j) in enumerate(alleles)]
 
     def all(self) -> Selection:
-        """All sequences, in the file's order."""
+        """Return all sequences, in the order of the file."""
         return Selection(self, np.arange(len(self), dtype=np.int64))
 
     def pair(self, v_call: str, j_call: str) -> Selection:
-        """The sequences of a V–J pair, by its alleles; InputError if none was counted.
+        """Return the sequences of a V–J pair, by its alleles.  Raise InputError if none was counted.
 
-        A result in parts has a pair once for each part; this selection has all of its sequences.
+        A result in parts has a pair once for each part; this selection has the sequences of all parts.
         """
         runs = [rows for v, j, rows in self.pairs if (v, j) == (v_call, j_call)]
         if not runs:
@@ -223,21 +226,21 @@ class Result:
         return Selection(self, np.concatenate([np.arange(rows.start, rows.stop, dtype=np.int64) for rows in runs]))
 
     def select(self, **conditions: Any) -> Selection:
-        """The sequences that meet every condition given: see `Selection.select`."""
+        """Return the sequences that meet every condition: see `Selection.select`."""
         return self.all().select(**conditions)
 
     def join(self, table: Any, on: Literal["sequence_id", "row"] = "sequence_id") -> Any:
-        """An AIRR table (pandas, polars or pyarrow) with the values beside it: see `hpcvdj.results.joining.join`."""
+        """Return an AIRR table (pandas, polars or pyarrow) with the values: see `hpcvdj.results.joining.join`."""
         return join(self, table, on)
 
     def to_numpy(self) -> NDArray[Any]:
-        """All values in memory, [sequences, columns]."""
+        """Return all values in memory, [sequences, columns]."""
         return np.asarray(self.counters[:])
 
     def to_table(self) -> pa.Table:
-        """All sequences as a pyarrow table, by V–J pair: row, ids, calls, cdr3, and the values."""
+        """Return all sequences as a pyarrow table, by V–J pair: row, ids, calls, cdr3, and the values."""
         return self.all().to_table()
 
     def to_pandas(self) -> Any:
-        """The same columns as a pandas DataFrame."""
+        """Return the same columns as a pandas DataFrame."""
         return self.all().to_pandas()

@@ -1,7 +1,7 @@
 """The layout of result files: every dataset, declared once.
 
-The writer, parts, the reader, the export and the test of docs/file_format.md all read these declarations.  A new
-column of /sequences or /excluded is one entry of `LAYOUT`.
+The writer, the parts, the reader, the export and the test of docs/file_format.md read these declarations.  A new column
+of /sequences or /excluded needs one entry in `LAYOUT`.
 """
 
 import os
@@ -26,30 +26,30 @@ FORMAT = "hpcvdj-counts"
 VERSION = 2
 
 WRITTEN_BY = "hpcvdj count` or `hpcvdj pgen"
-"""The commands that write results, as `open_hdf5` puts them between backticks."""
+"""The commands that write results; `open_hdf5` puts them between backticks."""
 
 TOGETHER = "[together](#together)"
-"""Columns of results of tables that were counted together."""
+"""Condition of columns that only results of tables counted together have."""
 
 ANCHORED = "with probabilities"
-"""Columns of results of whole junctions, anchors included."""
+"""Condition of columns that only results of junctions with their anchors have."""
 
 TEXT = "text"
-"""The type of text of fixed width, zero-padded UTF-8; the width is that of the longest value."""
+"""The type of zero-padded UTF-8 text.  Its fixed width is that of the longest value."""
 
 
 @dataclass(frozen=True)
 class Column:
     """A dataset: a column of a group.
 
-    name      of the dataset, and of the column in tables
-    dtype     NumPy's, or TEXT
-    shape     for the documentation, like `meaning`
-    values    what it has: in /sequences a function of the junctions and a slice of them (TEXT: bytes that are as wide
-              as the longest value of all), in /excluded of the ExcludedRows (TEXT: str), else of an item for
-              `values_of`; None if `write_group` is told the values
-    only      when a result has it, in words: `TOGETHER`, `ANCHORED`; empty: always
-    exported  `hpcvdj export` writes it beside the counted table
+    name            name of the dataset, and of the column in tables
+    dtype           type of NumPy, or TEXT
+    shape, meaning  texts for the documentation
+    values          function that returns the values.  In /sequences it takes the junctions and a slice of them (TEXT:
+                    bytes as wide as the longest value of all), in /excluded the ExcludedRows (TEXT: str), elsewhere an
+                    item for `values_of`.  None if callers give the values to `write_group`
+    only            condition for a result to have the column: `TOGETHER`, `ANCHORED`; empty if all results have it
+    exported        whether `hpcvdj export` writes the column beside the counted table
     """
 
     name: str
@@ -62,7 +62,7 @@ class Column:
 
 
 def _calls(segment: int) -> Callable[[Junctions, slice], NDArray[np.bytes_]]:
-    """The alleles of a segment (V: 0, J: 1), by the V–J pair, of which the sequences are consecutive."""
+    """Return the values of a call (V: 0, J: 1).  The sequences of a V–J pair are consecutive."""
 
     def calls(junctions: Junctions, rows: slice) -> NDArray[np.bytes_]:
         repertoire = junctions.repertoire
@@ -180,7 +180,7 @@ LAYOUT: dict[str, list[Column]] = {
 
 
 def columns(group: str, junctions: Junctions | None = None) -> list[Column]:
-    """The columns of /sequences or /excluded, in the order of tables: of a result of these junctions, or of any."""
+    """Return the columns of /sequences or /excluded, in the order of tables, for the junctions or for any result."""
     absent = set()
     if junctions is not None:
         has = {TOGETHER: junctions.repertoire_ids is not None, ANCHORED: junctions.anchor_letters > 0}
@@ -189,7 +189,7 @@ def columns(group: str, junctions: Junctions | None = None) -> list[Column]:
 
 
 def exported_values(junctions: Junctions) -> dict[str, NDArray[Any]]:
-    """The columns of /sequences that tables with values have, too."""
+    """Return the columns of /sequences that tables with values have, too."""
     rows = slice(0, len(junctions))
     return {
         column.name: column.values(junctions, rows) for column in columns("sequences", junctions) if column.exported
@@ -197,7 +197,7 @@ def exported_values(junctions: Junctions) -> dict[str, NDArray[Any]]:
 
 
 def exported_columns() -> list[str]:
-    """The columns of /sequences that `hpcvdj export` writes."""
+    """Return the columns of /sequences that `hpcvdj export` writes."""
     return [column.name for column in LAYOUT["sequences"] if column.exported]
 
 
@@ -206,7 +206,7 @@ _NEEDED = {name: {column.name for column in LAYOUT[name] if not column.only} for
 
 
 def require_layout(path: Path, file: h5py.File, values: h5py.Dataset, dtype: Any) -> None:
-    """Raise InputError unless a result has the datasets of its layout, in shapes and types that fit each other.
+    """Raise InputError unless a result has the datasets of its layout, with matching shapes and types.
 
     values, dtype  the dataset of the quantity, and its type
     """
@@ -216,12 +216,12 @@ def require_layout(path: Path, file: h5py.File, values: h5py.Dataset, dtype: Any
     if values.ndim != 2 or not values.shape[1] or values.dtype != dtype:
         raise damaged(path, f"{values.name} is of type {values.dtype}, shape {values.shape}")
     for name, needed in _NEEDED.items():
-        known = {column.name: column.dtype for column in LAYOUT[name]}
+        types = {column.name: column.dtype for column in LAYOUT[name]}
         lengths = set()
         for column, dataset in file[name].items():
             lengths.add(dataset.shape)
             # Later versions may have further columns.
-            expected = known.get(column, dataset.dtype)
+            expected = types.get(column, dataset.dtype)
             if dataset.dtype.kind != ("S" if expected is TEXT else np.dtype(expected).kind):
                 raise damaged(path, f"{dataset.name} is of type {dataset.dtype}")
         if not needed <= set(file[name]):
@@ -246,7 +246,7 @@ def require_layout(path: Path, file: h5py.File, values: h5py.Dataset, dtype: Any
 
 
 def _require_columns(path: Path, file: h5py.File, name: str) -> None:
-    """Raise InputError unless the columns of a small group are of their types, and as long as those beside them."""
+    """Raise InputError unless the columns of a small group have their types, and equal lengths."""
     lengths: dict[str, int] = {}
     for column in LAYOUT[name]:
         dataset = file.get(f"{name}/{column.name}")
@@ -264,33 +264,33 @@ def _bytes(texts: Iterable[str | bytes]) -> NDArray[np.bytes_]:
 
 
 def as_text(values: Iterable[str | bytes]) -> NDArray[Any]:
-    """Texts as an array of HDF5's type."""
+    """Return texts as an array of the type of HDF5."""
     encoded = _bytes(values)
     return encoded.astype(h5py.string_dtype("utf-8", encoded.itemsize))
 
 
 def as_array(column: Column, values: Any) -> NDArray[Any]:
-    """Values of a column as an array of its type; TEXT is as wide as its longest value."""
+    """Return the values of a column as an array of its type.  TEXT is as wide as its longest value."""
     return as_text(values) if column.dtype is TEXT else np.asarray(values, dtype=column.dtype)
 
 
 def values_of(group: str, items: Iterable[Any]) -> dict[str, list[Any]]:
-    """The values of a small group that are declared as those of its items: units, tables or ranks."""
+    """Return the values of a small group that its items have: units, tables or ranks."""
     return {column.name: list(map(column.values, items)) for column in LAYOUT[group] if column.values}
 
 
 def write_group(file: h5py.File, group: str, values: Mapping[str, Any]) -> None:
-    """Write a small group; its declaration says which values there are.  Columns without a value are left out."""
+    """Write a small group as it is declared.  Columns without a value are left out."""
     declared = {column.name: column for column in LAYOUT[group]}
     for name, data in values.items():
         write_packed(file, f"{group}/{name}", as_array(declared[name], data))
 
 
 def read_group(file: h5py.File, group: str) -> dict[str, NDArray[Any]]:
-    """The values of a small group as arrays, TEXT as bytes; empty if the file does not have it."""
+    """Return the values of a small group as arrays, TEXT as bytes; empty if the file does not have the group."""
     return {name: dataset[:] for name, dataset in file.get(group, {}).items()}
 
 
 def strings(values: NDArray[Any]) -> list[str]:
-    """TEXT values as str."""
+    """Return TEXT values as str."""
     return [value.decode() for value in values.tolist()]

@@ -1,4 +1,4 @@
-"""Sequences chosen from a result: read from its file when they are asked for, in blocks, so that it may be huge."""
+"""Sequences chosen from a result, which may be huge: their values are read in blocks, when they are needed."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hpcvdj.results.reader import Result
 
 BLOCK_BYTES = 1 << 26
-"""A file is searched in blocks of this many bytes."""
+"""Bytes of the blocks in which a file is searched."""
 
 
 class Selection:
@@ -53,27 +53,27 @@ class Selection:
         return np.asarray(_take(self.result.dataset("sequences/row"), self.index))
 
     def to_numpy(self) -> NDArray[Any]:
-        """`counters`."""
+        """Return `counters`."""
         return self.counters
 
     def to_table(self) -> pa.Table:
-        """A pyarrow table: the columns of /sequences (row, sequence_id, v_call, j_call, cdr3), then the values."""
+        """Return a pyarrow table of /sequences (row, sequence_id, v_call, j_call, cdr3) and the values."""
         columns = {name: self.column(name) for name in self.result.columns}
         return pa.table({**columns, **value_columns(self.result.quantity, self.counters)})
 
     def column(self, name: str) -> Any:
-        """A column of /sequences: text as a pyarrow string Array, numbers as NumPy's."""
+        """Return a column of /sequences: text as a pyarrow string Array, numbers as a NumPy array."""
         values = _take(self.result.dataset(f"sequences/{name}"), self.index)
         with damage(self.result.path):
             return pa.array(strings(values), pa.string()) if values.dtype.kind in "SO" else values
 
     def to_pandas(self) -> Any:
-        """The same columns as a pandas DataFrame."""
+        """Return the same columns as a pandas DataFrame."""
         require("pandas")
         return self.to_table().to_pandas()
 
     def texts(self, name: str) -> list[str]:
-        """A text column of /sequences."""
+        """Return a text column of /sequences."""
         texts: list[str] = self.column(name).to_pylist()
         return texts
 
@@ -87,15 +87,15 @@ class Selection:
         min_pathways: int | None = None,
         repertoire_id: str | Iterable[str] | None = None,
     ) -> "Selection":
-        """Those of these sequences that meet every condition given.
+        """Return those of these sequences that meet every condition.
 
         rows            data rows of the input, from 0 (the column `row`)
-        sequence_id     one id, or several
+        sequence_id     an id, or several
         v_call, j_call  an allele, or a gene for all its alleles
         min_pathways    the least number of pathways, all n-lengths together
-        repertoire_id   one repertoire, or several
+        repertoire_id   a repertoire, or several
 
-        InputError for a row or an id that is not among them, with the reason if it was excluded.
+        Raises InputError for a row or an id that is not among these sequences, with the reason if it was excluded.
         """
         keep = np.ones(len(self), dtype=bool)
         if rows is not None:
@@ -112,7 +112,7 @@ class Selection:
         return Selection(self.result, self.index[keep])
 
     def _among(self, name: str, asked: NDArray[Any]) -> NDArray[np.bool_]:
-        """Which have one of the values `asked`; InputError if a value does not occur."""
+        """Return which sequences have a value among `asked`.  Raise InputError if a value does not occur."""
         seen = []
 
         def is_asked(block: NDArray[Any]) -> NDArray[np.bool_]:
@@ -133,17 +133,17 @@ class Selection:
         raise InputError(f"{self.result.path}: no {name} {value} among these sequences; {why}")
 
     def _of(self, asked: NDArray[np.bytes_]) -> NDArray[np.bool_]:
-        """Which are of the repertoires `asked`; InputError if one of these is not in the result."""
-        known = self.result.repertoires
-        missing = next((text.decode() for text in asked.tolist() if text.decode() not in known), None)
+        """Return which sequences are of the repertoires `asked`.  Raise InputError if the result lacks a repertoire."""
+        names = self.result.repertoires
+        missing = next((text.decode() for text in asked.tolist() if text.decode() not in names), None)
         if missing is not None:
-            raise InputError(f"{self.result.path}: no repertoire_id {missing}; it has {few(known, 5)}")
+            raise InputError(f"{self.result.path}: no repertoire_id {missing}; it has {few(names, 5)}")
         if not self.result.together:
             return np.full(len(self), len(asked) > 0)
         return _take(self.result.dataset("sequences/repertoire_id"), self.index, lambda block: np.isin(block, asked))
 
     def _called(self, v_call: str | None, j_call: str | None) -> NDArray[np.bool_]:
-        """Which have these calls, by their V–J pairs: the calls of single sequences are not read."""
+        """Return which sequences have these calls, by their V–J pairs, without reading the calls of sequences."""
         keep = np.zeros(len(self.result), dtype=bool)
         for v, j, rows in self.result.pairs:
             keep[rows] = _is_call(v, v_call) and _is_call(j, j_call)
@@ -162,23 +162,23 @@ def _is_call(allele: str, call: str | None) -> bool:
 def _take(
     dataset: h5py.Dataset, index: NDArray[np.int64], of_block: Callable[[NDArray[Any]], NDArray[Any]] = np.asarray
 ) -> NDArray[Any]:
-    """The rows `index`, ascending, of a dataset, or what `of_block` makes of each block of them."""
+    """Return the rows `index`, ascending, of a dataset, or what `of_block` returns for each block of them."""
     blocks, first = [of_block(dataset[:0])], 0
     rows = max(1, BLOCK_BYTES // max(1, dataset.dtype.itemsize * math.prod(dataset.shape[1:])))
     while first < len(index):
         stop = int(np.searchsorted(index, index[first] + rows))
         low, high = int(index[first]), int(index[stop - 1]) + 1
-        # HDF5 reads one span many times faster than single rows.
+        # HDF5 reads a span many times faster than single rows.
         blocks.append(of_block(dataset[low:high][index[first:stop] - low]))
         first = stop
     return np.concatenate(blocks)
 
 
 def value_columns(
-    quantity: Quantity, values: NDArray[Any], known: NDArray[np.bool_] | None = None
+    quantity: Quantity, values: NDArray[Any], counted: NDArray[np.bool_] | None = None
 ) -> dict[str, pa.Array]:
-    """Values as named columns, with those derived from them; null where `known` is false, and instead of NaN."""
-    mask = None if known is None else ~known
+    """Return values and what derives from them as named columns, with null for NaN and where `counted` is false."""
+    mask = None if counted is None else ~counted
     named = dict(zip(quantity.columns(values.shape[1]), values.T, strict=True)) | quantity.derived(values)
     return {name: _nullable(np.ascontiguousarray(column), mask) for name, column in named.items()}
 

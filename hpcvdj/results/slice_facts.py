@@ -1,7 +1,7 @@
-"""What is known of a slice of the input once it is computed: its rows, sums and pairs; slices add up to the table."""
+"""The facts of a computed slice of the input: its rows, sums and pairs.  The facts of slices add up."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -10,19 +10,19 @@ from hpcvdj.recombination.exclusions import Exclusion, added, counts_from_json, 
 from hpcvdj.repertoires.junctions import Junctions
 
 MOST_COUNTED = 10_000
-"""Different exclusions that a result sums up in its attributes; /excluded has all."""
+"""The most distinct exclusions in the attributes of a result; /excluded has all."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SliceFacts:
-    """What became of the rows of a slice, or of all.
+    """What became of the rows of a slice, or of all slices.
 
-    first_row    the number of the first row
-    sums         of the columns of values; of pathways exact Python integers
-    nonzero      sequences with a value other than 0
-    excluded     the exclusions and their rows, the most frequent first
-    substituted  calls that were replaced, by what, and their rows
-    pairs        V and J allele of the sequences
+    first_row    number of the first row
+    sums         sums of the columns of values; for pathways exact Python integers
+    nonzero      number of sequences with a value other than 0
+    excluded     the exclusions and their numbers of rows, the most frequent first
+    substituted  calls that were replaced, their replacements, and their numbers of rows
+    pairs        V and J alleles of the sequences
     """
 
     first_row: int
@@ -36,7 +36,7 @@ class SliceFacts:
 
     @classmethod
     def of(cls, junctions: Junctions, sums: list[Any], nonzero: int, first_row: int = 0) -> Self:
-        """The facts of junctions that are computed."""
+        """Return the facts of computed junctions."""
         return cls(
             first_row=first_row,
             rows_read=junctions.rows_read,
@@ -50,11 +50,7 @@ class SliceFacts:
 
     @classmethod
     def total(cls, slices: Sequence["SliceFacts"]) -> Self:
-        """The facts of slices that follow each other, together."""
-        substituted: Counter[tuple[str, str]] = Counter()
-        for part in slices:
-            for call, allele, rows in part.substituted:
-                substituted[call, allele] += rows
+        """Return the sum of the facts of consecutive slices."""
         return cls(
             first_row=slices[0].first_row,
             rows_read=sum(part.rows_read for part in slices),
@@ -62,12 +58,12 @@ class SliceFacts:
             sums=[sum(sums) for sums in zip(*(part.sums for part in slices), strict=True)],
             nonzero=sum(part.nonzero for part in slices),
             excluded=added(part.excluded for part in slices),
-            substituted=[(*replaced, rows) for replaced, rows in substituted.items()],
+            substituted=added_calls(part.substituted for part in slices),
             pairs=list(dict.fromkeys(pair for part in slices for pair in part.pairs)),
         )
 
     def attributes(self) -> dict[str, Any]:
-        """What a result records of its rows and sums."""
+        """Return what a result records of its rows and sums."""
         return {
             "rows_read": self.rows_read,
             "substituted_calls": self.substituted,
@@ -77,13 +73,13 @@ class SliceFacts:
         }
 
     def recorded(self) -> dict[str, Any]:
-        """The facts as JSON values."""
+        """Return the facts as JSON values."""
         texts = {"sums": [str(value) for value in self.sums], "excluded": counts_json(self.excluded)}
         return vars(self) | texts
 
     @classmethod
     def from_recorded(cls, values: dict[str, Any], quantity: Quantity) -> Self:
-        """The inverse of `recorded`."""
+        """Return the facts of JSON values, as the inverse of `recorded`."""
         read = {
             "sums": list(map(quantity.number, values["sums"])),
             "excluded": counts_from_json(values["excluded"]),
@@ -91,3 +87,12 @@ class SliceFacts:
             "pairs": [(str(v), str(j)) for v, j in values["pairs"]],
         }
         return cls(**values | read)
+
+
+def added_calls(parts: Iterable[Sequence[tuple[str, str, int]]]) -> list[tuple[str, str, int]]:
+    """Add up the rows of substituted calls."""
+    totals: Counter[tuple[str, str]] = Counter()
+    for substituted in parts:
+        for call, allele, rows in substituted:
+            totals[call, allele] += rows
+    return [(*replaced, rows) for replaced, rows in totals.items()]

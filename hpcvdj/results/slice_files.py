@@ -1,7 +1,7 @@
-"""The slices of an unfinished run: each is a file in the run's folder, and its facts are beside it.
+"""The slices of an unfinished run: each is a file in the run's folder, with its facts beside it.
 
-A rank takes a slice by making a file of its name, which only one can.  The facts of a slice are written last, so a
-slice that has them is finished.  Finished slices are the run's checkpoint.
+A rank takes a slice when it creates the mark of the slice, which only one rank can do.  The facts of a slice are
+written last, so a slice with facts is finished.  Finished slices are the checkpoint of the run.
 """
 
 import hashlib
@@ -27,96 +27,99 @@ from hpcvdj.storage.inputs import file_digest
 from hpcvdj.storage.opening import MISREAD
 
 Facts = dict[str, Any]
-"""What is known of a slice, as JSON values."""
+"""The facts of a slice, as JSON values."""
 
 SAVED = "part-*"
-"""What an unfinished run has saved, in its folder."""
+"""The files that an unfinished run has saved in its folder."""
 
 FINISHED = "part-*.json"
-"""The facts of finished slices."""
+"""The files with the facts of finished slices."""
 
 _TAKEN = ".taken-*"
-"""A rank works on a slice, or has; what a killed run left of these goes when it is resumed."""
+"""The marks of slices that a rank has taken.  When a killed run is resumed, its marks are removed."""
 
 IDS = "sorted_ids"
-"""The array of hashes of ids, ascending, and their rows, uint64 [2, sequences]: of a slice whose ids must differ from
-those of others."""
+"""The array of hashes of ids, ascending, and their rows, uint64 [2, sequences].  A slice has it if its ids must differ
+from those of other slices."""
 
 HASHES = 1 << 22
-"""So many hashes of ids are compared at a time."""
+"""Hashes of ids that are compared at a time."""
 
 
 @dataclass(frozen=True)
 class SliceFiles:
     """The slices in the folder of their run.
 
-    ending  of the files that have their rows
+    ending  ending of the files with their rows
     """
 
     folder: RunFolder
     ending: str
 
     def rows(self, index: int) -> Path:
-        """The file that has the rows of slice `index`."""
+        """Return the file with the rows of slice `index`."""
         return self.folder.path / f"part-{index:06}{self.ending}"
 
     def _array(self, name: str, index: int) -> Path:
-        """The file that has an array of slice `index`."""
+        """Return the file with an array of slice `index`."""
         return self.folder.path / f"{name}-{index:06}.npy"
 
     def facts(self, index: int) -> Path:
-        """The file that has the facts of slice `index`, once it is finished."""
+        """Return the file that has the facts of slice `index` once the slice is finished."""
         return self.folder.path / FINISHED.replace("*", f"{index:06}")
 
     def _mark(self, index: int) -> Path:
-        """The file that says that a rank has taken slice `index`."""
+        """Return the file that marks slice `index` as taken by a rank."""
         return self.folder.path / _TAKEN.replace("*", f"{index:06}")
 
     @property
     def finished(self) -> list[int]:
-        """The slices that are finished, in their order."""
+        """The finished slices, in their order."""
         return sorted(int(path.stem.rpartition("-")[2]) for path in self.folder.path.glob(FINISHED))
 
     @property
     def saved(self) -> str:
-        """The end of the message if a signal stops the run while slices are made."""
+        """The end of the message if a signal stops the run while ranks work on slices."""
         return f"with the part files in {self.folder.path} saved; {option('resume', True)} continues"
 
     def taken(self, finished: list[int]) -> Callable[[int], bool]:
-        """Whether a slice is this rank's: none of those that are `finished`, and the first rank that asks has it."""
-        done, own = set(finished), set[int]()
+        """Return a function that says whether this rank gets a slice.
+
+        The first rank that asks for a slice gets it, unless the slice is `finished`.
+        """
+        done, taken = set(finished), set[int]()
 
         def take(index: int) -> bool:
-            if index in own or index in done:
-                return index in own
+            if index in taken or index in done:
+                return index in taken
             try:
                 os.close(os.open(self._mark(index), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
             except FileExistsError:
                 return False
-            own.add(index)
+            taken.add(index)
             return True
 
         return take
 
     @contextmanager
     def kept(self, run: Run) -> Iterator[None]:
-        """Leave the folder with what is saved there if the block fails and a run can continue with it."""
+        """If the block fails, keep the folder with its saved files for a run that can continue with them."""
         try:
             yield
         except HpcvdjError as error:
             if run.is_root and isinstance(error, InputError) and not run.resume:
-                # Nobody continues with another input.
+                # No run can continue: the user has to correct the input first.
                 self.folder.remove()
             elif run.is_root:
                 _remove(self.folder, _TAKEN)
                 self.folder.leave(SAVED)
-                raise self.folder.said_of(error, SAVED) from None
+                raise self.folder.error_for(error, SAVED) from None
             raise
 
     def finish(self, index: int, facts: Facts, arrays: Mapping[str, NDArray[Any]] = MappingProxyType({})) -> None:
-        """Write what is known of a slice, whose rows are written.
+        """Write the facts of a slice whose rows are written.
 
-        arrays  what is needed of each sequence once all slices are finished, such as `IDS`
+        arrays  values of sequences that the run needs once all slices are finished, such as `IDS`
         """
         paths = [self.rows(index)]
         for name, array in arrays.items():
@@ -127,28 +130,31 @@ class SliceFiles:
         with atomic_path(self.facts(index), overwrite=True) as temporary:
             temporary.write_text(json.dumps({"sha256": self._digest_of(record), **record}))
 
-    def read(self, index: int, made: Callable[[Facts], Any] = dict) -> Any:
-        """What is `made` of the facts of a finished slice; InputError if they are damaged, or of another run."""
+    def read(self, index: int, convert: Callable[[Facts], Any] = dict) -> Any:
+        """Return the facts of a finished slice, converted by `convert`.
+
+        Raises InputError if the facts are damaged, or of another run.
+        """
         with self.damage(self.facts(index)):
-            return made(self._record(index)[1])
+            return convert(self._record(index)[1])
 
     def arrays(self, name: str) -> "Arrays":
-        """An array of each finished slice."""
+        """Return an array of each finished slice."""
         return Arrays(self, [self._array(name, index) for index in self.finished])
 
     def digests(self, indices: Sequence[int]) -> dict[Path, str]:
-        """The files that have the rows of some finished slices, and the SHA-256 of each."""
+        """Return the files with the rows of finished slices, and the SHA-256 of each."""
         return {self.rows(index): self._record(index)[0][self.rows(index).name] for index in indices}
 
     def write(
         self, index: int, kind: type[TableWriter], rows: Iterable[pa.RecordBatch], between: Callable[[], None]
     ) -> None:
-        """Write the rows of a slice as a table of a kind; `between` is called after each batch."""
+        """Write the rows of a slice as a table of a kind.  Call `between` after each batch."""
         with atomic_path(self.rows(index), overwrite=True) as temporary:
             fill_table(temporary, kind, rows, first=index == 0, between=between)
 
     def require_all_intact(self, run: Run) -> None:
-        """Raise InputError, on every rank, unless the files of finished slices are as they were written."""
+        """Raise InputError, on every rank, if a file of a finished slice has changed."""
         finished = run.from_root(lambda: self.finished)
         run.each(finished[run.rank :: run.ranks], self._require_intact, self.saved)
 
@@ -161,18 +167,18 @@ class SliceFiles:
                     raise ValueError("its SHA-256 differs")
 
     def forget(self, index: int) -> None:
-        """A slice is to be made again."""
+        """Let the run compute a slice again."""
         self.facts(index).unlink()
         self._mark(index).unlink(missing_ok=True)
 
     def rows_with_repeated_hashes(self, share: int = 0, shares: int = 1) -> NDArray[np.int64]:
-        """The rows whose ids have the hash of the id of a row of another slice, int64 [rows].
+        """Return the rows whose ids have the same hash as the id of a row in another slice, int64 [rows].
 
-        share  of `shares`: the rows are in one of them
+        share, shares  return only one of `shares` parts of the rows
         """
         stored = self.arrays(IDS)
         groups = shares * max(1, sum(part.shape[1] for part in stored) // (HASHES * shares))
-        # Hashes are spread evenly, and sorted, so a group is one piece of each slice.
+        # Hashes are sorted and evenly distributed, so a group is one piece of each slice.
         edges = np.array([(group << 64) // groups for group in range(1, groups)], dtype=np.uint64)
         rows = [np.empty(0, np.int64)]
         for group in range(share, groups, shares):
@@ -188,7 +194,7 @@ class SliceFiles:
         return np.concatenate(rows)
 
     def _record(self, index: int) -> tuple[dict[str, str], Facts]:
-        """The SHA-256 of the files of a slice, and its facts; one of `MISREAD` if they are damaged."""
+        """Return the SHA-256 of the files of a slice, and its facts.  Raise one of `MISREAD` if they are damaged."""
         record = json.loads(self.facts(index).read_text())
         if record.pop("sha256") != self._digest_of(record):
             raise ValueError("it is of another run, or was changed")
@@ -197,27 +203,27 @@ class SliceFiles:
         return record.pop("files"), record
 
     def _digest_of(self, record: dict[str, Any]) -> str:
-        """SHA-256 of what a file of facts says, and of the identity of its run."""
+        """Return the SHA-256 of the content of a file of facts, and of the identity of its run."""
         return hashlib.sha256(json.dumps([self.folder.identity, record], sort_keys=True).encode()).hexdigest()
 
     @contextmanager
     def damage(self, path: Path) -> Iterator[None]:
-        """Raise InputError for what reading a damaged file raises."""
+        """Within the block, raise InputError if reading a damaged file fails."""
         try:
             yield
         except MISREAD as error:
             raise self.foreign(path, f"is damaged ({error})") from None
 
     def foreign(self, path: Path, fault: str) -> InputError:
-        """The error to raise for a file that is not what this run left."""
+        """Return the error to raise for a file that this run did not leave in this state."""
         return InputError(f"{path}: {fault}; {option('overwrite', True)} starts again")
 
 
 @dataclass(frozen=True)
 class Arrays:
-    """Arrays in files, one after another: each is in memory while it is used, and no longer.
+    """Arrays in files.  Iteration reads one array at a time, and keeps none of them in memory.
 
-    InputError, of `files`, if one cannot be read.
+    Raises InputError if an array cannot be read.
     """
 
     files: SliceFiles
@@ -235,7 +241,7 @@ class Arrays:
 
 
 def remove_facts(folder: RunFolder) -> None:
-    """Remove what only an unfinished run needs of its slices, which a result in parts keeps."""
+    """Remove the files that only an unfinished run needs.  A result in parts keeps the slices."""
     _remove(folder, FINISHED, "*.npy", _TAKEN)
 
 

@@ -1,4 +1,4 @@
-"""Writing a result file."""
+"""Write result files."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -16,15 +16,15 @@ from hpcvdj.storage.hdf5 import atomic_hdf5, write_attributes
 from hpcvdj.storage.packed import PackedDataset, write_packed
 
 BLOCK_BYTES = 1 << 26
-"""Columns of sequences are written in blocks of this many bytes."""
+"""Bytes of the blocks in which columns of sequences are written."""
 
 
 def write_result(
     target: Path, rows: ComputedRows, attributes: dict[str, Any], ranks: Sequence[dict[str, str]], *, overwrite: bool
 ) -> None:
-    """Write a result file of rows and their values; errors as of `atomic_hdf5`.
+    """Write a result file of rows and their values.  Errors are those of `atomic_hdf5`.
 
-    attributes  what is recorded besides that which the rows and their quantity tell
+    attributes  attributes to record besides those of the rows and their quantity
     """
     timings = rows.timings
     with atomic_hdf5(target, overwrite=overwrite) as writer:
@@ -33,8 +33,8 @@ def write_result(
         writer.check()
         _write_junctions(file, rows.junctions)
         writer.check()
-        known = {"format": FORMAT, "format_version": VERSION, **rows.quantity.attributes()}
-        write_attributes(file, declared({**known, **rows.facts.attributes(), **attributes}))
+        of_format = {"format": FORMAT, "format_version": VERSION, **rows.quantity.attributes()}
+        write_attributes(file, declared({**of_format, **rows.facts.attributes(), **attributes}))
         write_group(file, "ranks", values_of("ranks", ranks))
         seconds = ("kernel", "reduce", "wall", "rank_kernel", "rank_reduce")
         measured = {f"{name}_seconds": getattr(timings, name) for name in seconds}
@@ -46,7 +46,7 @@ def write_result(
 
 
 def _write_junctions(file: h5py.File, junctions: Junctions) -> None:
-    """Write what is known of the sequences, the excluded rows and the V–J pairs."""
+    """Write the sequences, the excluded rows and the V–J pairs."""
     rows = len(junctions)
     for column in columns("sequences", junctions):
         width = column.values(junctions, slice(0, 0)).itemsize

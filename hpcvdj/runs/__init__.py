@@ -1,1 +1,1 @@
-"""How any long computation runs: ranks, work items, folders, stopping, progress, provenance."""
+"""The run layer of long computations: ranks, work items, folders, stopping, progress and provenance."""

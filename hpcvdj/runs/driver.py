@@ -1,7 +1,7 @@
-"""The driver: units → pieces → a rank's block range → kernel → combined values, the same for every method.
+"""The driver: units → pieces → block range of a rank → kernel → combined values, the same for every method.
 
-A long unit is cut into pieces of a few seconds, so that there is always a boundary soon, at which the values are whole
-and the run can be saved and left.  While the values of one piece are combined, the next one is already computed.
+The driver cuts a long unit into pieces of a few seconds.  The end of a piece is a boundary: its values are complete, so
+the run can be saved and stopped.  While the ranks combine the values of a piece, they already compute the next piece.
 """
 
 import math
@@ -23,15 +23,15 @@ from hpcvdj.runs.run import Run
 from hpcvdj.runs.stopping import Agreement
 
 FIRST_WORK = 20_000.0
-"""Work of the first piece, when nothing is known of the speed: a second on the slowest core."""
+"""Work of the first piece, when the speed is unknown: a second on the slowest core."""
 
 FASTEST_GROWTH = 16.0
-"""How much more work than any piece before it a piece may have."""
+"""How many times the work of the largest piece before it a piece may have."""
 
 
 @dataclass(frozen=True)
 class Partial:
-    """A unit of which only the tasks before `tasks_done` are computed, and the values so far (root only)."""
+    """A unit of which only the tasks before `tasks_done` are computed, with the values so far (root only)."""
 
     unit: Unit
     tasks_done: int
@@ -42,17 +42,17 @@ class Store(Protocol):
     """Where root puts the values of finished units."""
 
     def put(self, unit: Unit, values: NDArray[Any]) -> None:
-        """Take [the unit's rows, its n-lengths]."""
+        """Store the values [rows, n-lengths] of a unit."""
 
     def save(self, partial: Partial | None) -> None:
-        """Make what was put, and the unit that is cut here, safe from a crash."""
+        """Save the stored values, and the unit that is cut here, so that they survive a crash."""
 
 
 @dataclass(frozen=True)
 class Timings:
-    """Seconds of each unit, the maximum over ranks, and of each rank in all.
+    """Seconds of each unit (the maximum over ranks) and of each rank (the sum over units).
 
-    units   the units; kernel, reduce, wall  float64 [units]
+    kernel, reduce, wall      float64 [units]
     rank_kernel, rank_reduce  float64 [ranks]
     """
 
@@ -79,7 +79,8 @@ class _Piece:
 class Driver:
     """Computes units over the ranks of `run` with a loaded kernel.
 
-    A run with a target is cut into pieces, saved at boundaries, and stopped by signals; one in memory is not.
+    The driver cuts a run with a target into pieces, saves it at boundaries, and stops it after a signal.  It does none
+    of these for a run in memory.
     """
 
     def __init__(self, kernel: Kernel, method: Method, threads_per_block: int, run: Run) -> None:
@@ -92,12 +93,12 @@ class Driver:
     def compute(
         self, units: Sequence[Unit], store: Store | None, begun: Partial | None = None, done_before: float = 0.0
     ) -> Timings:
-        """Compute `units` in order; root's `store` takes the values of each.
+        """Compute `units` in order, and put their values into root's `store`.
 
-        begun        the state of the first unit, if an earlier run began it
-        done_before  the work that earlier runs did, for the progress
+        begun        state of the first unit, if an earlier run began it
+        done_before  work of earlier runs, for the progress
 
-        StoppedError, on every rank, after a signal to any rank; what is done is then saved.
+        Raises StoppedError on every rank after a signal to any rank.  Finished work is then saved.
         """
         self._seconds, self._store = np.zeros((3, len(units))), store
         self._boundary = self._saved = time.monotonic()
@@ -129,7 +130,7 @@ class Driver:
         return Timings(list(units), slowest[0], slowest[1], slowest[2], by_rank[:, 0], by_rank[:, 1])
 
     def _pieces(self, units: Sequence[Unit], first: int) -> Iterator[_Piece]:
-        """The pieces of the units; the first unit's from task `first`.  The same on every rank."""
+        """Yield the pieces of the units, of the first unit from task `first`.  They are the same on every rank."""
         for index, unit in enumerate(units):
             while True:
                 last = first + self._tasks(unit, unit.tasks - first)
@@ -140,7 +141,7 @@ class Driver:
             first = 0
 
     def _tasks(self, unit: Unit, left: int) -> int:
-        """How many of the `left` tasks of `unit` the next piece takes: whole blocks on every rank, or all."""
+        """Return how many of the `left` tasks the next piece takes: whole blocks on every rank, or all."""
         work = self._pacer.work()
         if math.isinf(work) or self.method.disjoint or left == 0:
             return left
@@ -153,12 +154,12 @@ class Driver:
         return self.method.work(unit) * (piece.last - piece.first) / unit.tasks if unit.tasks else 0.0
 
     def _range(self, piece: _Piece, rank: int) -> tuple[int, int]:
-        """Tasks of a rank: its block range of the piece."""
+        """Return the tasks of a rank: its block range of the piece."""
         first, last = block_range(piece.last - piece.first, self.threads, rank, self.run.ranks)
         return piece.first + first, piece.first + last
 
     def _end(self, piece: _Piece, pending: Pending) -> bool:
-        """Combine a piece, whose successor is running; whether the run is to stop."""
+        """Combine a piece while the next one runs.  Return whether the run must stop."""
         begun = time.monotonic()
         values = pending()
         after_kernel = time.monotonic()
@@ -177,14 +178,14 @@ class Driver:
         return stop
 
     def _keep(self, piece: _Piece, values: NDArray[Any]) -> None:
-        """Store the unit of a piece if this piece was the last of it; save if it is time."""
+        """Store the unit of a piece if this piece is its last one.  Save if it is time."""
         if self._store is None:
             return
         begun = time.monotonic()
         if piece.first:
             assert self._sum is not None
             values = self._sum + values
-        # A kernel's own array would be overwritten while the rest of the unit is computed.
+        # Copy the values: the kernel overwrites its array while it computes the rest of the unit.
         self._sum = None if piece.ends_unit else values.copy()
         if piece.ends_unit:
             self._store.put(piece.unit, values)

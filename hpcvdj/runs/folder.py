@@ -1,4 +1,4 @@
-"""The folder of a run: what it has done so far, and which run it is."""
+"""The folder of a run: its finished work, and its identity."""
 
 import json
 from collections import Counter
@@ -13,34 +13,34 @@ from hpcvdj.storage.files import atomic_path
 from hpcvdj.storage.opening import MISREAD, root_attributes
 
 Identity = dict[str, Any]
-"""What two runs must have in common for one to continue the other: names and JSON values."""
+"""What two runs must have in common for one to continue the other, as JSON values by name."""
 
 _RUN = "run.json"
 _FORMAT = "hpcvdj-run"
 
 
 class RunFolder:
-    """A folder beside a result, in which an unfinished run keeps what it has done.
+    """A folder beside a result, in which an unfinished run keeps its finished work.
 
-    `run.json` in it marks the folder as hpcvdj's and says which run it is of: only such folders are ever removed.
+    `run.json` in it marks the folder as hpcvdj's and has the identity of the run.  hpcvdj removes only such folders.
     """
 
     def __init__(self, path: Path, identity: Identity) -> None:
         self.path = path
-        # As it is after a round trip, so that it compares equal with what run.json says.
+        # After a round trip, the identity compares equal with that in run.json.
         self.identity: Identity = json.loads(json.dumps(identity))
 
     def open(self, items: str, facts: dict[str, Any], *, resume: bool, overwrite: bool) -> dict[str, Any]:
-        """Make the folder, or continue the one that exists; returns its facts.
+        """Make the folder, or continue with an existing one.  Return the facts of the folder.
 
-        items  the pattern of the files that a run keeps there
-        facts  further JSON values that a new folder records; an existing folder has its own
+        items  pattern of the files that a run keeps there
+        facts  JSON values that a new folder records; an existing folder has its own
 
-        InputError if the folder has items and neither `resume` nor `overwrite` says what to do with them, if it is of
-        another run, or if it is not hpcvdj's.
+        Raises InputError if the folder has items and neither `resume` nor `overwrite` is true, if it belongs to another
+        run, or if hpcvdj did not make it.
         """
         if self.path.exists() or self.path.is_symlink():
-            record = self._own_record()
+            record = self._required_record()
             if record and any(self.path.glob(items)) and not overwrite:
                 if not resume:
                     raise InputError(
@@ -70,8 +70,8 @@ class RunFolder:
             raise InputError(f"{self.path}: cannot be made ({error.strerror}); write elsewhere") from None
         return facts
 
-    def _own_record(self) -> dict[str, Any] | None:
-        """What run.json says, None in an empty folder; InputError if the folder is not a run's."""
+    def _required_record(self) -> dict[str, Any] | None:
+        """Return the content of run.json, None in an empty folder.  Raise InputError if this is no folder of a run."""
         if not self.path.is_dir() or self.path.is_symlink():
             raise InputError(f"{self.path}: is not a folder, but a run needs a folder of that name; move it away")
         if self._is_foreign():
@@ -85,30 +85,30 @@ class RunFolder:
         return self._record() is None and any(not path.name.startswith(".") for path in self.path.iterdir())
 
     def _record(self) -> dict[str, Any] | None:
-        """What run.json says; None unless hpcvdj wrote it."""
+        """Return the content of run.json, or None unless hpcvdj wrote it."""
         try:
             record = json.loads((self.path / _RUN).read_text())
-            known = record["format"] == _FORMAT and all(isinstance(record[key], dict) for key in ("identity", "facts"))
+            valid = record["format"] == _FORMAT and all(isinstance(record[key], dict) for key in ("identity", "facts"))
         except MISREAD:
             return None
-        return record if known else None
+        return record if valid else None
 
     def is_same(self) -> bool:
-        """Whether the folder is of this run."""
+        """Return whether the folder belongs to this run."""
         record = self._record()
         return record is not None and record["identity"] == self.identity
 
     def has(self, items: str) -> bool:
-        """Whether it is of this run and has items of it."""
+        """Return whether the folder belongs to this run and has items."""
         return self.is_same() and any(self.path.glob(items))
 
     def leave(self, items: str) -> None:
-        """The run ends without a result: keep the folder if it has items, else remove it."""
+        """Leave the folder when the run ends without a result: keep it if it has items, else remove it."""
         if not any(self.path.glob(items)):
             self.remove()
 
-    def said_of(self, error: HpcvdjError, items: str) -> HpcvdjError:
-        """What root says of an error that ends the run: nothing is saved if a signal came before the first item."""
+    def error_for(self, error: HpcvdjError, items: str) -> HpcvdjError:
+        """Return the error to report at the end of the run: before the first item, a signal leaves nothing saved."""
         if not isinstance(error, StoppedError) or self.has(items):
             return error
         stopped = stopped_by(error.signal, NOTHING_YET)
@@ -116,7 +116,7 @@ class RunFolder:
         return stopped
 
     def remove(self) -> None:
-        """Remove the folder if it is hpcvdj's, its mark last, so that a half-removed folder is still known as such."""
+        """Remove the folder if hpcvdj made it.  Remove its mark last, so that a half-removed folder still has it."""
         if self.path.is_symlink() or not self.path.is_dir() or self._is_foreign():
             return
         mark = self.path / _RUN
@@ -128,10 +128,10 @@ class RunFolder:
 
 
 def raise_if_complete(target: Path, folder: RunFolder, items: str) -> None:
-    """Raise CompleteError if `target` is the result of the folder's run, InputError if it is of another run.
+    """Raise CompleteError if `target` is the result of the folder's run, and InputError if it is of another run.
 
-    Nothing is raised if the folder's run began to replace the other result: the folder has `items` of it.  The folder
-    of a run that was killed right after the result got its name is removed.
+    Raise nothing if the folder has `items`: its run then began to replace the other result.  Remove the folder if its
+    run was killed right after the result got its name.
     """
     try:
         identity = dict(json.loads(root_attributes(target)["identity"]))
@@ -153,7 +153,7 @@ def raise_if_complete(target: Path, folder: RunFolder, items: str) -> None:
 
 
 def differences(theirs: Identity, ours: Identity) -> str:
-    """How another run's identity differs from one's own, in words; empty if it does not."""
+    """Return how the identity of another run differs from ours, in words; empty if it does not."""
     names = [name for name in {**theirs, **ours} if theirs.get(name) != ours.get(name)]
     return "; ".join(_difference(name, theirs.get(name), ours.get(name)) for name in names)
 
@@ -169,7 +169,7 @@ def _is_entry(item: Any) -> bool:
 
 
 def _of_lists(name: str, was: Sequence[Sequence[str]], now: Sequence[Sequence[str]]) -> str:
-    """What happened to a list of [name, content] entries, such as tables and their digests."""
+    """Return how a list of [name, content] entries changed, such as tables and their digests."""
     old, new = (Counter(map(tuple, entries)) for entries in (was, now))
     gone, added = ([str(entry[0]) for entry in (a - b).elements()] for a, b in ((old, new), (new, old)))
     changed = [entry for entry in gone if entry in added]
@@ -188,7 +188,7 @@ def _of_lists(name: str, was: Sequence[Sequence[str]], now: Sequence[Sequence[st
 
 
 def save_failure(error: MachineError) -> MachineError:
-    """The error to raise when saving into a run's folder failed with `error`."""
+    """Return the error to raise if saving into the folder of a run fails with `error`."""
     return MachineError(
         f"{error}. What was saved before is complete: free space, then continue with {option('resume', True)}"
     )

@@ -1,4 +1,4 @@
-"""What ranks find out of the tables of a run before they read junctions: rows, digests, repertoires."""
+"""Survey the tables of a run before ranks read junctions: rows, digests and repertoires."""
 
 import logging
 from collections.abc import Callable
@@ -13,47 +13,48 @@ from hpcvdj.runs.stopping import NOTHING_YET
 
 log = logging.getLogger(__name__)
 
-
 BESIDE_BYTES = 1 << 29
-"""Bytes of text that a rank surveys in about the time in which root compares a sample of rows with a model."""
+"""Bytes of text that a rank surveys in about the time that root needs to compare a sample of rows with a model."""
 
 
 def surveyed(inputs: Inputs, run: Run, beside: Callable[[], None] | None = None) -> Inputs:
-    """The inputs with rows, digests and repertoires of all tables; ranks share the reading, the largest files first.
+    """Return the inputs with the rows, digests and repertoires of all tables.
+
+    Ranks share the reading, the largest files first.
 
     beside  what root does first, while the other ranks read
 
-    InputError, on every rank, that names the first table of the list that cannot be read to its end.
+    Raises InputError on every rank, which names the first table of the list that cannot be read to its end.
     """
     unknown = sum(not table.surveyed for table in inputs.tables)
     if run.is_root and unknown > 1:
         log.info("reading %s tables once for their rows and repertoires", f"{unknown:,}")
     sizes = [0 if table.surveyed else (table.state or (0, 0))[1] for table in inputs.tables]
     shares = evenly(sizes, run.ranks, of_root=BESIDE_BYTES if beside is not None else 0)
-    own: dict[int, Table | InputError] = {}
+    surveys: dict[int, Table | InputError] = {}
 
-    def survey_one(k: int) -> None:
-        own[k] = _survey(inputs, inputs.tables[k], run.raise_if_stopping)
+    def survey_table(k: int) -> None:
+        surveys[k] = _survey(inputs, inputs.tables[k], run.raise_if_stopping)
 
     steps: list[Callable[[], None]] = [beside] if beside is not None and run.is_root else []
-    steps += [partial(survey_one, k) for k in shares[run.rank]]
+    steps += [partial(survey_table, k) for k in shares[run.rank]]
     run.each(steps, lambda step: step(), NOTHING_YET)
-    found = {k: table for part in run.gather_everywhere(own) for k, table in part.items()}
+    every = {k: table for part in run.gather_everywhere(surveys) for k, table in part.items()}
 
-    def place() -> Inputs:
+    def together() -> Inputs:
         tables = []
-        for k in range(len(found)):
-            table = found[k]
+        for k in range(len(every)):
+            table = every[k]
             if isinstance(table, InputError):
                 raise table
             tables.append(table)
         return numbered(inputs, tables)
 
-    return run.from_root(place)
+    return run.from_root(together)
 
 
 def _survey(inputs: Inputs, table: Table, between: Callable[[], None]) -> Table | InputError:
-    """The surveyed table, or why it cannot be read: the other ranks wait to hear of it."""
+    """Return the surveyed table, or the error that explains why it cannot be read: the other ranks wait for it."""
     if table.surveyed:
         return table
     try:

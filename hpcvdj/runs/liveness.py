@@ -1,4 +1,4 @@
-"""Signs of life: while ranks wait, they ask the others whether they are at work, so that a step may take any time."""
+"""Signs of life: while a rank waits, it asks the others whether they are at work, so that steps may take any time."""
 
 import math
 import time
@@ -7,26 +7,26 @@ from threading import Event, Thread
 from typing import Any
 
 _LONGEST_INTERVAL, _INTERVALS = 0.25, 20
-"""Seconds between two looks for messages, at most; and how many looks there are at least within the patience."""
+"""The most seconds between two looks for messages, and the fewest looks within the patience."""
 
 _QUESTIONS = 4
-"""How many questions a rank asks within its patience."""
+"""Questions that a rank asks within its patience."""
 
 _AT_WORK = 0.01
-"""The share of a core from which on a rank is at work: one that hangs takes none, one that reads a slow disk some."""
+"""The share of a core above which a rank is at work.  A rank that hangs uses none; one that reads a slow disk, some."""
 
 _QUESTION, _ANSWER = 1, 2
 
 
 class Liveness:
-    """Answers for a rank whose Python code is busy, and notes what other ranks answer.
+    """Answers for a rank whose Python code is busy, and keeps the answers of other ranks.
 
-    A thread does so, with a communicator of its own.  A rank is at work if it does not wait for others and its process
-    takes processor time.  Ranks that all wait are not at work, so they lose their patience with each other.
+    A thread with its own communicator does this.  A rank is at work if it does not wait for others and its process uses
+    processor time.  If all ranks wait, none is at work, and they run out of patience.
 
-    heard     when a rank was last known to be at work, in seconds of time.monotonic()
-    waiting   since when this rank waits for others, or None
-    comm      mpi4py's communicator, for these messages only; MPI must support calls from several threads
+    heard     time.monotonic() at which another rank was last at work, in seconds
+    waiting   time.monotonic() since which this rank waits for others, or None
+    comm      communicator of mpi4py for these messages only; MPI must support calls from several threads
     patience  returns how long a rank waits for others, in seconds
     """
 
@@ -44,11 +44,11 @@ class Liveness:
         self._thread.start()
 
     def done_waiting(self) -> None:
-        """The others have come: this rank is at work again."""
+        """Note that this rank is at work again, because the others have come."""
         self.waiting, self._worked = None, time.monotonic()
 
     def end(self) -> None:
-        """Answer no more; to be called before MPI ends."""
+        """Stop answering.  Call this before MPI ends."""
         self._ended.set()
         self._thread.join()
 
@@ -75,7 +75,7 @@ class Liveness:
                 self._send(_QUESTION, 0.0, rank)
 
     def _receive(self, now: float, kind: int, rank: int, idle: float) -> None:
-        """Take a message of `rank`; `idle` is for how many seconds it has not been at work, if it answers."""
+        """Take a message of `rank`; in an answer, `idle` is for how many seconds it has not been at work."""
         if kind == _ANSWER:
             self.heard = max(self.heard, now - idle)
         else:

@@ -1,22 +1,22 @@
-"""Steps of work of about the same time, between which a run can be left."""
+"""Steps of work that take about the same time; a run can stop between two steps."""
 
 import math
 import time
 from collections.abc import Callable, Iterator
 
 STEP_SECONDS = 2.0
-"""How long a step should take: two of them pass at most between a signal and a boundary."""
+"""Seconds that a step should take.  At most two steps pass between a signal and a boundary."""
 
 SAVE_SECONDS = 20.0
-"""How long finished work may wait to be saved."""
+"""Seconds that finished work may wait to be saved."""
 
 
 class Pacer:
     """Sizes steps so that each takes about `seconds`, by the speed of the step before.
 
-    first     work of the first step, when nothing is known of the speed
-    growth    how many times the largest step so far a step may be
-    between   called between two steps of `steps`; what it raises ends the work
+    first     work of the first step, when the speed is unknown
+    growth    how many times as large as the largest step so far a step may be
+    between   called between two steps of `steps`; an exception ends the work
     """
 
     def __init__(
@@ -31,7 +31,7 @@ class Pacer:
         self._rate = self._largest = 0.0
 
     def work(self) -> float:
-        """The work of the next step; infinite without a limit of time."""
+        """Return the work of the next step; infinite without a time limit."""
         if math.isinf(self._seconds):
             return math.inf
         if not self._rate:
@@ -39,12 +39,12 @@ class Pacer:
         return min(self._rate * self._seconds, self._growth * max(self._largest, self._first))
 
     def took(self, work: float, seconds: float) -> None:
-        """A step of so much work took so long."""
+        """Note how long a step of so much work took."""
         self._rate = work / max(seconds, 1e-9)
         self._largest = max(self._largest, work)
 
     def steps(self, total: int, grain: int) -> Iterator[tuple[int, int]]:
-        """0 … total-1 as half-open ranges of multiples of `grain`; times each step."""
+        """Yield 0 … total-1 as half-open ranges of multiples of `grain`, and time each step."""
         first = 0
         while first < total:
             size = max(grain, int(min(self.work(), total)) // grain * grain)
@@ -57,5 +57,5 @@ class Pacer:
                 self.between()
 
     def share(self, work: float) -> float:
-        """The time of a step over the time that `work` is expected to take, at most 1; 0 if nothing is known."""
+        """Return the time of a step over the expected time of `work`, at most 1; 0 if the speed is unknown."""
         return min(1.0, self._rate * self._seconds / work)

@@ -1,7 +1,7 @@
 """The partition of work over ranks: pure functions of (tasks, threads per block, rank, ranks).
 
-The paper's section VI.  Two of its formulas are misprinted; these functions implement what is meant, and the tests
-prove that every task is done exactly once.
+The partition is that of the paper's section VI.  Two of its formulas are misprinted.  These functions implement the
+intended formulas, and the tests prove that every task is done exactly once.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from hpcvdj.runs.launcher import ROOT
 
 
 def blocks_per_rank(tasks: int, threads_per_block: int, ranks: int) -> int:
-    """Blocks of each rank: floor((tasks - 1) / (threads * ranks)) + 1 (equation 2).
+    """Return the blocks of each rank: floor((tasks - 1) / (threads * ranks)) + 1 (equation 2).
 
     As typeset, (tasks - 1) / (threads * ranks + 1), equation 2 covers too few tasks: for 4^9 tasks, 128 threads
     and 2 GPUs it gives 1020 blocks, and 1024 n-nucleotides are never visited.  The paper's own example says
@@ -22,7 +22,7 @@ def blocks_per_rank(tasks: int, threads_per_block: int, ranks: int) -> int:
 
 
 def block_range(tasks: int, threads_per_block: int, rank: int, ranks: int) -> tuple[int, int]:
-    """The half-open range of tasks [first, last) of `rank`; empty for a rank without tasks.
+    """Return the half-open range of tasks [first, last) of `rank`; empty for a rank without tasks.
 
     A GPU thread then does task first + thread + block * threads per block (equation 1, in which the paper's undefined
     GPUDim is a GPU's number of threads: blocks per GPU * threads per block).
@@ -34,19 +34,19 @@ def block_range(tasks: int, threads_per_block: int, rank: int, ranks: int) -> tu
 
 
 def evenly(sizes: Sequence[int], ranks: int, of_root: int = 0) -> list[list[int]]:
-    """The items of each rank: the largest first, each to the rank that has least.
+    """Return the items of each rank.  Assign the largest items first, each to the rank with the least work.
 
-    sizes    of the items
-    of_root  what root has to do besides
+    sizes    sizes of the items
+    of_root  size of the other work of root
 
     >>> evenly([10, 900, 20, 500, 400, 30], 2)
     [[1, 5], [3, 4, 2, 0]]
     """
-    load, own = [0] * ranks, list[list[int]]([] for _ in range(ranks))
+    load, shares = [0] * ranks, list[list[int]]([] for _ in range(ranks))
     load[ROOT] = of_root
     for item in sorted(range(len(sizes)), key=lambda item: (-sizes[item], item)):
         rank = load.index(min(load))
-        # Items of no size, too, are for all ranks.
+        # All ranks share the items of size 0, too.
         load[rank] += max(sizes[item], 1)
-        own[rank].append(item)
-    return own
+        shares[rank].append(item)
+    return shares

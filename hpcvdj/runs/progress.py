@@ -1,4 +1,4 @@
-"""Progress for people: a bar on a terminal or in a notebook, a line every so often in a batch log; on root only."""
+"""Progress for users, on root only: a bar on a terminal or in a notebook, or regular lines in a batch log."""
 
 import logging
 import sys
@@ -18,18 +18,18 @@ LOG_SECONDS = 30.0
 COMPILING = "compiling the kernel, which takes up to a minute the first time on a machine"
 
 PATIENT_SECONDS = 2.0
-"""Seconds without a word after which people wonder."""
+"""Seconds without output after which users wonder what happens."""
 
 NOTEBOOK_SECONDS = 0.5
 """Seconds between two changes of a notebook's bar."""
 
 AGAIN_SECONDS = 10.0
-"""Seconds between two lines about work of which no share is known."""
+"""Seconds between two lines about work whose share is unknown."""
 
 
 @contextmanager
 def told_if_slow(what: str, *, shown: bool) -> Iterator[None]:
-    """Log `what` goes on if it goes on for long, and how long it has taken.  Silent unless `shown`."""
+    """Log `what` if the block takes long, and how long it has taken.  Log nothing unless `shown`."""
     ended, started = Event(), time.monotonic()
 
     def tell() -> None:
@@ -48,17 +48,17 @@ def told_if_slow(what: str, *, shown: bool) -> Iterator[None]:
 
 
 class Progress:
-    """Shows how much of `total` work, measured in `unit`, is done.  Silent unless `shown` and INFO is logged.
+    """Shows how much of `total` work, measured in `unit`, is done.  Shows nothing unless `shown` and INFO is logged.
 
-    A notebook has a bar for slow work, though its logger is at WARNING unless somebody has changed it.
+    A notebook has a bar for slow work, although its logger is at WARNING by default.
 
-    what  a verb
+    what  name of the work, such as `counting`
     """
 
     def __init__(self, total: float, unit: str, *, shown: bool, what: str = "counting") -> None:
         self.total, self.unit, self.what, self.done = total, unit, what, 0.0
         self._notebook = in_notebook()
-        # Who wants warnings only, as with -q or in a script, wants no bar.
+        # Users who want only warnings, as with -q or in a script, want no bar.
         self._shown = shown and log.isEnabledFor(logging.WARNING if self._notebook else logging.INFO)
         self._skipped = 0.0
         self._bar: Any = None
@@ -87,16 +87,16 @@ class Progress:
 
     @property
     def share(self) -> float:
-        """The share of the work that is done, 0 to 1."""
+        """The finished share of the work, 0 to 1."""
         return self.done / self.total if self.total else 1.0
 
     def skip(self, work: float) -> None:
-        """So much work was done in an earlier run."""
+        """Add work that an earlier run did."""
         self.done += work
         self._skipped += work
 
     def advance(self, work: float) -> None:
-        """So much more work is done."""
+        """Add finished work, and show the progress if it is time."""
         self.done += work
         if not self._shown:
             return
@@ -114,7 +114,7 @@ class Progress:
                 log.info("%s", line)
 
     def _show(self, line: str) -> None:
-        """Show a line, with a bar, in a notebook."""
+        """Show a line with a bar in a notebook."""
         from IPython.display import display
 
         shown = {"text/plain": line, "text/html": f'<progress value="{self.share:.3f}"></progress> {line}'}

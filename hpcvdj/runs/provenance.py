@@ -1,4 +1,4 @@
-"""Where a result comes from: versions, machine, ranks and command line, as attributes of a result file."""
+"""The provenance of a result: versions, machine, ranks and command line, as attributes of a result file."""
 
 import hashlib
 import os
@@ -24,11 +24,11 @@ _NUMBERS = (
     "NUMBA_LOOP_VECTORIZE",
     "NUMBA_OPT",
 )
-"""Settings of numba with which kernels may give other digits."""
+"""Settings of numba that may change digits of the results of kernels."""
 
 
 def library_versions() -> dict[str, str]:
-    """The version of each of `LIBRARIES`, or `not installed`."""
+    """Return the version of each of `LIBRARIES`, or `not installed`."""
     return {name: _version(name) for name in LIBRARIES}
 
 
@@ -40,9 +40,9 @@ def _version(name: str) -> str:
 
 
 def computing() -> str:
-    """What the numbers of a rank depend on: the versions of hpcvdj, Python and libraries, and numba's settings.
+    """Return what the numbers of a rank depend on: versions of hpcvdj, Python and libraries, and settings of numba.
 
-    hpcvdj is also told by the sizes of its modules and kernels, as a checkout has one version for a long time.
+    The sizes of its modules and kernels identify hpcvdj, too, because a checkout keeps its version for a long time.
     """
     folder = Path(hpcvdj.__file__).parent
     sources = sorted(path for kind in ("py", "cu", "cuh") for path in folder.rglob(f"*.{kind}"))
@@ -56,7 +56,7 @@ def computing() -> str:
 
 
 def run_facts(world: World) -> dict[str, Any]:
-    """What every output of this run records: HDF5 attributes by name."""
+    """Return what every output of this run records: HDF5 attributes by name."""
     return {
         "hpcvdj_version": hpcvdj.__version__,
         "command_line": shlex.join(sys.argv),

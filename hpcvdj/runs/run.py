@@ -1,4 +1,4 @@
-"""A run: its ranks, its target, when to stop; the only part of the run layer that applications use."""
+"""A run: its ranks, its target, and when to stop.  Applications use only this part of the run layer."""
 
 import logging
 import math
@@ -30,7 +30,7 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 Refused = InputError | CompleteError
-"""Why an item of many was not computed: it cannot be, or it has been already."""
+"""Why one of several items was not computed: it cannot be computed, or it is complete already."""
 
 
 class Run:
@@ -40,8 +40,8 @@ class Run:
     target        the result file; None for a computation in memory, which is not saved
     resume        continue an unfinished run
     overwrite     replace an existing result
-    save_seconds  how long finished work may wait to be saved
-    request       notes signals; entered by whoever runs the command
+    save_seconds  seconds that finished work may wait to be saved
+    request       notes signals; commands enter it
     shown         whether this rank shows progress
     """
 
@@ -60,49 +60,49 @@ class Run:
     def to(
         self, target: Path, *, resume: bool = False, overwrite: bool = False, save_seconds: float = SAVE_SECONDS
     ) -> "Run":
-        """The same ranks and signals, with a result file."""
+        """Return a run of the same ranks and signals with a result file."""
         run = copy(self)
         run.target, run.resume, run.overwrite, run.save_seconds = behind_links(target), resume, overwrite, save_seconds
         return run
 
     def alone(self) -> "Run":
-        """A run of this rank alone, in memory, that shows no progress; its steps are steps of this one."""
+        """Return a run of this rank alone, in memory and without progress.  Its steps are steps of this run."""
         run = Run()
         run.shown, run._agreement = False, self._agreement
         return run
 
     def on_root(self, work: Callable[[], T]) -> T | None:
-        """`work()` on root, None on the other ranks; an HpcvdjError on root is raised on every rank."""
+        """Return `work()` on root, None on the other ranks.  Raise an HpcvdjError of root on every rank."""
         return self.world.on_root(work)
 
     def from_root(self, work: Callable[[], T]) -> T:
-        """What `work` returns on root, on every rank (any picklable object, small); errors as of `on_root`."""
+        """Return root's `work()` (any small picklable object) on every rank.  Errors are those of `on_root`."""
         shared: T = self.world.broadcast(self.world.on_root(work))
         return shared
 
     def share_arrays(self, arrays: dict[str, NDArray[Any]] | None) -> dict[str, NDArray[Any]]:
-        """Root's arrays on every rank; the other ranks pass None."""
+        """Return root's arrays on every rank.  The other ranks pass None."""
         names = self.world.broadcast(list(arrays) if arrays is not None else None)
         return {name: self.world.broadcast_array(arrays[name] if arrays is not None else None) for name in names}
 
     def gather(self, value: T) -> list[T] | None:
-        """Every rank's `value` in rank order on root, None on the other ranks."""
+        """Return every rank's `value` in rank order on root, None on the other ranks."""
         return self.world.gather(value)
 
     def gather_everywhere(self, value: T) -> list[T]:
-        """Every rank's `value` in rank order, on every rank."""
+        """Return every rank's `value` in rank order, on every rank."""
         return self.world.gather_everywhere(value)
 
     def exchange(self, values: Sequence[Any]) -> list[Any]:
-        """values[r] goes to rank r; what the ranks sent to this one, in rank order."""
+        """Send values[r] to rank r, and return what the ranks sent to this one, in rank order."""
         return self.world.exchange(values)
 
     def sum(self, values: NDArray[Any]) -> NDArray[Any]:
-        """The element-wise sum of the ranks' integers, on every rank."""
+        """Return the element-wise sum of the ranks' integers, on every rank."""
         return self.world.sum(values)
 
     def slowest(self, *seconds: float) -> list[float]:
-        """The element-wise maximum over ranks, on every rank: a step takes as long as its slowest rank."""
+        """Return the element-wise maximum over ranks, on every rank: a step takes as long as its slowest rank."""
         maximum: list[float] = self.world.maximum(np.array(seconds)).tolist()
         return maximum
 
@@ -113,9 +113,9 @@ class Run:
     def bind(self, name: str, *, strict: bool = False, sharing_pays: bool = False) -> Backend:
         """Open this rank's backend, by its name or `auto`.
 
-        Two ranks on one GPU are a warning; with `strict` they are a MachineError, on every rank.
+        Logs a warning if two ranks use the same GPU; with `strict`, raises MachineError on every rank.
 
-        sharing_pays  the ranks do most of their work on the CPU, so they may share a GPU without a warning
+        sharing_pays  do not warn: the ranks do most of their work on the CPU, so they may share a GPU
         """
         backend = open_backend(name, self.world.local_rank() if self._local_rank is None else self._local_rank)
         self.barrier()
@@ -126,7 +126,7 @@ class Run:
 
     @contextmanager
     def exclusive(self, *inputs: Path, folder: bool = False) -> Iterator[Path]:
-        """Check that the target can be written and keep other runs from writing it; yields it.
+        """Check that the target can be written, keep other runs from writing it, and yield it.
 
         inputs  files that must not be the target
         folder  whether the target is a folder
@@ -149,15 +149,12 @@ class Run:
             yield target
 
     def open_folder(
-        self,
-        suffix: str,
-        identity: Identity,
-        items: str,
-        facts: dict[str, Any] | None = None,
+        self, suffix: str, identity: Identity, items: str, facts: dict[str, Any]
     ) -> tuple[RunFolder, dict[str, Any]]:
-        """The folder of this run, NAME.suffix beside the target NAME, and its facts; arguments as of `RunFolder`.
+        """Open the folder of this run, NAME.suffix beside the target NAME, and return it with its facts.
 
-        With `resume`, CompleteError if the result is complete, InputError if it, or the folder, is of another run.
+        Arguments are those of `RunFolder`.  With `resume`, raises CompleteError if the result is complete, and
+        InputError if the result or the folder is of another run.
         """
         target = self.target
         assert target is not None
@@ -167,34 +164,34 @@ class Run:
             replaces = self.overwrite or (self.resume and target.exists())
             if replaces and not self.overwrite:
                 raise_if_complete(target, folder, items)
-            found = folder.open(items, facts or {}, resume=self.resume, overwrite=self.overwrite)
+            recorded = folder.open(items, facts, resume=self.resume, overwrite=self.overwrite)
             self.overwrite = replaces
-            return found
+            return recorded
 
         return folder, self.from_root(open_it)
 
     def provenance(self) -> dict[str, Any]:
-        """What every output of this run records."""
+        """Return what every output of this run records."""
         return run_facts(self._launched)
 
     def rank_facts(self, backend: Backend) -> list[dict[str, str]]:
-        """Where each rank runs, and on what; on root."""
-        place = {"host": socket.gethostname(), "pid": str(os.getpid())}
-        return self.gather({**place, "hardware": backend.describe(), "software": backend.software()}) or []
+        """Return where each rank runs, and on which hardware, on root."""
+        process = {"host": socket.gethostname(), "pid": str(os.getpid())}
+        return self.gather({**process, "hardware": backend.describe(), "software": backend.software()}) or []
 
     def raise_if_stopping(self) -> None:
-        """Between two steps of what a rank does on its own: leave if a rank wants to stop."""
+        """Leave the work that this rank does on its own if a rank wants to stop.  Call it between two steps."""
         if self._agreement is not None and self._agreement.passed():
             raise StopWorkError
 
     def each(self, items: Iterable[T], work: Callable[[T], None], saved: str) -> None:
-        """This rank's items, one after another; all ranks leave together.
+        """Do the items of this rank one after another.  All ranks leave together.
 
-        items  may read: `raise_if_stopping` is to be called between steps, in `items` and in `work`
+        items  items, which may read files; call `raise_if_stopping` between steps, in `items` and in `work`
         saved  the end of the message if a signal stops the run: what is saved
 
-        StoppedError on every rank if a rank had a signal and not everything is done; the HpcvdjError of a rank, once
-        all have left their work.
+        Raises StoppedError on every rank if a rank had a signal and work is left, and the HpcvdjError of a rank once
+        all ranks have left their work.
         """
         failure: HpcvdjError | None = None
         finished = False
@@ -226,81 +223,81 @@ class Run:
         self,
         items: Sequence[T],
         work: Callable[[T, "Run"], U],
-        told: Callable[[HpcvdjError], None] = lambda error: None,
+        on_refused: Callable[[HpcvdjError], None] = lambda error: None,
         sizes: Sequence[int] | None = None,
         *,
         most_uneven: float = math.inf,
     ) -> list[U | Refused | None]:
-        """What `work` gives of each item with the run that it is to use; an item that is refused does not stop others.
+        """Return what `work` returns for each item and the run to use.  A refused item does not stop the others.
 
-        With sizes, and if there are at least as many items as ranks, each is computed by one rank on its own, the
-        largest first; other ranks than root then have None for what others computed.  Otherwise all ranks compute them
+        With sizes, and if there are at least as many items as ranks, each rank computes items on its own, the largest
+        first; ranks other than root then have None for the items of others.  Otherwise all ranks compute the items
         together, one after another.
 
-        told         called on one rank with the error of each item that is refused, unless there is only one item
-        sizes        of the items, in any unit
-        most_uneven  computed together, too, if one rank would have more than so many times the mean of all
+        on_refused   called on one rank with the error of each refused item, unless there is only one item
+        sizes        sizes of the items, in any unit
+        most_uneven  compute the items together if a rank would have more than so many times the mean work
 
-        StoppedError on every rank after a signal; what is complete then can be left with --resume.
+        Raises StoppedError on every rank after a signal; a run with --resume skips complete items.
         """
-        found: dict[int, U | Refused] = {}
+        outcomes: dict[int, U | Refused] = {}
         shares = evenly(sizes or [], self.ranks)
-        loads = [sum((sizes or [])[k] for k in own) for own in shares]
+        loads = [sum((sizes or [])[k] for k in share) for share in shares]
         apart = sizes is not None and 1 < self.ranks <= len(items)
         apart &= max(loads) * self.ranks <= most_uneven * max(1, sum(loads))
         local_rank = self.world.local_rank() if apart else None
 
-        def one(k: int) -> None:
+        def compute(k: int) -> None:
             run = self
             if apart:
                 run = self.alone()
                 run.request, run._launched, run._local_rank = self.request, self._launched, local_rank
             try:
-                found[k] = work(items[k], run)
+                outcomes[k] = work(items[k], run)
             except (InputError, CompleteError) as error:
                 if len(items) == 1 or not error.on_every_rank:
                     raise
-                found[k] = error
+                outcomes[k] = error
                 if run.is_root:
-                    told(error)
+                    on_refused(error)
 
         try:
             if apart:
-                self.each(shares[self.rank], one, NOTHING_YET)
+                self.each(shares[self.rank], compute, NOTHING_YET)
             else:
                 for k in range(len(items)):
-                    one(k)
+                    compute(k)
         except StoppedError as error:
-            finished = sum(self.gather_everywhere(len(found))) if apart else len(found)
+            finished = sum(self.gather_everywhere(len(outcomes))) if apart else len(outcomes)
             if not finished:
                 raise
             stopped = stopped_by(error.signal, f"after {finished:,} of {len(items):,} repertoires; --resume continues")
             stopped.on_every_rank = error.on_every_rank
             raise stopped from None
         if apart:
-            refused = {k: value for k, value in found.items() if isinstance(value, Refused)}
-            for part in self.gather_everywhere(refused):
-                found.update(part)
-            for own in self.gather(found) or []:
-                found.update(own)
-        return [found.get(k) for k in range(len(items))]
+            refused = {k: outcome for k, outcome in outcomes.items() if isinstance(outcome, Refused)}
+            for refused_of_rank in self.gather_everywhere(refused):
+                outcomes.update(refused_of_rank)
+            for of_rank in self.gather(outcomes) or []:
+                outcomes.update(of_rank)
+        return [outcomes.get(k) for k in range(len(items))]
 
     def root_works(self, work: Callable[[], T], saved: str) -> T:
-        """`work()` on root, what it returns on every rank; the other ranks notice if root hangs.
+        """Return root's `work()` on every rank.  The other ranks notice if root hangs.
 
-        Root calls `raise_if_stopping` between steps.  Errors as of `each`.
+        Root calls `raise_if_stopping` between steps.  Errors are those of `each`.
         """
         result: T = self.world.broadcast(self.root_steps(work, saved))
         return result
 
     def root_steps(self, work: Callable[[], T], saved: str) -> T | None:
-        """Like `root_works`, but only root has what `work` returns."""
+        """Return `work()` on root, None on the other ranks; otherwise as `root_works`."""
         results: list[T] = []
         self.each([work] if self.is_root else [], lambda call: results.append(call()), saved)
         return results[0] if results else None
 
     def stopped(self, saved: str) -> StoppedError:
-        """What every rank is to raise when a signal stops the run; `saved` says what is saved."""
+        """Return the error that every rank raises when a signal stops the run; `saved` says what is saved."""
         names = sorted({name for name in self.gather_everywhere(self.request.name) if name})
         error = stopped_by(" and ".join(names) or StoppedError.signal, saved)
         error.on_every_rank = True
@@ -308,7 +305,10 @@ class Run:
 
 
 def _check_binding(uuids: list[str], *, strict: bool) -> None:
-    """`uuids` of the ranks' GPUs, empty for a rank without one."""
+    """Warn, or with `strict` raise MachineError, if ranks share a GPU.
+
+    uuids  the GPU of each rank; empty for a rank without a GPU
+    """
     users: dict[str, list[int]] = {}
     for rank, uuid in enumerate(uuids):
         users.setdefault(uuid, []).append(rank)

@@ -1,4 +1,4 @@
-"""How a run starts and ends: only the command line chooses this."""
+"""Settings of how a run starts and ends.  Only the command line has these options."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -7,11 +7,11 @@ from hpcvdj.options import Option, Settings
 from hpcvdj.runs.pacing import SAVE_SECONDS
 from hpcvdj.runs.ranks import PATIENCE_SECONDS
 
-Overwrite = Annotated[bool, Option("replace the output if it exists", python=False)]
-Resume = Annotated[bool, Option("continue an unfinished run, if there is one", python=False)]
+Overwrite = Annotated[bool, Option("replace the output if it exists")]
+Resume = Annotated[bool, Option("continue an unfinished run, if there is one")]
 Threads = Annotated[
     int | None,
-    Option("CPU threads per rank", unset="the host's cores over its ranks", least=1, more=True, python=False),
+    Option("CPU threads per rank", unset="the host's cores over its ranks", least=1, more=True),
 ]
 
 
@@ -22,23 +22,23 @@ class Launch(Settings):
     threads: Threads = None
     patience: Annotated[
         float,
-        Option("seconds to wait for a rank that hangs before giving up", least=1, infinite=True, more=True,
-               python=False),
+        Option("seconds to wait for a rank that hangs before giving up", least=1, infinite=True, more=True),
     ] = PATIENCE_SECONDS  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Started(Settings):
-    """How a run begins, and how it is saved."""
+    """How a run begins, and how it saves its work."""
 
     resume: Resume = False
     batch_rows: Annotated[
         int | None,
         Option("take slices of this many rows, each read, computed and written by one rank, for tables larger than "
-               "memory; 0: all rows at once. Not for bitwise and baseline", least=0, more=True, python=False,
+               "memory; 0: all rows at once. Not for bitwise and baseline", least=0, more=True,
                unset="of a table at most 262,144; of a result all rows, 4,194,304 if there are over 16,777,216"),
     ] = None  # fmt: skip
     checkpoint_every: Annotated[
-        float, Option("seconds after which finished work is saved", least=0, more=True, python=False)
+        float,
+        Option("seconds after which finished work is saved", least=0, more=True),
     ] = SAVE_SECONDS
     overwrite: Overwrite = False

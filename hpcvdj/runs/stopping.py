@@ -1,4 +1,4 @@
-"""Stopping: a signal is noted, the ranks agree at the next boundary, and all of them leave in order."""
+"""Stop a run: a rank notes a signal, the ranks agree at the next boundary, and all of them leave in order."""
 
 import signal
 import threading
@@ -13,16 +13,16 @@ from hpcvdj.errors import StoppedError
 from hpcvdj.runs.ranks import World
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
-"""What batch systems, users and `scancel --signal` send."""
+"""The signals of batch systems, users and `scancel --signal`."""
 
 NOTHING_YET = "before any result; start again with the same command"
 """The end of the message if a signal stops a run that has saved nothing."""
 
 
 class StopRequest:
-    """While it is entered, the `SIGNALS` are only noted, in `name`; a second Ctrl-C interrupts at once.
+    """A context manager that only notes the `SIGNALS`, in `name`.  A second Ctrl-C interrupts at once.
 
-    Before `begin` there is nothing to save: a signal then ends the run by raising StoppedError.
+    Before `begin`, there is nothing to save, and a signal raises StoppedError.
     """
 
     def __init__(self) -> None:
@@ -41,11 +41,11 @@ class StopRequest:
         self._previous = {}
 
     def begin(self) -> None:
-        """From now on a signal is noted, to be asked for at boundaries."""
+        """From now on, only note a signal; the run asks for it at boundaries."""
         self._begun = True
 
     def __bool__(self) -> bool:
-        """Whether a signal came."""
+        """Return whether a signal came."""
         return bool(self.name)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
@@ -57,25 +57,25 @@ class StopRequest:
 
 
 def stopped_by(name: str, saved: str) -> StoppedError:
-    """The error that a signal raises; `saved` says what is saved, and how to continue."""
+    """Return the error for a signal; `saved` says what is saved, and how to continue."""
     error = StoppedError(f"{name}: stopped {saved}")
     error.signal = name
     return error
 
 
 class StopWorkError(Exception):
-    """A rank asks all ranks to stop; raised where a rank works on its own, and caught in the run layer."""
+    """A rank asks all ranks to stop.  It is raised where a rank works on its own; the run layer catches it."""
 
 
 class Agreement:
-    """How ranks learn that one of them wants to stop, and notice one that hangs.
+    """Tells ranks that one of them wants to stop, and notices a rank that hangs.
 
-    Ranks that work together call `together` at each boundary, where they wait for each other.  Ranks that work each
-    on its own call `passed` between two steps, which does not wait, and `end` when they have nothing left to do.  A
-    round is over when every rank has passed, or ended, since the last round.  LostRankError if one hangs for longer
-    than the world's `patience`.
+    Ranks that work together call `together` at each boundary, where they wait for each other.  A rank that works on its
+    own calls `passed` between two steps, which does not wait, and `end` when it has no work left.  A round is over when
+    every rank has passed, or ended, since the last round.  Raises LostRankError if a rank hangs for longer than the
+    `patience` of the world.
 
-    wants_stop  whether this rank wants to stop
+    wants_stop  returns whether this rank wants to stop
     """
 
     def __init__(self, world: World, wants_stop: Callable[[], bool]) -> None:
@@ -85,12 +85,12 @@ class Agreement:
         self._begun = 0.0
 
     def together(self, seconds: float) -> tuple[float, bool]:
-        """Wait for every rank: the slowest rank's `seconds`, and whether a rank wants to stop."""
+        """Wait for every rank.  Return the `seconds` of the slowest rank, and whether a rank wants to stop."""
         slowest, stop = self._world.maximum(np.array([seconds, float(self._wants_stop())]))
         return float(slowest), bool(stop)
 
     def passed(self) -> bool:
-        """A step is done.  Whether a rank wants to stop, as far as this one knows."""
+        """Note the end of a step.  Return whether a rank wants to stop, as far as this rank knows."""
         self._stop |= self._wants_stop()
         if self._world.size > 1:
             if self._round is not None:
@@ -104,7 +104,7 @@ class Agreement:
         return self._stop
 
     def end(self) -> bool:
-        """This rank has nothing left to do; wait for the others.  Whether one wants to stop, the same on every rank."""
+        """Wait for the other ranks.  Return whether a rank wants to stop, the same on every rank."""
         working = self._world.size > 1
         while working:
             if self._round is None:
@@ -115,13 +115,14 @@ class Agreement:
         return self._stop
 
     def _open(self, *, working: bool) -> None:
-        self._own = np.array([float(self._stop), float(working)])
-        self._all = np.empty_like(self._own)
+        # MPI uses both arrays until the round is over.
+        self._sent = np.array([float(self._stop), float(working)])
+        self._maximum = np.empty_like(self._sent)
         self._begun = time.monotonic()
-        self._round = self._world.start_reduce(self._own, self._all, "MAX")
+        self._round = self._world.start_reduce(self._sent, self._maximum, "MAX")
 
     def _close(self) -> bool:
-        """Take note of what a round found; returns whether a rank was at work."""
+        """Note the outcome of a round.  Return whether a rank was at work."""
         self._round = None
-        self._stop |= bool(self._all[0])
-        return bool(self._all[1])
+        self._stop |= bool(self._maximum[0])
+        return bool(self._maximum[1])

@@ -1,1 +1,1 @@
-"""Files that appear whole under their name or not at all."""
+"""Files that appear under their name when they are complete, or not at all."""

@@ -1,4 +1,4 @@
-"""Which files may be written, files that appear whole or not at all, and locks."""
+"""Which files may be written, files that appear only when they are complete, and locks."""
 
 import errno
 import fcntl
@@ -11,54 +11,49 @@ from typing import IO
 from hpcvdj.errors import InputError, MachineError, option
 
 COPIED_BYTES = 1 << 24
-"""So many bytes of a file are read and copied at a time."""
+"""Bytes of a file that are read and copied at a time."""
 
 GZIP_LEVEL = 2
-"""Of ISA-L: a table takes a sixteenth of the time of zlib's level 6, and an eighth more bytes."""
+"""Level of ISA-L: a table takes a sixteenth of the time of zlib's level 6, and an eighth more bytes."""
 
 
 @contextmanager
 def atomic_path(target: Path, *, overwrite: bool, temporary: Path | None = None) -> Iterator[Path]:
-    """Yield a temporary path beside `target`; it becomes `target` if the block succeeds and is removed if not.
+    """Yield a temporary path beside `target`.  The file becomes `target` if the block succeeds, and is removed if not.
 
-    temporary  the temporary path, if it should have a given name; it must be on the same file system
+    temporary  the temporary path, if it needs a certain name; it must be on the same file system
 
-    The temporary file exists, empty, when the block starts.  InputError before that if `target` exists (and
-    `overwrite` is false) or cannot be written; MachineError if writing fails, as on a full disk.
+    The temporary file exists, empty, when the block starts.  Raises InputError before the block if `target` exists
+    (and `overwrite` is false) or cannot be written, and MachineError if writing fails, as on a full disk.
     """
     target = behind_links(target)
     require_writable(target, overwrite=overwrite)
     with ExitStack() as stack:
         if temporary is None:
-            # A killed run leaves this file, and the next one takes it over.
+            # A killed run leaves this file, and the next run takes it over.
             temporary = _beside(target)[0]
             os.ftruncate(stack.enter_context(_exclusive(temporary, target)), 0)
         else:
             temporary.unlink(missing_ok=True)
             # This does not follow a symbolic link that somebody else put there.
             temporary.touch(exist_ok=False)
-        yield from _written(target, temporary)
-
-
-def _written(target: Path, temporary: Path) -> Iterator[Path]:
-    """Yield `temporary`, which becomes `target`."""
-    left = True
-    try:
-        yield temporary
-        sync(temporary)
-        os.replace(temporary, target)
-        # From now on a file of that name is another run's.
-        left = False
-        sync(target.parent)
-    except OSError as error:
-        raise write_failure(target, error) from None
-    finally:
-        if left:
-            temporary.unlink(missing_ok=True)
+        left = True
+        try:
+            yield temporary
+            sync(temporary)
+            os.replace(temporary, target)
+            # From now on, a file of that name belongs to another run.
+            left = False
+            sync(target.parent)
+        except OSError as error:
+            raise write_failure(target, error) from None
+        finally:
+            if left:
+                temporary.unlink(missing_ok=True)
 
 
 def gzipped(stream: IO[bytes]) -> IO[bytes]:
-    """A stream into `stream` that packs what it gets with gzip, without a file name or a time: its bytes are equal."""
+    """Return a stream that compresses into `stream` with gzip.  Equal data give equal bytes: no name, no time."""
     try:
         from isal.igzip import IGzipFile as GzipFile
     except ImportError:  # a processor that ISA-L does not support
@@ -67,13 +62,13 @@ def gzipped(stream: IO[bytes]) -> IO[bytes]:
 
 
 def behind_links(target: Path) -> Path:
-    """The file that a target is if it is a symbolic link to one, which stays; else the target itself."""
+    """Return the file that a symbolic link points to, so that the link stays, or the target itself if it is none."""
     device = target.exists() and not target.is_file()
     return Path(os.path.realpath(target)) if target.is_symlink() and not device else target
 
 
 def sync(path: Path) -> None:
-    """Make what was written to a file, or the names in a folder, safe from a crash of the machine."""
+    """Make the content of a file, or the names in a folder, safe from a crash of the machine."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -82,7 +77,7 @@ def sync(path: Path) -> None:
 
 
 def write_failure(target: Path, error: OSError) -> MachineError:
-    """The error to raise for a failure to write `target`, which is then what it was before."""
+    """Return the error to raise if `target` cannot be written."""
     if error.errno == errno.ENOSPC or "No space left" in str(error):
         return MachineError(f"{target}: the disk is full; free space, or write elsewhere")
     return MachineError(f"{target}: writing failed ({error})")
@@ -98,8 +93,8 @@ def require_text_name(path: Path) -> None:
 
 
 def _beside(target: Path) -> tuple[Path, Path, Path]:
-    """The hidden files of a run that writes `target`: the unfinished file, the probe, the lock."""
-    # Not `with_name`, which "." does not have.
+    """Return the hidden files of a run that writes `target`: the unfinished file, the probe, the lock."""
+    # The path "." has no `with_name`.
     part, probe, lock = (target.parent / f".{target.name}.{kind}" for kind in ("part", "probe", "lock"))
     return part, probe, lock
 
@@ -107,18 +102,18 @@ def _beside(target: Path) -> tuple[Path, Path, Path]:
 def require_distinct(target: Path, *inputs: Path) -> None:
     """Raise InputError if `target`, or a hidden file of the run that writes it, is an input, under any path."""
     for path in inputs:
-        for own in (target, *_beside(target), *_beside(behind_links(target))):
-            if own.exists() and path.exists() and own.samefile(path):
-                raise InputError(f"{own}: is an input of this run; name another output file")
+        for output in (target, *_beside(target), *_beside(behind_links(target))):
+            if output.exists() and path.exists() and output.samefile(path):
+                raise InputError(f"{output}: is an input of this run; name another output file")
 
 
 def require_apart(target: Path, *inputs: Path) -> None:
     """Raise InputError if a folder that a run writes is one of its `inputs`, has one, or is in one, under any path."""
-    own = target.resolve()
+    folder = target.resolve()
     for path in inputs:
-        given = path.resolve()
-        if own == given or own in given.parents or given in own.parents:
-            relation = "is" if own == given else "has" if own in given.parents else "is in"
+        source = path.resolve()
+        if folder == source or folder in source.parents or source in folder.parents:
+            relation = "is" if folder == source else "has" if folder in source.parents else "is in"
             raise InputError(f"{target}: {relation} an input of this run ({path}); name another folder")
 
 
@@ -137,11 +132,13 @@ def require_writable(target: Path, *, overwrite: bool) -> None:
     part, probe, _ = _beside(behind_links(target))
     if part.is_symlink() or (part.exists() and not part.is_file()):
         raise InputError(f"{part}: is where {target.name} is written until it is complete; move it away")
-    for own in (*_beside(target), *_beside(behind_links(target))):
-        # No run makes such a file: it is somebody's, and would be emptied or removed.
-        if own.is_file() and own.lstat().st_nlink > 1:
-            raise InputError(f"{own}: is a hard link to another file, and {target.name} needs this name; move it away")
-    # A run that is killed here leaves this file, and the next one removes it.
+    for hidden in (*_beside(target), *_beside(behind_links(target))):
+        # No run makes hard links: the file belongs to somebody, and the run would empty or remove it.
+        if hidden.is_file() and hidden.lstat().st_nlink > 1:
+            raise InputError(
+                f"{hidden}: is a hard link to another file, and {target.name} needs this name; move it away"
+            )
+    # A run that is killed here leaves this file, and the next run removes it.
     try:
         os.close(os.open(probe, os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW, 0o666))
         probe.unlink(missing_ok=True)
@@ -151,7 +148,7 @@ def require_writable(target: Path, *, overwrite: bool) -> None:
 
 @contextmanager
 def exclusive_lock(target: Path) -> Iterator[None]:
-    """Keep other runs from writing `target` while the block runs; InputError if another run writes it.
+    """Keep other runs from writing `target` while the block runs.  Raises InputError if another run writes it.
 
     The lock is an flock on `.NAME.lock` beside the target, so it ends with its process.
     """
@@ -165,7 +162,7 @@ def exclusive_lock(target: Path) -> Iterator[None]:
 
 @contextmanager
 def _exclusive(path: Path, target: Path) -> Iterator[int]:
-    """A descriptor of the file `path`, which no other run has while the block runs; errors as of `exclusive_lock`."""
+    """Yield a descriptor of the file `path`, locked while the block runs.  Errors are those of `exclusive_lock`."""
     try:
         descriptor = _locked(path)
     except BlockingIOError:
@@ -186,7 +183,7 @@ def _locked(path: Path) -> int:
         descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o666)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Another run may have ended, and removed the file, between the two calls.
+            # Between the two calls, another run may have ended and removed the file.
             if path.exists() and os.path.samestat(os.fstat(descriptor), path.stat()):
                 return descriptor
         except BaseException:

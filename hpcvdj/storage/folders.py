@@ -1,6 +1,6 @@
-"""Folders that appear whole or not at all, and are replaced only if all that is in them is hpcvdj's.
+"""Folders that appear only when they are complete.  A run replaces a folder only if hpcvdj wrote all that is in it.
 
-The file `MARK` in a folder names the files that hpcvdj wrote there, by their SHA-256.
+The file `MARK` in a folder lists the files that hpcvdj wrote there, with their SHA-256.
 """
 
 import hashlib
@@ -20,20 +20,18 @@ from hpcvdj.storage.opening import MISREAD
 MARK = ".hpcvdj.json"
 _FORMAT = "hpcvdj-folder"
 _REMEDY = "move it away, or give another name"
-_READERS = 8
-"""Files of a folder that are read at the same time."""
 
 
 @contextmanager
 def exclusive_folder(target: Path, *inputs: Path, overwrite: bool, resume: bool = False) -> Iterator[None]:
-    """Keep other runs from writing the folder `target` while the block runs, in which `atomic_folder` may write it.
+    """Keep other runs from writing the folder `target` while the block runs.  The block may call `atomic_folder`.
 
-    inputs     files and folders that must not be the folder, be in it, or have it
-    overwrite  a folder that hpcvdj wrote, and in which nothing else is, may be replaced
-    resume     it may be there, and stay
+    inputs     files and folders that must not be the folder, be in it, or contain it
+    overwrite  allow to replace a folder that hpcvdj wrote and that contains nothing else
+    resume     allow the folder to exist, and to stay
 
-    InputError if the folder may not be written.  What a run left that was killed while it replaced the folder is put
-    back first.
+    If a killed run left the folder half replaced, the old folder is put back first.  Raises InputError if the folder
+    may not be written.
     """
     require_text_name(target)
     if not target.parent.is_dir():
@@ -42,16 +40,16 @@ def exclusive_folder(target: Path, *inputs: Path, overwrite: bool, resume: bool 
     with exclusive_lock(target):
         _recover(target)
         _discard(_beside(target)[0])
-        if not (resume and not overwrite):
+        if overwrite or not resume:
             require_replaceable(target, overwrite=overwrite)
         yield
 
 
 @contextmanager
 def atomic_folder(target: Path, *, overwrite: bool) -> Iterator[Path]:
-    """Yield a new folder beside `target`; it becomes `target` if the block succeeds and is removed if not.
+    """Yield a new folder beside `target`.  The folder becomes `target` if the block succeeds, and is removed if not.
 
-    To be called within `exclusive_folder`; errors as of that, and MachineError if writing fails.
+    Call it within `exclusive_folder`.  Raises the errors of that function, and MachineError if writing fails.
     """
     temporary, old = _beside(target)
     try:
@@ -63,7 +61,7 @@ def atomic_folder(target: Path, *, overwrite: bool) -> Iterator[Path]:
             mark_written(temporary)
             for path in (*temporary.iterdir(), temporary):
                 sync(path)
-            # It may have changed since the run began.
+            # The folder may have changed since the run began.
             require_replaceable(target, overwrite=overwrite)
             if target.exists():
                 target.rename(old)
@@ -85,7 +83,7 @@ def require_unchanged_folder(folder: Path) -> None:
     try:
         files = _recorded(folder) or {}
     except MISREAD:
-        # Older versions made no mark.
+        # Older versions wrote no mark.
         return
     changed = _changed({folder / name: digest for name, digest in files.items()})
     if changed:
@@ -95,20 +93,20 @@ def require_unchanged_folder(folder: Path) -> None:
         )
 
 
-def mark_written(folder: Path, known: Mapping[str, str] = MappingProxyType({})) -> str:
-    """Record the files of a folder that `atomic_folder` yields, once all are written; returns its `folder_digest`.
+def mark_written(folder: Path, digests: Mapping[str, str] = MappingProxyType({})) -> str:
+    """Record the complete files of a folder of `atomic_folder`, and return its `folder_digest`.
 
-    known  the SHA-256 of files whose bytes need not be read again
+    digests  the SHA-256 of files that need not be read again, by name
     """
     files = _recorded(folder)
     if files is None:
-        files = {path.name: known.get(path.name) or file_digest(path) for path in _files(folder)}
+        files = {path.name: digests.get(path.name) or file_digest(path) for path in _files(folder)}
         _mark(folder, files)
     return _digest_of(files)
 
 
 def folder_digest(folder: Path) -> str:
-    """SHA-256 of the names of a folder's files and of what is in them."""
+    """Return the SHA-256 of the names and the content of a folder's files."""
     return _digest_of({path.name: file_digest(path) for path in _files(folder)})
 
 
@@ -118,23 +116,23 @@ def _digest_of(files: Mapping[str, str]) -> str:
 
 
 def _beside(target: Path) -> tuple[Path, Path]:
-    """Where a folder is written, and where the old one is while the new one gets its name."""
+    """Return where a run writes a folder, and where it keeps the old one until the new one has its name."""
     return target.parent / f".{target.name}.part", target.parent / f".{target.name}.old"
 
 
 def _recover(target: Path) -> None:
-    """Put back the old folder if a run was killed, or failed, between the two renames; InputError if it is foreign."""
+    """Put back the old folder if a run ended between the two renames.  Raise InputError if hpcvdj did not write it."""
     _, old = _beside(target)
     if old.exists() and not target.exists():
-        _require_own(old)
+        _require_hpcvdj(old)
         old.rename(target)
     _discard(old)
 
 
 def _discard(folder: Path) -> None:
-    """Remove a folder that an earlier run left; InputError if it is foreign."""
+    """Remove a folder that an earlier run left.  Raise InputError if hpcvdj did not write it."""
     if folder.exists() or folder.is_symlink():
-        _require_own(folder, unfinished=True)
+        _require_hpcvdj(folder, unfinished=True)
         shutil.rmtree(folder)
 
 
@@ -145,40 +143,40 @@ def require_replaceable(target: Path, *, overwrite: bool) -> None:
             raise InputError(
                 f"{target}: exists already; give another name, or {option('overwrite', True)} to replace it"
             )
-        _require_own(target)
+        _require_hpcvdj(target)
 
 
-def _require_own(folder: Path, *, unfinished: bool = False) -> None:
+def _require_hpcvdj(folder: Path, *, unfinished: bool = False) -> None:
     """Raise InputError unless hpcvdj wrote a folder, and nothing in it was changed or added since.
 
-    unfinished  a folder whose run was killed while it wrote is also hpcvdj's
+    unfinished  accept also the folder of a run that was killed while it wrote
     """
     if folder.is_symlink() or not folder.is_dir():
         raise InputError(f"{folder}: exists, and is not a folder that hpcvdj wrote; {_REMEDY}")
-    found = _files(folder)
+    present = _files(folder)
     try:
         files = _recorded(folder)
     except MISREAD:
-        # A run may have been killed before it made its mark.
-        if unfinished and not found:
+        # A run may have been killed before it wrote its mark.
+        if unfinished and not present:
             return
         raise InputError(f"{folder}: exists, and is not a folder that hpcvdj wrote; {_REMEDY}") from None
     if files is None and unfinished:
         return
-    foreign = _changed({path: (files or {}).get(path.name) for path in found})
+    foreign = _changed({path: (files or {}).get(path.name) for path in present})
     if foreign:
         raise InputError(f"{folder}: has files that hpcvdj did not write there ({few(foreign)}); {_REMEDY}")
 
 
 def _changed(files: Mapping[Path, str | None]) -> list[str]:
-    """The names of files that do not have these SHA-256."""
-    with ThreadPoolExecutor(_READERS) as pool:
-        return [path.name for path, same in zip(files, pool.map(_is, files, files.values()), strict=True) if not same]
+    """Return the names of files that are no regular files with these SHA-256."""
 
+    def is_same(path: Path, digest: str | None) -> bool:
+        return digest is not None and path.is_file() and not path.is_symlink() and file_digest(path) == digest
 
-def _is(path: Path, digest: str | None) -> bool:
-    """Whether a regular file has this SHA-256."""
-    return digest is not None and path.is_file() and not path.is_symlink() and file_digest(path) == digest
+    with ThreadPoolExecutor(8) as pool:
+        same = pool.map(is_same, files, files.values())
+        return [path.name for path, is_equal in zip(files, same, strict=True) if not is_equal]
 
 
 def _files(folder: Path) -> list[Path]:
@@ -186,12 +184,12 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _mark(folder: Path, files: dict[str, str] | None) -> None:
-    """Say that a folder is hpcvdj's; `files` are its files by SHA-256, None while they are written."""
+    """Mark a folder as hpcvdj's.  `files` has the SHA-256 of its files by name; None while the run writes them."""
     (folder / MARK).write_text(json.dumps({"format": _FORMAT, "files": files}, indent=1, ensure_ascii=False) + "\n")
 
 
 def _recorded(folder: Path) -> dict[str, str] | None:
-    """What `_mark` wrote; one of `MISREAD` if it did not."""
+    """Return the files that `_mark` recorded.  Raise one of `MISREAD` if there is no mark."""
     record = json.loads((folder / MARK).read_text())
     if record["format"] != _FORMAT:
         raise ValueError("it is of another program")

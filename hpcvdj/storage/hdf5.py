@@ -1,4 +1,4 @@
-"""HDF5 files that appear whole or not at all."""
+"""HDF5 files that appear only when they are complete."""
 
 import io
 import json
@@ -16,8 +16,8 @@ from hpcvdj.storage.files import atomic_path
 class _SafeFile(io.FileIO):
     """The file below HDF5, which crashes at exit if it cannot write what it holds.
 
-    The first write that fails is kept in `fault`.  That write and all later ones go to memory, so that HDF5 can read
-    what it wrote and close normally; then the caller raises the fault.
+    `fault` keeps the error of the first write that fails.  That write and all later ones go to memory, so that HDF5
+    can read what it wrote and close normally.  Then the caller raises the fault.
     """
 
     fault: OSError | None = None
@@ -27,7 +27,7 @@ class _SafeFile(io.FileIO):
         self._unwritten: list[tuple[int, bytes]] = []
 
     def write(self, data: Any) -> int:
-        """Write all of `data`, or note the fault."""
+        """Write all of `data`, or keep the fault."""
         view = memoryview(data).cast("B")
         done = 0
         while done < len(view) and self.fault is None:
@@ -41,7 +41,7 @@ class _SafeFile(io.FileIO):
         return len(view)
 
     def readinto(self, buffer: Any) -> int:
-        """Read what was written, on disk or not."""
+        """Read written data, from the disk or from memory."""
         if not self._unwritten:
             return super().readinto(buffer) or 0
         view = memoryview(buffer).cast("B")
@@ -56,7 +56,7 @@ class _SafeFile(io.FileIO):
         return len(view)
 
     def truncate(self, size: int | None = None) -> int:
-        """Set the size, or note the fault."""
+        """Set the size, or keep the fault."""
         try:
             return super().truncate(size)
         except OSError as error:
@@ -65,7 +65,7 @@ class _SafeFile(io.FileIO):
 
 
 class Hdf5Writer:
-    """A new HDF5 file, open for writing: `file` is h5py's."""
+    """A new HDF5 file, open for writing; `file` is the file of h5py."""
 
     def __init__(self, file: h5py.File, raw: _SafeFile) -> None:
         self.file, self._raw = file, raw
@@ -75,21 +75,15 @@ class Hdf5Writer:
         if self._raw.fault is not None:
             raise self._raw.fault
 
-    def sync(self) -> None:
-        """Have everything written so far on disk."""
-        self.file.flush()
-        os.fsync(self._raw.fileno())
-        self.check()
-
 
 @contextmanager
 def atomic_hdf5(target: Path, *, overwrite: bool, temporary: Path | None = None) -> Iterator[Hdf5Writer]:
-    """Yield a writer of a new HDF5 file that becomes `target` if the block succeeds; arguments as of `atomic_path`.
+    """Yield a writer of a new HDF5 file, which becomes `target` if the block succeeds.
 
-    InputError and MachineError as `atomic_path` raises them.
+    Arguments and errors are those of `atomic_path`.
     """
     with atomic_path(target, overwrite=overwrite, temporary=temporary) as path:
-        # As of HDF5 1.10, attributes may have more than 64 KiB, and all that describes datasets has checksums.
+        # As of HDF5 1.10, attributes may have more than 64 KiB, and the descriptions of datasets have checksums.
         with _SafeFile(path) as raw, h5py.File(raw, "w", libver=("v110", "latest")) as file:
             yield Hdf5Writer(file, raw)
         if raw.fault is not None:
@@ -97,7 +91,7 @@ def atomic_hdf5(target: Path, *, overwrite: bool, temporary: Path | None = None)
 
 
 def write_attributes(file: h5py.File, attributes: dict[str, Any]) -> None:
-    """Write attributes of the root group; lists and dicts as JSON text.  Text is of fixed width: `opening` says why."""
+    """Write attributes of the root group, lists and dicts as JSON.  Text has a fixed width: `opening` says why."""
     for name, value in attributes.items():
         text = json.dumps(value) if isinstance(value, dict | list) else value
         if isinstance(text, str):

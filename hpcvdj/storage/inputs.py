@@ -1,4 +1,4 @@
-"""Files that are read: regular files, of limited size once they are unpacked, and unchanged while they are read."""
+"""Input files: regular files of limited unpacked size, which do not change while a run reads them."""
 
 import hashlib
 import io
@@ -21,32 +21,35 @@ DAMAGE: tuple[type[Exception], ...] = OSError, EOFError, ValueError, zlib.error,
 """What reading a damaged file raises."""
 
 State = tuple[int, ...]
-"""What changes when a file is written or replaced: device, inode, size, times of the last change of data and inode."""
+"""The state of a file: device, inode, size, and the times of the last change of its data and of its inode.
+
+The state changes when the file is written or replaced.
+"""
 
 PACKED = {"gzip": b"\x1f\x8b", "zstd": b"\x28\xb5\x2f\xfd"}
-"""How packed files begin."""
+"""The first bytes of packed files."""
 
 _DIGESTS: dict[State, str] = {}
 """The SHA-256 of files, by their state."""
 
 _TICKS_NS = 2 * 10**9
-"""A file that changed so many nanoseconds before it was read may change again without another time of change: some
-file systems count in steps of two seconds."""
+"""Nanoseconds in which a file can change twice without a new time of change: some file systems count in steps of two
+seconds."""
 
 TEXT_BYTES = 64 << 20
-"""Text files that are read whole, such as germline tables, may have this many bytes once they are unpacked."""
+"""The most unpacked bytes of a text file that is read at once, such as a germline table."""
 
 MOST_EXPANDED = 50
-"""A compressed file of sequences may be this many times as large once it is unpacked: DNA packs to a quarter."""
+"""The most times by which a compressed file of sequences may grow when it is unpacked: DNA packs to a quarter."""
 
 
 def file_state(path: Path) -> State | None:
-    """The state of a file; None if the file cannot be examined."""
+    """Return the state of a file, or None if the file cannot be examined."""
     try:
         facts = path.stat()
     except OSError:
         return None
-    # The time of the inode's last change cannot be set back, unlike that of the data.
+    # Unlike the time of the data, nobody can set back the time of the inode's last change.
     return facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns
 
 
@@ -57,16 +60,17 @@ def require_unchanged(path: Path, state: State | None) -> None:
 
 
 def changed(path: Path) -> InputError:
-    """The error to raise for a file that changed while it was read."""
+    """Return the error to raise for a file that changed while it was read."""
     return InputError(
         f"{path}: changed while it was read; start again with {option('overwrite', True)} when it is complete"
     )
 
 
 def file_digest(path: Path, state: State | None = None) -> str:
-    """SHA-256 of a file's bytes, hexadecimal; InputError if it is not in `state`, when that is given, or changes.
+    """Return the SHA-256 of a file's bytes, hexadecimal.
 
-    A file is read once, as long as nothing is written to it.
+    A file is read only once, as long as nobody writes to it.  Raises InputError if the file is not in the `state`, if
+    one is given, or changes.
     """
     state = state or file_state(path)
     digest = _DIGESTS.get(state) if state is not None else None
@@ -81,9 +85,10 @@ def file_digest(path: Path, state: State | None = None) -> str:
 
 
 def require_regular(path: Path, what: str, remedy: str) -> None:
-    """Raise InputError, which calls the file `what`, unless it is a regular file; with the `remedy` if it is missing.
+    """Raise InputError unless a file is a regular file: hpcvdj reads files more than once, and pipes end.
 
-    Files are read more than once, which a pipe cannot be.
+    what    what the message calls the file
+    remedy  what the message advises if the file does not exist
     """
     require_text_name(path.absolute())
     try:
@@ -98,14 +103,14 @@ def require_regular(path: Path, what: str, remedy: str) -> None:
 
 
 class LimitedStream(io.RawIOBase):
-    """A binary stream of which at most `limit` bytes are read; then ValueError says how many there may be."""
+    """A binary stream of at most `limit` bytes; reading more raises ValueError, which names the limit."""
 
     def __init__(self, stream: Any, limit: int) -> None:
         super().__init__()
         self._stream, self._limit, self._left = stream, limit, limit
 
     def readable(self) -> bool:
-        """Yes."""
+        """Return True."""
         return True
 
     def readinto(self, buffer: Any) -> int:
@@ -119,14 +124,14 @@ class LimitedStream(io.RawIOBase):
 
 
 def packing(path: Path) -> str | None:
-    """How a file is packed, by its first bytes: `gzip`, `zstd`, or None."""
+    """Return how a file is packed, by its first bytes: `gzip`, `zstd`, or None."""
     with open(path, "rb") as stream:
         head = stream.read(4)
     return next((name for name, magic in PACKED.items() if head.startswith(magic)), None)
 
 
 def unpacked(path: Path) -> Any:
-    """The bytes of a file, plain, gzip or zstd, as a binary stream; reading a damaged one raises one of `DAMAGE`."""
+    """Open a plain, gzip or zstd file as a binary stream.  Reading a damaged file raises one of `DAMAGE`."""
     packed = packing(path)
     if packed == "zstd":
         import pyarrow as pa
@@ -136,10 +141,13 @@ def unpacked(path: Path) -> Any:
 
 
 def read_text(path: Path, what: str, remedy: str) -> str:
-    """The text of a UTF-8 file, plain or gzip, without byte order mark and with line ends as they are.
+    """Return the text of a UTF-8 file, plain or gzip, without byte order mark and with its line ends.
 
-    InputError, which calls the file `what`: with the `remedy` if the file does not exist; if it is not a regular file,
-    is damaged, changes while it is read, or has more than `TEXT_BYTES`.
+    what    what error messages call the file
+    remedy  what the message advises if the file does not exist
+
+    Raises InputError if the file does not exist, is not a regular file, is damaged, changes while it is read, or has
+    more than `TEXT_BYTES`.
     """
     require_regular(path, what, remedy)
     state = file_state(path)

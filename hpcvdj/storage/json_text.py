@@ -1,4 +1,4 @@
-"""JSON that every reader takes."""
+"""JSON that every program can read."""
 
 import json
 import math
@@ -10,16 +10,16 @@ import numpy as np
 
 
 def json_text(facts: Any) -> str:
-    """Facts as indented JSON that ends with a newline; a list of numbers or of texts is one line.
+    """Return facts as indented JSON that ends with a newline.  A list of numbers or of texts is one line.
 
-    JSON has no NaN and no infinity, which other programs refuse: they become null.  NumPy's arrays become lists,
-    paths texts.
+    NaN and infinity become null, because JSON does not have them and other programs refuse them.  NumPy arrays become
+    lists, and paths become texts.
     """
     return _text(facts, "\n") + "\n"
 
 
 def _text(value: Any, line: str) -> str:
-    """The value as JSON; `line` is the end of a line, and what the next one begins with."""
+    """Return a value as JSON.  `line` is a line end, followed by the indent of the next line."""
     inner = f"{line} "
     if isinstance(value, np.ndarray):
         value = value.tolist()
@@ -35,7 +35,7 @@ def _text(value: Any, line: str) -> str:
 
 
 def _dumped(value: Any) -> str:
-    # Without an indent json is some ten times as fast: a cohort of 3,000 has millions of pairs.
+    # Without an indent, json is some ten times as fast: a cohort of 3,000 has millions of pairs.
     return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_plain)
 
 

@@ -1,4 +1,4 @@
-"""Memory that this process has and does not use."""
+"""Memory that this process has allocated and does not use."""
 
 import ctypes
 from contextlib import suppress
@@ -7,8 +7,8 @@ import pyarrow as pa
 
 
 def return_freed_memory() -> None:
-    """Return freed memory to the system, of which the C library and Arrow keep much that was freed piece by piece."""
+    """Return freed memory to the system; the C library and Arrow keep much of what was freed piece by piece."""
     pa.default_memory_pool().release_unused()
-    # glibc alone has this function.
+    # Only glibc has this function.
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)

@@ -1,4 +1,4 @@
-"""Result files are checked when they are opened: they must have only what hpcvdj writes."""
+"""Result files, checked when they are opened: they must contain only what hpcvdj writes."""
 
 import math
 import mmap
@@ -15,7 +15,7 @@ from hpcvdj.errors import InputError
 
 
 def root_attributes(path: Path) -> dict[str, Any]:
-    """The attributes of a file that may not be a result; one of `MISREAD` if they cannot be read."""
+    """Return the attributes of a file that may not be a result.  Raise one of `MISREAD` if they cannot be read."""
     with _File(path, "r") as file:
         return dict(file.attrs)
 
@@ -23,9 +23,9 @@ def root_attributes(path: Path) -> dict[str, Any]:
 def open_hdf5(path: Path, command: str, form: str, version: int) -> h5py.File:
     """Open a result file that `command` wrote.
 
-    InputError if it does not exist, is not HDF5, is not of the format `form` in `version` or an earlier one, or has
-    what hpcvdj does not write, such as links to other files (`_require_sound`).  A dataset that cannot be read later
-    raises an InputError that names it.
+    Raises InputError if the file does not exist, is not HDF5, is not of the format `form` in `version` or an earlier
+    version, or contains what hpcvdj does not write, such as links to other files (`_require_sound`).  A dataset that
+    later cannot be read raises an InputError that names it.
     """
     if path.is_dir():
         results = sorted(path.glob("*.h5"))
@@ -64,23 +64,22 @@ def open_hdf5(path: Path, command: str, form: str, version: int) -> h5py.File:
 
 
 MISREAD = OSError, LookupError, TypeError, ValueError, RuntimeError, AttributeError, ArithmeticError
-"""What a damaged file makes h5py, NumPy and JSON raise."""
+"""Exceptions that h5py, NumPy and JSON raise for a damaged file."""
 
 
 @contextmanager
 def damage(path: Path) -> Iterator[None]:
-    """Within the block, what a damaged file makes h5py, NumPy and JSON raise is an InputError that names the file."""
+    """Within the block, turn what h5py, NumPy and JSON raise for a damaged file into an InputError that names it."""
     try:
         yield
     except InputError as error:
         raise (error if str(path) in str(error) else damaged(path, str(error))) from None
     except MISREAD as error:
-        said = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise damaged(path, said) from None
+        raise damaged(path, str(error).splitlines()[0] if str(error) else type(error).__name__) from None
 
 
 def damaged(path: Path, what: str) -> InputError:
-    """The error to raise for a result that is damaged: what is wrong."""
+    """Return the error to raise for a damaged result; `what` says what is wrong."""
     return InputError(f"{path}: is damaged: {what}; copy it again, or make it again")
 
 
@@ -88,10 +87,10 @@ class _Reading:
     """A group whose datasets raise InputError if they cannot be read."""
 
     def __getitem__(self, name: Any) -> Any:
-        found = super().__getitem__(name)  # type: ignore[misc]
-        if isinstance(found, h5py.Dataset):
-            return _Dataset(found.id)
-        return _Group(found.id) if isinstance(found, h5py.Group) else found
+        item = super().__getitem__(name)  # type: ignore[misc]
+        if isinstance(item, h5py.Dataset):
+            return _Dataset(item.id)
+        return _Group(item.id) if isinstance(item, h5py.Group) else item
 
 
 class _File(_Reading, h5py.File):  # type: ignore[misc]
@@ -99,17 +98,17 @@ class _File(_Reading, h5py.File):  # type: ignore[misc]
 
     @cached_property
     def older(self) -> bool:
-        """Whether texts may be of variable length, as `format` itself is; hpcvdj writes texts of fixed width now.
+        """Whether texts may be of variable length, as `format` itself is.  Now hpcvdj writes texts of fixed width.
 
-        HDF5 stores variable length in global heaps.  HDF5 2.0 never returns from reading a heap that was overwritten
-        with zeros, so values of variable length are read in older files only.
+        HDF5 stores values of variable length in global heaps.  HDF5 2.0 hangs when it reads a heap that was
+        overwritten with zeros, so hpcvdj reads such values only in older files.
         """
         stored = h5py.AttributeManager(self)
         return "format" in stored and stored.get_id("format").dtype.kind == "O"
 
     @cached_property
     def attrs(self) -> dict[str, Any]:
-        """The attributes of the root group; ValueError if one is of variable length, unless the file is older."""
+        """The attributes of the root group.  Raises ValueError for variable length, unless the file is older."""
         stored, values = h5py.AttributeManager(self), {}
         for name in stored:
             if stored.get_id(name).dtype.kind == "O" and not self.older:
@@ -120,11 +119,11 @@ class _File(_Reading, h5py.File):  # type: ignore[misc]
 
 
 class _Group(_Reading, h5py.Group):  # type: ignore[misc]
-    """A group of it."""
+    """A group of a result file."""
 
 
 class _Dataset(h5py.Dataset):  # type: ignore[misc]
-    """A dataset of it."""
+    """A dataset of a result file."""
 
     def __getitem__(self, *arguments: Any, **options: Any) -> Any:
         try:
@@ -134,12 +133,10 @@ class _Dataset(h5py.Dataset):  # type: ignore[misc]
 
 
 MOST_CHUNK_BYTES = 1 << 28
-"""A chunk is unpacked as a whole; `packed` writes chunks of `CHUNK_BYTES`, or of one row."""
-
+"""The most bytes of a chunk, which HDF5 unpacks as a whole; `packed` writes chunks of `CHUNK_BYTES`, or of one row."""
 
 MOST_TEXTS = 1 << 20
-"""Version 1 stored the facts of ranks as text of variable length."""
-
+"""The most texts of variable length, in which version 1 stored the facts of ranks."""
 
 _HEAP = b"GCOL\x01\0\0\0"
 _HEAP_HEADER = struct.Struct("<8xQ")
@@ -149,30 +146,30 @@ _HEAP_OBJECT = struct.Struct("<H6xQ")
 def _require_heaps(path: Path) -> None:
     """Raise InputError unless the objects of each global heap follow each other up to the heap's end.
 
-    Views list their parts in global heaps, which have no checksum (HDF5 File Format Specification, section III.E).
+    Views list their parts in global heaps.  These have no checksum (HDF5 File Format Specification, section III.E).
     """
     with open(path, "rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
         heap = data.find(_HEAP)
         while heap >= 0:
             size = _HEAP_HEADER.unpack_from(data, heap)[0] if heap + _HEAP_HEADER.size <= len(data) else 0
-            place, end = heap + _HEAP_HEADER.size, heap + size
-            while place + _HEAP_OBJECT.size <= end <= len(data):
-                index, size = _HEAP_OBJECT.unpack_from(data, place)
-                # The free space, object 0, counts its own header.
+            position, end = heap + _HEAP_HEADER.size, heap + size
+            while position + _HEAP_OBJECT.size <= end <= len(data):
+                index, size = _HEAP_OBJECT.unpack_from(data, position)
+                # The size of the free space, object 0, includes its header.
                 step = _HEAP_OBJECT.size + -(-size // 8) * 8 if index else size
                 if step < _HEAP_OBJECT.size:
                     break
-                place += step
-            if not end - _HEAP_OBJECT.size < place <= end <= len(data):
+                position += step
+            if not end - _HEAP_OBJECT.size < position <= end <= len(data):
                 raise damaged(path, f"the list of its parts at byte {heap}")
             heap = data.find(_HEAP, heap + 1)
 
 
 def _require_sound(path: Path, group: h5py.Group, older: bool) -> None:
-    """Raise InputError unless a group has only what hpcvdj writes, or wrote if the file is `older`.
+    """Raise InputError unless a group contains only what hpcvdj writes, or wrote if the file is `older`.
 
-    A result has its own content and that of its parts: no links, no storage in other files.  Every dataset must have
-    all the values that its shape declares, so that a small file cannot claim to be a large one.
+    A result contains its own values and views of its parts, but no links and no storage in other files.  Every
+    dataset must have all the values that its shape declares, so that a small file cannot claim to be a large one.
     """
     for name in group:
         link = group.get(name, getlink=True)
@@ -200,16 +197,16 @@ def _require_stored(path: Path, dataset: h5py.Dataset, older: bool) -> None:
         for source in dataset.virtual_sources():
             # HDF5 takes a single % for the beginning of a format.
             name = source.file_name.replace("%%", "")
-            place = Path(source.file_name.replace("%%", "%"))
-            if "%" in name or len(place.parts) != 2 or not place.parts[0].endswith(".parts"):
-                raise InputError(f"{path}: {dataset.name} shows {place}, which is not a part; do not trust this file")
+            part = Path(source.file_name.replace("%%", "%"))
+            if "%" in name or len(part.parts) != 2 or not part.parts[0].endswith(".parts"):
+                raise InputError(f"{path}: {dataset.name} shows {part}, which is not a part; do not trust this file")
         return
     if dataset.chunks is None:
         stored = dataset.id.get_storage_size() == dataset.nbytes
     else:
         sizes = zip(dataset.shape, dataset.chunks, strict=True)
         chunks = math.prod(-(-size // chunk) for size, chunk in sizes)
-        # Motif counters have only the chunks with a pair.
+        # Motif counters lack the chunks without a pair.
         stored = dataset.id.get_num_chunks() == chunks or (dataset.ndim == 4 and dataset.id.get_num_chunks() < chunks)
         stored &= math.prod(dataset.chunks) * dataset.dtype.itemsize <= MOST_CHUNK_BYTES
     if not stored:

@@ -1,4 +1,4 @@
-"""HDF5 datasets that are packed while they are written."""
+"""HDF5 datasets that hpcvdj compresses while it writes them."""
 
 import math
 import os
@@ -18,44 +18,44 @@ except ImportError:  # a processor that ISA-L does not support
     import zlib as deflate  # type: ignore[no-redef]
 
 CHUNK_BYTES = 1 << 19
-"""Approximate bytes of a chunk before packing; a chunk is packed, and read, as a whole."""
+"""Approximate bytes of a chunk before compression; HDF5 compresses and reads a chunk as a whole."""
 
 LEVEL = 1
 """Level of deflate: higher levels of ISA-L pack counters hardly better and take several times as long."""
 
 
 def filters(dtype: Any) -> dict[str, Any]:
-    """The filters of packed datasets of a type, as arguments of h5py.
+    """Return the filters of packed datasets of a type, as arguments of h5py.
 
-    Text is not shuffled: CDR3s then take 1.4 times the time and 1.6 times the bytes.
+    Text is not shuffled: shuffled CDR3s take 1.4 times the time and 1.6 times the bytes.
     """
     shuffle = np.dtype(dtype).kind != "S"
     return {"shuffle": shuffle, "compression": "gzip", "compression_opts": LEVEL, "fletcher32": True}
 
 
 class PackedDataset:
-    """A dataset of one or two dimensions that is packed while it is written, in blocks of rows.
+    """A dataset of one or two dimensions that is compressed while it is written, in blocks of rows.
 
     The filters are HDF5's own (shuffle, deflate, fletcher32: HDF5 User's Guide, section 5.6), so any HDF5 reader
-    opens the dataset.  They are applied here, chunk by chunk and by several threads, with a deflate that is several
-    times as fast as that of HDF5's zlib.
+    opens the dataset.  Several threads apply them here, chunk by chunk, with a deflate that is several times as fast
+    as HDF5's zlib.
     """
 
     def __init__(self, group: h5py.Group, name: str, shape: tuple[int, ...], dtype: Any) -> None:
         row_bytes = max(1, np.dtype(dtype).itemsize * math.prod(shape[1:]))
         self._rows = int(max(1, min(shape[0], CHUNK_BYTES // row_bytes)))
-        # HDF5 has no chunks in a dataset without rows.
+        # A dataset without rows cannot have chunks.
         packing = {"chunks": (self._rows, *shape[1:]), **filters(dtype)} if 0 not in shape else {}
         self.dataset = group.create_dataset(name, shape, dtype, **packing)
-        # Each question to h5py waits for the thread that writes.
+        # Keep shape and type: each question to h5py waits for the thread that writes.
         self._shape, self._dtype = shape, np.dtype(dtype)
-        # The rows that were put, and the chunk that is not full yet.
+        # The number of rows so far, and the chunk that is not full yet.
         self._filled = 0
         self._held: NDArray[Any] | None = None
         self._packing: deque[tuple[int, Future[bytes]]] = deque()
 
     def put(self, values: NDArray[Any], row: int = 0) -> None:
-        """Write a block whose first row is `row`; blocks come in the order of the rows."""
+        """Write a block whose first row is `row`.  Blocks must come in the order of the rows."""
         if row != self._filled:
             raise ValueError(f"{self.dataset.name}: rows from {row} on do not follow those written before")
         done = 0
@@ -81,7 +81,7 @@ class PackedDataset:
             self.dataset.id.write_direct_chunk(start, packed.result())
 
     def close(self) -> None:
-        """Write what was not written yet; ValueError unless all rows were put."""
+        """Write the remaining chunks.  Raise ValueError unless all rows were put."""
         self._write()
         if self._filled < self._shape[0]:
             raise ValueError(f"{self.dataset.name}: rows are missing")
@@ -92,9 +92,6 @@ def write_packed(group: h5py.Group, name: str, values: NDArray[Any]) -> None:
     packed = PackedDataset(group, name, values.shape, values.dtype)
     packed.put(values)
     packed.close()
-
-
-_SUM_BYTES = 4
 
 
 @cache
@@ -108,26 +105,26 @@ def _threads() -> ThreadPoolExecutor:
 
 
 def packed_chunks(chunks: Iterable[NDArray[Any]]) -> Iterator[bytes]:
-    """Chunks as HDF5 stores them with `filters`, packed by several threads, in order."""
+    """Return chunks as HDF5 stores them with `filters`, in order.  Several threads compress them."""
     return _threads().map(_pack, chunks)
 
 
 def _pack(values: NDArray[Any]) -> bytes:
-    """A chunk as HDF5 stores it."""
+    """Return a chunk as HDF5 stores it."""
     data = values.view(np.uint8).reshape(-1, values.itemsize)
     if filters(values.dtype)["shuffle"]:
-        # The first bytes of all values, then the second ones, and so on.
+        # Shuffle: the first bytes of all values, then the second bytes, and so on.
         data = np.ascontiguousarray(data.T)
     packed: bytes = deflate.compress(data, LEVEL)
     return packed + _fletcher32(packed)
 
 
 def _fletcher32(data: bytes) -> bytes:
-    """HDF5's checksum of a chunk: sums of its 16-bit big-endian words modulo 65535, with 65535 in the place of 0.
+    """Return HDF5's checksum of a chunk: sums of its 16-bit big-endian words modulo 65535, with 65535 instead of 0.
 
     An odd last byte is the upper half of a word (HDF5 User's Guide, section 5.6; H5_checksum_fletcher32).
     """
     words = np.frombuffer(data + b"\0" * (len(data) % 2), dtype=">u2").astype(np.uint64)
     sums = int(words.sum()), int((words * np.arange(len(words), 0, -1, dtype=np.uint64)).sum())
     first, second = (value and (value - 1) % 0xFFFF + 1 for value in sums)
-    return (second << 16 | first).to_bytes(_SUM_BYTES, "little")
+    return (second << 16 | first).to_bytes(4, "little")

@@ -1,7 +1,7 @@
-"""Parquet files joined without reading a value: the bytes of their row groups, and one footer for all.
+"""Join Parquet files without decoding values: copy the bytes of their row groups, and write one footer for all.
 
-The footer is in Thrift's compact protocol (thrift-compact-protocol.md of Apache Thrift); its fields are those of
-`parquet.thrift` of Apache Parquet.  What moves is where a column begins; all else of a row group stays.
+The footer is in Thrift's compact protocol (thrift-compact-protocol.md of Apache Thrift).  Its fields are those of
+`parquet.thrift` of Apache Parquet.  Joining changes only the positions of columns in the descriptions of row groups.
 """
 
 import os
@@ -15,7 +15,7 @@ from hpcvdj.storage.files import COPIED_BYTES
 MAGIC = b"PAR1"
 
 _TAIL_BYTES = 8
-"""The length of the footer and `MAGIC` end a file."""
+"""The last bytes of a file: the length of the footer, and `MAGIC`."""
 
 _TRUE, _FALSE, _BYTE, _INTEGERS, _DOUBLE, _BINARY, _LISTS, _STRUCT = 1, 2, 3, (4, 5, 6), 7, 8, (9, 10), 12
 """Types of the compact protocol."""
@@ -27,13 +27,13 @@ _COLUMNS, _GROUP_OFFSET, _ORDINAL = 1, 5, 7
 """Fields of RowGroup."""
 
 _META_DATA, _CHUNK_OFFSETS = 3, (2, 4, 6)
-"""Fields of ColumnChunk: its description; the places of it and of its indexes."""
+"""Fields of ColumnChunk: its description; its position and those of its indexes."""
 
 _PAGE_OFFSETS = 9, 10, 11, 14
-"""Fields of ColumnMetaData: the places of its pages and of its Bloom filter."""
+"""Fields of ColumnMetaData: the positions of its pages and of its Bloom filter."""
 
 _MOST_NUMBERED = 1 << 15
-"""Row groups whose number fits into a footer."""
+"""The most row groups whose numbers fit into a footer."""
 
 
 @dataclass
@@ -49,7 +49,7 @@ class _Struct:
         self.fields[number][1] = value
 
     def move(self, numbers: Sequence[int], distance: int) -> None:
-        """Add `distance` to those of some fields that say where something is; 0 says that they do not."""
+        """Add `distance` to the fields that have a position; 0 is none."""
         for number in numbers:
             if self.fields.get(number, [0, 0])[1]:
                 self.fields[number][1] += distance
@@ -64,7 +64,7 @@ class _List:
 
 
 class _Reader:
-    """Reads values from bytes."""
+    """Decodes values from bytes."""
 
     def __init__(self, data: bytes) -> None:
         self._data, self._at = data, 0
@@ -89,7 +89,7 @@ class _Reader:
         return self._data[self._at - size : self._at]
 
     def value(self, kind: int) -> Any:
-        """A value of a type."""
+        """Decode a value of a type."""
         if kind in _INTEGERS:
             return self._signed()
         if kind == _BINARY:
@@ -99,7 +99,7 @@ class _Reader:
         if kind in _LISTS:
             head = self._byte()
             size = head >> 4 if head >> 4 < 15 else self._unsigned()
-            # In a list, unlike in a struct, a truth value has a byte.
+            # A boolean has a byte of its own in a list, but not in a struct.
             return _List(head & 15, [self.value(_BYTE if head & 15 == _FALSE else head & 15) for _ in range(size)])
         if kind in (_TRUE, _FALSE):
             return None
@@ -108,12 +108,12 @@ class _Reader:
         raise ValueError(f"a footer has a value of the unknown type {kind}")
 
     def struct(self) -> _Struct:
-        """A struct."""
-        found, number = _Struct(), 0
+        """Decode a struct."""
+        struct, number = _Struct(), 0
         while head := self._byte():
             number = number + (head >> 4) if head >> 4 else self._signed()
-            found.fields[number] = [head & 15, self.value(head & 15)]
-        return found
+            struct.fields[number] = [head & 15, self.value(head & 15)]
+        return struct
 
 
 def _unsigned(out: bytearray, value: int) -> None:
@@ -124,7 +124,7 @@ def _unsigned(out: bytearray, value: int) -> None:
 
 
 def _write(out: bytearray, kind: int, value: Any) -> None:
-    """The inverse of `_Reader.value`."""
+    """Encode a value, as the inverse of `_Reader.value`."""
     if kind in _INTEGERS:
         _unsigned(out, value << 1 if value >= 0 else (-value << 1) - 1)
     elif kind == _BINARY:
@@ -132,13 +132,13 @@ def _write(out: bytearray, kind: int, value: Any) -> None:
         out += value
     elif kind == _STRUCT:
         last = 0
-        for number, (own_kind, own) in value.fields.items():
+        for number, (item_kind, item) in value.fields.items():
             if 0 < number - last < 16:
-                out.append(number - last << 4 | own_kind)
+                out.append(number - last << 4 | item_kind)
             else:
-                out.append(own_kind)
+                out.append(item_kind)
                 _unsigned(out, number << 1)
-            _write(out, own_kind, own)
+            _write(out, item_kind, item)
             last = number
         out.append(0)
     elif kind in _LISTS:
@@ -153,26 +153,26 @@ def _write(out: bytearray, kind: int, value: Any) -> None:
 
 
 def join_parquet(parts: Sequence[Path], target: Path, between: Callable[[], None]) -> None:
-    """Make `target` of Parquet files of one schema, in their order: the file that one writer of all would have made.
+    """Join Parquet files of one schema, in their order, to the file that a single writer would have written.
 
     between  called between two steps
 
-    ValueError if their schemas differ.
+    Raises ValueError if their schemas differ.
     """
     footer: _Struct | None = None
     with open(target, "wb") as joined:
         joined.write(MAGIC)
         for part in parts:
             with open(part, "rb") as stream:
-                own, end = _footer(stream)
-                footer = footer or _Struct({**own.fields, _ROWS: [6, 0], _ROW_GROUPS: [9, _List(_STRUCT, [])]})
-                if own[_SCHEMA] != footer[_SCHEMA]:
+                of_part, end = _footer(stream)
+                footer = footer or _Struct({**of_part.fields, _ROWS: [6, 0], _ROW_GROUPS: [9, _List(_STRUCT, [])]})
+                if of_part[_SCHEMA] != footer[_SCHEMA]:
                     raise ValueError(f"{part} has another schema than {parts[0]}")
                 groups = footer[_ROW_GROUPS].items
-                for group in own[_ROW_GROUPS].items:
-                    _place(group, joined.tell() - len(MAGIC), len(groups))
+                for group in of_part[_ROW_GROUPS].items:
+                    _move(group, joined.tell() - len(MAGIC), len(groups))
                     groups.append(group)
-                footer[_ROWS] += own[_ROWS]
+                footer[_ROWS] += of_part[_ROWS]
                 stream.seek(len(MAGIC))
                 while data := stream.read(min(COPIED_BYTES, end - stream.tell())):
                     joined.write(data)
@@ -184,7 +184,7 @@ def join_parquet(parts: Sequence[Path], target: Path, between: Callable[[], None
 
 
 def _footer(stream: Any) -> tuple[_Struct, int]:
-    """The footer of a file, and where it begins."""
+    """Return the footer of a file, and the byte where it begins."""
     size = stream.seek(-_TAIL_BYTES, os.SEEK_END) + _TAIL_BYTES
     tail = stream.read(_TAIL_BYTES)
     if tail[4:] != MAGIC:
@@ -194,8 +194,8 @@ def _footer(stream: Any) -> tuple[_Struct, int]:
     return _Reader(stream.read(size - _TAIL_BYTES - begin)).struct(), begin
 
 
-def _place(group: _Struct, distance: int, number: int) -> None:
-    """Let a row group be group `number`, `distance` bytes after where it was."""
+def _move(group: _Struct, distance: int, number: int) -> None:
+    """Move a row group by `distance` bytes, and make it group `number`."""
     group.move([_GROUP_OFFSET], distance)
     if number < _MOST_NUMBERED and _ORDINAL in group.fields:
         group[_ORDINAL] = number

@@ -1,4 +1,4 @@
-"""What the plots of all commands share: matplotlib and networkx if installed, colours, and atomic figure files."""
+"""What the plots of all commands share: matplotlib and networkx, if installed, colours, and atomic figure files."""
 
 from pathlib import Path
 from typing import Any
@@ -7,11 +7,11 @@ from hpcvdj.errors import InputError, installing
 from hpcvdj.storage.files import atomic_path, require_writable
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
-"""Okabe and Ito's palette, which colour-blind readers can distinguish."""
+"""Okabe and Ito's palette.  Colour-blind readers can distinguish its colours."""
 
 
 def pyplot() -> Any:
-    """matplotlib's pyplot, drawing to files; InputError without matplotlib."""
+    """Return matplotlib's pyplot, which draws to files.  Raise InputError without matplotlib."""
     try:
         import matplotlib as mpl
     except ImportError:
@@ -23,7 +23,7 @@ def pyplot() -> Any:
 
 
 def require_networkx() -> Any:
-    """The module networkx; InputError without it."""
+    """Return the module networkx.  Raise InputError if it is not installed."""
     try:
         import networkx
     except ImportError:
@@ -32,7 +32,7 @@ def require_networkx() -> Any:
 
 
 def require_plottable(target: Path, *, overwrite: bool) -> None:
-    """Raise InputError unless matplotlib can draw to `target`, a new .png or .svg; checked before the work is done."""
+    """Raise InputError unless matplotlib can draw to `target`, a new .png or .svg.  Call it before the work begins."""
     require_picture(target, overwrite=overwrite)
     pyplot()
 

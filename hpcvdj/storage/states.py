@@ -1,4 +1,4 @@
-"""The state of an unfinished run in one file: facts and arrays, which are read as they were written or not at all."""
+"""The state of an unfinished run in one file: facts and arrays, with a checksum."""
 
 import hashlib
 import io
@@ -15,11 +15,11 @@ from hpcvdj.storage.opening import MISREAD
 Arrays = Mapping[str, NDArray[Any]]
 
 DAMAGED_STATE = (*MISREAD, EOFError, zipfile.BadZipFile)
-"""What reading a damaged state raises."""
+"""Exceptions that reading a damaged state raises."""
 
 
 def state_bytes(facts: Mapping[str, Any], arrays: Arrays, identity: Mapping[str, Any] | None = None) -> bytes:
-    """JSON values and arrays as `write_state` writes them."""
+    """Return JSON values and arrays as `write_state` writes them."""
     stream = io.BytesIO()
     write_state(stream, facts, arrays, identity)
     return stream.getvalue()
@@ -28,7 +28,7 @@ def state_bytes(facts: Mapping[str, Any], arrays: Arrays, identity: Mapping[str,
 def write_state(
     stream: BinaryIO, facts: Mapping[str, Any], arrays: Arrays, identity: Mapping[str, Any] | None = None
 ) -> None:
-    """Write JSON values and arrays as a file of NumPy (.npz), with the SHA-256 of them and of the run's identity."""
+    """Write JSON values and arrays as a NumPy file (.npz), with the SHA-256 of them and of the run's identity."""
     named = {**arrays, "meta": np.array(json.dumps(facts))}
     np.savez(stream, sha256=np.array(digest_of(named, identity)), **named)  # type: ignore[arg-type]
 
@@ -36,7 +36,10 @@ def write_state(
 def read_state(
     data: bytes | BinaryIO, identity: Mapping[str, Any] | None = None
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """What `write_state` was given; one of `DAMAGED_STATE` if anything was changed, or the run has another identity."""
+    """Return the facts and arrays that `write_state` wrote.
+
+    Raises one of `DAMAGED_STATE` if anything was changed, or if the run has another identity.
+    """
     with np.load(io.BytesIO(data) if isinstance(data, bytes) else data, allow_pickle=False) as stored:
         named = dict(stored)
     if str(named.pop("sha256")) != digest_of(named, identity):
@@ -45,7 +48,7 @@ def read_state(
 
 
 def digest_of(named: Arrays, identity: Mapping[str, Any] | None = None) -> str:
-    """SHA-256 of arrays, their names, types, shapes and values, and of JSON values that say whose they are."""
+    """Return the SHA-256 of arrays (names, types, shapes, values) and of the JSON values that identify their run."""
     digest = hashlib.sha256(json.dumps(dict(identity or {}), sort_keys=True).encode())
     for name in sorted(named):
         values = np.ascontiguousarray(named[name])

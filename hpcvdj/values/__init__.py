@@ -1,1 +1,1 @@
-"""Values of rows: what `hpcvdj count` and `hpcvdj pgen` share, from tables to a result."""
+"""Values of rows: the code that `hpcvdj count` and `hpcvdj pgen` share, from tables to a result."""

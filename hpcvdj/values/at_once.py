@@ -1,4 +1,4 @@
-"""All rows at once: root reads and writes, every rank computes its share, and finished units are the checkpoint."""
+"""Compute all rows at once: root reads and writes, every rank computes a share, and finished units are saved."""
 
 import time
 from dataclasses import replace
@@ -27,7 +27,7 @@ def compute_at_once(task: Task) -> Done:
     read = time.perf_counter()
     store = UnitStore(problem, method, task.files.folder) if run.is_root else None
     cut = run.on_root(lambda: store.restore() if store is not None else None)
-    # Ranks need to know of the unit that was under way, but its values are root's.
+    # All ranks need the unit that was under way, but only root needs its values.
     begun = run.from_root(lambda: replace(cut, values=None) if cut is not None else None)
     missing = run.from_root(lambda: store.missing(cut) if store is not None else [])
     opened = time.perf_counter()
@@ -43,14 +43,14 @@ def compute_at_once(task: Task) -> Done:
         batches = task.sliced.all_rows(run.raise_if_stopping)
         rows = ComputedRows(inputs, junctions, output.quantity, store.values, computed.timings, batches)
         settled = {**task.facts["config"], **config.recorded()}
-        known = {"config": settled, "checkpoint_seconds": computed.save, **rows.facts.attributes()}
-        makers = task.makers([config.judged_values(problem, store.values)]) if config.judged else None
-        output.write(rows, task.facts | known | recorded_makers(makers), ranks, overwrite=task.overwrite)
+        attributes = {"config": settled, "checkpoint_seconds": computed.save, **rows.facts.attributes()}
+        makers = Makers.of(config.judged, [config.judged_values(problem, store.values)]) if config.judged else None
+        output.write(rows, task.facts | attributes | recorded_makers(makers), ranks)
         task.files.folder.remove()
         return rows.facts, makers
 
     try:
-        found = run.root_works(write, while_written(output.target))
+        facts, makers = run.root_works(write, while_written(output.target))
     except StoppedError:
         run.on_root(lambda: store.save(None) if store is not None else None)
         raise
@@ -59,4 +59,4 @@ def compute_at_once(task: Task) -> Done:
         read - started, computed.prepare, float(timings.kernel.sum()), float(timings.reduce.sum()), computed.save,
         opened - read + computed.store + time.perf_counter() - counted,
     )  # fmt: skip
-    return Done(*found, config, backend, seconds)
+    return Done(facts, makers, config, backend, seconds)

@@ -1,4 +1,4 @@
-"""Computing a problem over the ranks: its units, one after another, into a store."""
+"""Compute a problem over the ranks, one unit after another, into a store."""
 
 import time
 from dataclasses import dataclass
@@ -28,17 +28,17 @@ class ArrayStore:
         self.values = np.zeros((len(problem.repertoire), quantity.width(problem)), dtype=quantity.dtype)
 
     def put(self, unit: Unit, values: NDArray[Any]) -> None:
-        """Take a unit's values."""
+        """Keep the values of a unit."""
         n_lengths = unit.n_lengths
         self.values[unit.rows.start : unit.rows.stop, n_lengths.start : n_lengths.stop] = values
 
     def save(self, partial: Partial | None) -> None:
-        """Nothing: a computation in memory has no checkpoint."""
+        """Do nothing: a computation in memory has no checkpoint."""
 
 
 @dataclass(frozen=True)
 class Computed:
-    """Seconds of a computation: of its units, of loading the kernel, of saving and of storing."""
+    """Seconds that a computation took: for its units, to load the kernel, to save and to store."""
 
     timings: Timings
     prepare: float
@@ -55,7 +55,10 @@ def compute(
     begun: Partial | None = None,
     missing: Missing | None = None,
 ) -> Computed:
-    """Compute what is `missing` (by default everything) into root's `store`; `begun` is the unit under way."""
+    """Compute the `missing` rows and columns (by default all) into root's `store`.
+
+    begun  the unit that an earlier run began
+    """
     method, threads = config.method_class(), config.threads_per_block
     started = time.perf_counter()
     with told_if_slow(COMPILING, shown=run.is_root):
@@ -76,11 +79,11 @@ def compute(
 
 
 def count_in_memory(problem: Any, config: Plan, run: Run, backend: Backend | None = None) -> NDArray[Any] | None:
-    """The values of a problem, [sequences, columns], on root; None on the other ranks.
+    """Compute the values of a problem: an array [sequences, columns] on root, None on the other ranks.
 
-    backend  this rank's, if it is open already
+    backend  the backend of this rank, if it is open already
 
-    StoppedError on every rank after a signal, if the run has a target; nothing is saved then.
+    Raises StoppedError on every rank after a signal, if the run has a target.  Nothing is saved then.
     """
     store = ArrayStore(problem, config.method_class()) if run.is_root else None
     try:
@@ -91,7 +94,7 @@ def count_in_memory(problem: Any, config: Plan, run: Run, backend: Backend | Non
 
 
 def shared_repertoire(of_root: Repertoire | None, run: Run) -> Repertoire:
-    """Root's repertoire on every rank; the other ranks pass None."""
+    """Return root's repertoire on every rank.  The other ranks pass None."""
     pairs, letters = run.from_root(
         lambda: (of_root.pairs, of_root.letters) if of_root is not None else ([], NUCLEOTIDES)
     )

@@ -1,4 +1,4 @@
-"""Tables of any readable format as AIRR tables, for other programs."""
+"""Convert tables of any readable format to AIRR tables, for other programs."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -36,9 +36,9 @@ from hpcvdj.values.tables import slice_rows
 class Converted:
     """What `convert` wrote.
 
-    tables   how many were read
-    rows     that they have, all of which are written
-    reasons  how many rows have no junction, by the reason
+    tables   number of tables read
+    rows     number of rows read and written
+    reasons  number of rows without a junction, by the reason
     """
 
     tables: int
@@ -47,20 +47,21 @@ class Converted:
 
 
 def convert(paths: Sequence[Path], opening: Opening, run: Run) -> Converted:
-    """Write the tables at `paths`, of a folder those in it, as one AIRR table, the target of `run`; ranks share slices.
+    """Write tables, or the tables in folders, as one AIRR table, the target of `run`.  Ranks share slices.
 
-    Every row is written, in its place: the columns of `REQUIRED`, empty if they are not known, then the other AIRR
-    fields of the tables' formats, then the tables' own columns.  Several tables have repertoire_id: the table's name,
-    where a row names none.  Of several tables, those of `_with_other_ids` have the ids NAME.ID.
+    The output has every row, in the order of the input.  Its columns are those of `REQUIRED`, empty if the input lacks
+    them, then the other AIRR fields of the formats, then the other columns of the tables.  Several tables get the
+    column repertoire_id: the name of the table, where a row names none.  Tables that `_with_other_ids` finds get ids
+    NAME.ID.
 
-    InputError, which names all such tables, and no file, if tables cannot be read or lack calls or sequences.
-    StoppedError after a signal, with finished slices saved for `resume`.
+    Raises InputError, which names all such tables, and writes nothing, if tables cannot be read or lack calls or
+    sequences.  Raises StoppedError after a signal; finished slices are then saved for `resume`.
     """
     target = run.target
     assert target is not None
 
     def opened() -> list[Table]:
-        # What would be refused once all tables are read is refused now.
+        # Check the target now, not after reading all tables.
         require_writable_table(target, overwrite=run.overwrite or run.resume)
         tables = tables_in(paths, opening)
         require_distinct(target, *(table.path for table in tables))
@@ -70,7 +71,7 @@ def convert(paths: Sequence[Path], opening: Opening, run: Run) -> Converted:
     several = len(paths) > 1 or paths[0].is_dir()
     tables, renamed = _surveyed(run.from_root(opened), run, count=several)
     inputs = Inputs(tuple(tables), Reading(opening=opening), together=several)
-    converted = _Converted(inputs, run.from_root(lambda: slice_rows(inputs, None)), renamed)
+    converted = _AirrSlices(inputs, run.from_root(lambda: slice_rows(inputs, None)), renamed)
     identity = {
         "tables": [[table.path.name, table.sha256] for table in tables], "opening": opening.recorded(),
         "together": several,
@@ -87,7 +88,7 @@ def convert(paths: Sequence[Path], opening: Opening, run: Run) -> Converted:
 
         def total() -> Converted:
             if not files.finished:
-                # A table without rows has a header, too.
+                # A table without rows still has a header.
                 table.write(0, [converted.no_rows], {"rows": 0, "reasons": []})
             inputs.require_unchanged()
             done = Converted(len(tables))
@@ -103,10 +104,10 @@ def convert(paths: Sequence[Path], opening: Opening, run: Run) -> Converted:
     return done
 
 
-class _Converted(SlicedInput):
-    """The tables in slices, with the columns that are written.
+class _AirrSlices(SlicedInput):
+    """The tables in slices, with the columns of the output.
 
-    renamed  the tables whose ids get the names of their tables
+    renamed  the tables whose ids get the name of their table
     """
 
     def __init__(self, inputs: Inputs, size: int, renamed: set[Path]) -> None:
@@ -117,16 +118,16 @@ class _Converted(SlicedInput):
 
     @property
     def no_rows(self) -> pa.RecordBatch:
-        """A batch that has the columns only."""
+        """A batch with the columns and no rows."""
         return pa.RecordBatch.from_pylist([], pa.schema([(name, pa.large_string()) for name in self._ordered]))
 
     def columns_read(self, table: Table) -> list[str]:
-        """All columns of a table, and why rows have no junction."""
+        """Return all columns of a table, and the reason why rows have no junction."""
         reader = table.open()
         return [*reader.columns, *[REASON] * reader.explains]
 
     def rows_of(self, part: InputSlice, facts: dict[str, Any]) -> Iterator[pa.RecordBatch]:
-        """The rows of a slice as they are written; `facts` get the reasons of those without a junction."""
+        """Yield the rows of a slice for the output.  Add to `facts` why rows have no junction."""
         reasons = Counter[Exclusion]()
         for table, batch in part.batches:
             named = with_repertoire(batch, table.repertoire_id) if self.inputs.together else batch
@@ -137,32 +138,35 @@ class _Converted(SlicedInput):
 
 
 def _surveyed(tables: list[Table], run: Run, *, count: bool) -> tuple[list[Table], set[Path]]:
-    """The tables with their digests and, to `count`, their rows; and those of `_with_other_ids`.  Ranks share them."""
-    own: dict[int, tuple[str, int, NDArray[np.uint64]]] = {}
+    """Return the tables with their digests, and those of `_with_other_ids`.  Ranks share the reading.
+
+    count  find out also the number of rows of each table
+    """
+    surveys: dict[int, tuple[str, int, NDArray[np.uint64]]] = {}
 
     def survey(number: int) -> None:
         table = tables[number]
         rows, ids = _ids(table, run.raise_if_stopping) if count else (0, np.empty(0, np.uint64))
-        own[number] = file_digest(table.path, table.state), rows, ids
+        surveys[number] = file_digest(table.path, table.state), rows, ids
 
     run.each(range(run.rank, len(tables), run.ranks), survey, NOTHING_YET)
-    gathered = run.gather(own)
+    gathered = run.gather(surveys)
 
     def together() -> tuple[list[Table], set[Path]]:
-        found = {number: facts for part in gathered or [] for number, facts in part.items()}
-        first, placed = 0, []
+        every = {number: facts for part in gathered or [] for number, facts in part.items()}
+        first, placed, ids = 0, [], []
         for number, table in enumerate(tables):
-            digest, rows, _ = found[number]
+            digest, rows, ids_of_table = every[number]
             placed.append(replace(table, sha256=digest, rows=rows, first_row=first))
+            ids.append(ids_of_table)
             first += rows
-        ids = [found[number][2] for number in range(len(tables))]
         return placed, _with_other_ids(placed, ids) if len(tables) > 1 else set()
 
     return run.from_root(together)
 
 
 def _require_junctions(tables: Sequence[Table]) -> None:
-    """Raise InputError, which names all of them, for tables that cannot be read, or lack what rows need."""
+    """Raise InputError, which names all such tables, if tables cannot be read or lack columns that rows need."""
     faults = []
     for table in tables:
         try:
@@ -179,10 +183,10 @@ def _require_junctions(tables: Sequence[Table]) -> None:
 
 
 def _with_other_ids(tables: Sequence[Table], ids: Sequence[NDArray[np.uint64]]) -> set[Path]:
-    """Of several tables, those whose ids are not unique beside the others'.
+    """Return those of several tables whose ids are not unique among all tables.
 
-    Tables of other formats than AIRR have numbers of rows or clones; tables with AIRR ids keep these, unless two of
-    them have one in common.  InputError if two such tables have one name.
+    Tables in formats other than AIRR have numbers of rows or clones as ids.  Tables with AIRR ids keep them, unless
+    two tables have an id in common.  Raises InputError if two of the returned tables have the same name.
 
     ids  hashes of the AIRR ids of each table
     """
@@ -202,8 +206,8 @@ def _with_other_ids(tables: Sequence[Table], ids: Sequence[NDArray[np.uint64]]) 
 
 
 def _ids(table: Table, between: Callable[[], None]) -> tuple[int, NDArray[np.uint64]]:
-    """The rows of a table, and hashes of its different AIRR ids; `between` is called after each batch."""
-    # Here, because numba takes long to import.
+    """Return the number of rows of a table, and hashes of its distinct AIRR ids.  Call `between` after each batch."""
+    # Imported here, because numba takes long to import.
     from hpcvdj.kernels import text
 
     reader = table.open()

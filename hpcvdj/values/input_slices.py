@@ -1,4 +1,4 @@
-"""Slices of the input with all columns of its tables, which are read once: for what is packed, and what is written."""
+"""Slices of the input tables.  A slice is read once, for the junctions to compute and for the columns to write."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -11,10 +11,8 @@ from hpcvdj.repertoires.inputs import Inputs, columns_of_all, in_text, with_repe
 from hpcvdj.repertoires.tables import Table
 from hpcvdj.storage.inputs import DAMAGE, packing, unpacked
 
-_SAMPLED_BYTES = 1 << 20
-
 _EXPANSION = 5
-"""A packed text is about so many times as large once it is unpacked."""
+"""About how many times as large a packed text becomes when it is unpacked."""
 
 Batches = Iterable[tuple[int, Table, pa.RecordBatch]]
 """Batches of rows: the number of the first row, the table, the rows."""
@@ -30,45 +28,45 @@ class InputSlice:
 
     @property
     def rows(self) -> int:
-        """How many there are."""
+        """The number of rows."""
         return sum(batch.num_rows for _, batch in self.batches)
 
     @property
     def tables(self) -> tuple[Table, ...]:
-        """The tables that they are from."""
+        """The tables that have the rows."""
         return tuple({table.path: table for table, _ in self.batches}.values())
 
 
 class SlicedInput:
     """The input in slices of `size` rows.
 
-    Tables that are taken together must be surveyed; one table may be a text whose rows nobody has counted.
+    Tables that are taken together must be surveyed.  A single table may be a text of unknown length.
 
-    rows   of the input; None of such a text until `slices` has read it to its end
-    whole  slices have all columns, not only those that junctions need
+    rows         number of rows of the input; None for a text of unknown length until `slices` has read it to its end
+    all_columns  slices have all columns, not only those that junctions need
     """
 
-    def __init__(self, inputs: Inputs, size: int, *, whole: bool = True) -> None:
-        self.size, self._whole = size, whole
+    def __init__(self, inputs: Inputs, size: int, *, all_columns: bool = True) -> None:
+        self.size, self._all_columns = size, all_columns
         self.rows = inputs.rows if inputs.together else inputs.tables[0].open().known_rows
         if not inputs.together:
-            # It may have been surveyed as one of several.
+            # The table may have been surveyed as one of several.
             table = replace(inputs.tables[0], first_row=0)
             inputs = replace(inputs, tables=(table if self.rows is None else replace(table, rows=self.rows),))
         self.inputs = inputs
 
     @cached_property
     def columns(self) -> list[str]:
-        """The columns that are written, besides those of values."""
+        """The columns of the output, besides those of values."""
         tables = self.inputs.tables
         return columns_of_all(tables) if self.inputs.together else tables[0].open().columns
 
     def slices(self, wanted: Callable[[int], bool], between: Callable[[], None]) -> Iterator[InputSlice]:
-        """The slices whose index is `wanted`; `between` is called after each batch.
+        """Yield the slices whose index is `wanted`, and call `between` after each batch.
 
-        Each is asked for when the one before it is done.  A file that can only be read from its beginning is read once.
-        Whoever has the first slice of a row group goes on with the others, since each reader of one must decode what is
-        before them; only then are those that are left asked for.
+        The function asks for a slice when the slice before it is done.  A file that can only be read from its beginning
+        is read once.  A rank that has the first slice of a row group goes on with the other slices of the group, since
+        every reader of a slice must decode the rows before it in the group.  Then it asks for the remaining slices.
         """
         if self.rows is None:
             yield from self._joined(self._count(wanted, between), between)
@@ -86,11 +84,11 @@ class SlicedInput:
 
     @property
     def _group_slices(self) -> int:
-        """About how many slices a row group has, at least 1; tables that are taken together are mostly alike."""
+        """About how many slices a row group of the first table has, at least 1; the other tables are mostly alike."""
         return max(1, round(self.inputs.tables[0].open().group_rows / self.size))
 
     def _joined(self, read: Batches, between: Callable[[], None]) -> Iterator[InputSlice]:
-        """The slices that batches are of."""
+        """Join batches to slices."""
         held: list[tuple[Table, pa.RecordBatch]] = []
         first = 0
         for row, table, batch in read:
@@ -104,7 +102,7 @@ class SlicedInput:
             yield InputSlice(first // self.size, first, held)
 
     def _read(self, rows: int, wanted: Callable[[int], bool]) -> Batches:
-        """The batches of wanted slices; none belongs to two slices."""
+        """Yield the batches of wanted slices.  No batch belongs to two slices."""
         starts = (first for index, first in enumerate(range(0, rows, self.size)) if wanted(index))
         slices = (range(first, min(rows, first + self.size)) for first in starts)
         part = next(slices, None)
@@ -116,7 +114,7 @@ class SlicedInput:
                 while part is not None and part.start < last:
                     yield range(max(part.start, first) - first, min(part.stop, last) - first)
                     if part.stop > last:
-                        # It goes on in the next table.
+                        # The slice goes on in the next table.
                         return
                     part = next(slices, None)
 
@@ -128,7 +126,7 @@ class SlicedInput:
                         row += batch.num_rows
 
     def _count(self, wanted: Callable[[int], bool], between: Callable[[], None]) -> Batches:
-        """The same of a text that is read to its end."""
+        """Do the same as `_read` for a text of unknown length, which is read to its end."""
         (table,), row = self.inputs.tables, 0
         for batch in table.open().batches(self.columns_read(table)):
             between()
@@ -141,24 +139,24 @@ class SlicedInput:
         self.rows, self.inputs = row, replace(self.inputs, tables=(replace(table, rows=row),))
 
     def columns_read(self, table: Table) -> list[str]:
-        """The columns of a table that slices have: all of them, and what junctions need besides."""
-        every = table.open().columns if self._whole else []
+        """Return the columns of a table that slices have."""
+        every = table.open().columns if self._all_columns else []
         return list(dict.fromkeys([*every, *self.inputs.columns_of(table)]))
 
     def packed(self, part: InputSlice) -> Iterator[pa.RecordBatch]:
-        """The columns of a slice that junctions need."""
+        """Yield the columns of a slice that junctions need."""
         for table, batch in part.batches:
             yield self.inputs.labelled(batch.select(self.inputs.columns_of(table)), table)
 
     def written(self, part: InputSlice) -> Iterator[pa.RecordBatch]:
-        """The columns of a slice that are written."""
+        """Yield the columns of a slice for the output."""
         for table, batch in part.batches:
             yield self._written(batch, table)
 
     def all_rows(self, between: Callable[[], None]) -> Iterator[pa.RecordBatch]:
-        """The columns that are written, of all rows, which are read again; `between` is called after each batch.
+        """Read all rows again, and yield the columns for the output.  Call `between` after each batch.
 
-        InputError if a table is not what it was when the run began.
+        Raises InputError if a table has changed since the run began.
         """
         for table in self.inputs.tables:
             for batch in ahead(table.open().batches()):
@@ -173,15 +171,15 @@ class SlicedInput:
 
 
 def estimated_rows(table: Table) -> int:
-    """About how many rows a table has, at least 1: what its file says, or its size over that of its first lines."""
-    known = table.open().known_rows
-    if known is not None:
-        return max(1, known)
+    """Estimate the rows of a table, at least 1: the number in its file, or its size over that of its first lines."""
+    rows = table.open().known_rows
+    if rows is not None:
+        return max(1, rows)
     try:
         with unpacked(table.path) as stream:
-            head = stream.read(_SAMPLED_BYTES)
+            head = stream.read(1 << 20)
     except DAMAGE:
-        # What reads the rows says what is wrong, and where.
+        # The reader of the rows reports the damage.
         return 1
     size = table.path.stat().st_size * (_EXPANSION if packing(table.path) else 1)
     return max(1, int(head.count(b"\n") * size / max(1, len(head))))

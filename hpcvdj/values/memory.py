@@ -1,4 +1,4 @@
-"""Tables in memory: their values, beside what became of their rows."""
+"""Compute the values of tables in memory."""
 
 import numpy as np
 import pyarrow as pa
@@ -14,9 +14,10 @@ from hpcvdj.values.plan import Plan
 
 
 def values_of(inputs: Inputs, reference: Reference, config: Plan) -> tuple[pa.Table, Tally, Makers | None]:
-    """The values of each row of a table, on this machine, as columns of a pyarrow Table; InputError for bad input.
+    """Compute the values of each row of a table, on this machine, as columns of a pyarrow Table.
 
-    Also what became of the rows, and who makes the junctions, if probabilities are computed.
+    Returns also what became of the rows and, if probabilities are computed, who makes the junctions.  Raises InputError
+    for bad input.
     """
     read = inputs.read(reference)
     config = config.settled(read.repertoire.longest)

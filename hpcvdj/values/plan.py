@@ -1,4 +1,4 @@
-"""What a run computes of each row: the plan that counting and probabilities implement."""
+"""What a run computes for each row: the plan that counting and probabilities implement."""
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -11,18 +11,18 @@ from hpcvdj.kernels.method import Method
 from hpcvdj.recombination.repertoire import Repertoire
 
 if TYPE_CHECKING:
-    # Slow to import, and the help needs the defaults of plans.
+    # This module is slow to import, and the help needs the defaults of plans.
     from hpcvdj.repertoires.reading import Reading
 
 
 class Plan:
-    """What a run computes of its junctions, and how; the same run layer serves all plans.
+    """What a run computes for its junctions, and how.  The same run layer serves all plans.
 
-    method             its name
+    method             the name of the method
     backend            the name of a `Backend`, or `auto`
     threads_per_block  tasks in a block; ranks share work in whole blocks
     strict_binding     two ranks on one GPU are an error, not a warning
-    identity           what two runs must have in common, by the names of the attributes of results
+    identity           the attributes of results that two runs must have in common, by name
     """
 
     method: str
@@ -32,20 +32,20 @@ class Plan:
     identity: ClassVar[tuple[str, ...]]
 
     def method_class(self) -> Method:
-        """The method; InputError if there is none of that name."""
+        """Return the method.  Raise InputError if there is none of that name."""
         raise NotImplementedError
 
     def reads(self, reading: "Reading") -> "Reading":
-        """How junctions are read for it."""
+        """Return how to read junctions for the plan."""
         raise NotImplementedError
 
     def settled(self, longest: int) -> Self:
-        """The plan for junctions of which the longest has `longest` nt; InputError if the method cannot."""
+        """Return the plan for junctions of at most `longest` nt.  Raise InputError if the method cannot take them."""
         return self
 
     @property
     def sliceable(self) -> bool:
-        """Whether slices can be computed one by one."""
+        """Whether each slice can be computed by itself."""
         try:
             self.require_sliceable()
         except InputError:
@@ -53,24 +53,24 @@ class Plan:
         return True
 
     def require_sliceable(self) -> None:
-        """Raise InputError if slices cannot be computed one by one."""
+        """Raise InputError if slices cannot be computed by themselves."""
 
     def problem(self, repertoire: Repertoire, reference: Any) -> Any:
-        """The problem for the kernels, once the plan is settled."""
+        """Return the problem for the kernels, once the plan is settled."""
         raise NotImplementedError
 
     @property
     def judged(self) -> tuple[str, ...]:
-        """The columns of which it is told how many junctions anyone would make, as `Makers` has them."""
+        """The columns for which the summary says how many junctions anyone would make; see `Makers`."""
         return ()
 
     def judged_values(self, problem: Any, values: NDArray[Any]) -> NDArray[np.float64]:
-        """Those of the productive junctions of a problem, float64 [judged, junctions], as `Makers` takes them.
+        """Return the values of the productive junctions of a problem for `Makers`, float64 [judged, junctions].
 
-        values  [junctions, columns]: what was computed
+        values  [junctions, columns]: the computed values
         """
         raise NotImplementedError
 
     def recorded(self) -> dict[str, Any]:
-        """What results record of it."""
+        """Return what results record of the plan."""
         return asdict(self)  # type: ignore[call-overload,no-any-return]

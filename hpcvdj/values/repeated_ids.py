@@ -1,4 +1,4 @@
-"""Ids that repeat in a table, if it is computed in slices: a row with the id of an earlier row is excluded."""
+"""Ids that repeat in a table that is computed in slices.  A row with the id of an earlier row is excluded."""
 
 from bisect import bisect_right
 from collections import defaultdict
@@ -19,17 +19,17 @@ from hpcvdj.repertoires.junctions import REPERTOIRE, Junctions
 from hpcvdj.repertoires.tables import Table
 
 FirstRows = dict[tuple[str, str], int]
-"""The first row with an id that repeats, by id and repertoire; the repertoire is empty unless tables are together."""
+"""The first row with each repeated id, by id and repertoire; the repertoire is empty unless tables are together."""
 
 _SCATTER = np.uint64(0x9E3779B97F4A7C15)
 
 
 def id_hashes(junctions: Junctions) -> NDArray[np.uint64]:
-    """Hashes of the ids of sequences and their repertoires, ascending, and their rows, uint64 [2, sequences]."""
+    """Return hashes of the ids of sequences and their repertoires, ascending, and their rows, uint64 [2, sequences]."""
     hashes = _hashes(junctions.ids)[junctions.id_order]
     if junctions.repertoire_ids is not None:
         names = _hashes(pa.array(junctions.repertoire_ids, pa.large_string()))
-        # Equal ids of different repertoires are no repetition.
+        # Equal ids in different repertoires do not count as repeated.
         hashes = hashes ^ names[junctions.repertoire_of] * _SCATTER
     order = np.argsort(hashes)
     return np.stack([hashes[order], junctions.row.astype(np.uint64)[order]])
@@ -42,7 +42,7 @@ def _hashes(texts: Any) -> NDArray[np.uint64]:
 
 
 def first_rows(inputs: Inputs, rows: NDArray[np.int64], between: Callable[[], None]) -> tuple[FirstRows, list[int]]:
-    """The first of the `rows` with each id that repeats among them, and the later ones; the ids are read again."""
+    """Read ids again, and return the first of the `rows` with each repeated id, and the later rows with these ids."""
     wanted = np.sort(rows)
     seen: FirstRows = {}
     later = defaultdict[tuple[str, str], list[int]](list)
@@ -61,27 +61,21 @@ def first_rows(inputs: Inputs, rows: NDArray[np.int64], between: Callable[[], No
 
 
 def without_repeated(junctions: Junctions, first: FirstRows, inputs: Inputs) -> Junctions:
-    """Junctions of a slice without the rows whose id an earlier row has; these are excluded, as of that row.
+    """Return the junctions of a slice without the rows whose id an earlier row has.  These rows are excluded.
 
-    InputError if there are such rows and the reading is strict.
+    Raises InputError if there are such rows and the reading is strict.
     """
     tables = inputs.tables
     names = junctions.repertoire_ids
     ids = junctions.ids.take(pa.array(junctions.id_order))
     among = pc.is_in(ids, value_set=pa.array(sorted({name for name, _ in first}), ids.type))
-    excluded = {
-        int(row): (name, exclusion, repertoire)
-        for row, name, exclusion, repertoire in zip(
-            junctions.excluded.row.tolist(),
-            junctions.excluded.sequence_id,
-            [junctions.excluded.exclusion(k) for k in range(len(junctions.excluded))],
-            junctions.excluded.repertoire_id or [""] * len(junctions.excluded),
-            strict=True,
-        )
-    }
-    for row, (name, exclusion, repertoire) in excluded.items():
+    before = junctions.excluded
+    excluded = {}
+    for k, (row, name) in enumerate(zip(before.row.tolist(), before.sequence_id, strict=True)):
+        exclusion, repertoire = before.exclusion(k), before.repertoire_id[k] if before.repertoire_id else ""
         if exclusion.kind is ExclusionKind.REPEATED_ID and (name, repertoire) in first:
-            excluded[row] = name, _repeated(tables, first[name, repertoire], row), repertoire
+            exclusion = _repeated(tables, first[name, repertoire], row)
+        excluded[row] = name, exclusion, repertoire
     keep = np.ones(len(junctions), dtype=bool)
     for k in np.flatnonzero(among.to_numpy(zero_copy_only=False)).tolist():
         row, name = int(junctions.row[k]), ids[k].as_py()

@@ -1,7 +1,7 @@
-"""Slices of the input: each is read once, computed, and written with its values by one rank.
+"""Compute the input in slices: one rank reads a slice, computes it, and writes it with its values.
 
-A rank that is done with a slice takes the next, so a rank that does other work as well takes fewer.  Finished slices
-are the checkpoint.  At the end root joins them.
+A rank that has finished a slice takes the next one, so a rank with other work takes fewer slices.  Finished slices are
+the checkpoint.  At the end, root joins them.
 """
 
 import logging
@@ -32,13 +32,13 @@ from hpcvdj.values.task import Done, Task, recorded_makers, while_written
 log = logging.getLogger(__name__)
 
 JUDGED = "judged"
-"""The array of what `Plan.judged_values` says of a slice: which junctions anyone would make depends on all slices."""
+"""The array of the `Plan.judged_values` of a slice: which junctions anyone would make depends on all slices."""
 
 
 def compute_slices(task: Task, *, across: bool) -> Done:
     """Compute and write the input slice by slice, and join the slices.
 
-    across  ids must be different in all slices
+    across  whether ids must be unique across all slices
     """
     run, output, files = task.run, task.output, task.files
     work = _SliceWork(task, across=across)
@@ -51,19 +51,19 @@ def compute_slices(task: Task, *, across: bool) -> Done:
         inputs = work.sliced.inputs
         inputs.require_unchanged()
         total = _total(files, output.quantity, work.sliced.rows or 0)
-        makers = task.makers(files.arrays(JUDGED)) if task.config.judged else None
+        makers = Makers.of(task.config.judged, files.arrays(JUDGED)) if task.config.judged else None
         facts = task.facts | work.checked | total.attributes() | recorded_makers(makers)
-        output.join(files, inputs, facts, ranks, work.sliced.size, overwrite=task.overwrite)
+        output.join(files, inputs, facts, ranks, work.sliced.size)
         return total, makers
 
-    found = run.root_works(join, while_written(output.target))
+    total, makers = run.root_works(join, while_written(output.target))
     read, kernel, write = slowest
     seconds = read, 0.0, kernel, 0.0, 0.0, write + time.perf_counter() - begun
-    return Done(*found, task.config, work.backend, seconds)
+    return Done(total, makers, task.config, work.backend, seconds)
 
 
 def _total(files: SliceFiles, quantity: Quantity, rows: int) -> SliceFacts:
-    """The facts of all slices; InputError unless they have each of the `rows` of the input once."""
+    """Return the facts of all slices.  Raise InputError unless they have each of the `rows` of the input once."""
     slices, first = list[SliceFacts](), 0
     for index in files.finished:
         slices.append(files.read(index, partial(SliceFacts.from_recorded, quantity=quantity)))
@@ -76,7 +76,7 @@ def _total(files: SliceFiles, quantity: Quantity, rows: int) -> SliceFacts:
 
 
 class _ShownStore(ArrayStore):
-    """Values in memory, whose progress is shown."""
+    """Values in memory that show the progress of the computation."""
 
     def __init__(self, problem: Any, method: Method, progress: Progress) -> None:
         super().__init__(problem, method)
@@ -88,9 +88,11 @@ class _ShownStore(ArrayStore):
 
 
 class _SliceWork:
-    """Reads, computes and writes slices; `seconds` are those of the three, `backend` is this rank's.
+    """Reads, computes and writes slices.
 
-    checked  what root recorded of its check
+    backend  the backend of this rank
+    seconds  float64 [3]: seconds that it took to read, to compute and to write
+    checked  what root's check returned
     """
 
     def __init__(self, task: Task, *, across: bool) -> None:
@@ -99,10 +101,10 @@ class _SliceWork:
         self.seconds, self.checked = np.zeros(3), dict[str, Any]()
 
     def compute_all(self) -> None:
-        """Compute the slices that are not finished, and again those that have ids of earlier ones."""
+        """Compute the unfinished slices, then again the slices that have ids of earlier slices."""
         run, files, config = self.run, self.files, self.task.config
         files.require_all_intact(run)
-        # Slices are mostly read and written, so ranks may share a GPU.
+        # Ranks spend most of the time on reading and writing, so they may share a GPU.
         self.backend = run.bind(config.backend, strict=config.strict_binding, sharing_pays=True)
         run.request.begin()
         self._compute_missing(self.task.check)
@@ -113,7 +115,7 @@ class _SliceWork:
             self._compute_missing()
 
     def _compute_missing(self, check: Callable[[], dict[str, Any]] = dict) -> None:
-        """Compute the slices that are not finished; root begins with the check, while others compute."""
+        """Compute the unfinished slices.  Root begins with the check, while the other ranks compute."""
         run = self.run
         finished = run.from_root(lambda: self.files.finished)
         rows = self.sliced.rows if self.sliced.rows is not None else estimated_rows(self.sliced.inputs.tables[0])
@@ -135,7 +137,7 @@ class _SliceWork:
             raise InputError(f"{self.sliced.inputs.path}: no data rows; the table has a header line only")
 
     def _timed(self, slices: Iterator[InputSlice]) -> Iterator[InputSlice]:
-        """The slices; notes how long it takes to read them."""
+        """Yield the slices, and measure how long it takes to read them."""
         while True:
             begun = time.perf_counter()
             part = next(slices, None)
@@ -146,7 +148,7 @@ class _SliceWork:
 
     def _compute(self, part: InputSlice, progress: Progress) -> None:
         task, begun = self.task, time.perf_counter()
-        # Other ranks have what is before it.
+        # Other ranks have the slices before this one.
         progress.advance(max(0, part.first_row - progress.done))
         inputs = replace(self.sliced.inputs, tables=part.tables)
         batches = self.sliced.packed(part)
@@ -174,11 +176,11 @@ class _SliceWork:
         log.debug("rows %s to %s are written", f"{part.first_row:,}", f"{part.first_row + part.rows:,}")
 
     def _forget_repeated(self) -> FirstRows:
-        """The first row with each id that repeats in a later slice; these slices are to be computed again."""
+        """Return the first row with each id that repeats in a later slice, and forget these slices."""
         run, files = self.run, self.files
-        own = list[NDArray[np.int64]]()
-        run.each([run.rank], lambda rank: own.append(files.rows_with_repeated_hashes(rank, run.ranks)), files.saved)
-        rows = run.gather(own)
+        share = list[NDArray[np.int64]]()
+        run.each([run.rank], lambda rank: share.append(files.rows_with_repeated_hashes(rank, run.ranks)), files.saved)
+        rows = run.gather(share)
 
         def forget() -> FirstRows:
             repeated = np.concatenate([part for parts in rows or [] for part in parts])

@@ -1,7 +1,6 @@
-"""What a run says of itself: the summary for people, the attributes of its result, the log."""
+"""What a run says about itself: the summary for users and the attributes of its result."""
 
 import logging
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import reduce
@@ -9,7 +8,6 @@ from itertools import zip_longest
 from operator import add
 from typing import Any
 
-from hpcvdj.kernels.backends import Backend
 from hpcvdj.kernels.quantities import Quantity
 from hpcvdj.recombination.exclusions import added
 from hpcvdj.recombination.makers import Makers
@@ -17,27 +15,28 @@ from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.junctions import Reference
 from hpcvdj.repertoires.tables import repertoire_name
 from hpcvdj.repertoires.tally import Tally
-from hpcvdj.results.slice_facts import SliceFacts
+from hpcvdj.results.slice_facts import added_calls
 from hpcvdj.runs.folder import Identity
 from hpcvdj.runs.run import Run
 from hpcvdj.storage.inputs import file_digest
 from hpcvdj.values.plan import Plan
+from hpcvdj.values.task import Done
 
 log = logging.getLogger(__name__)
 
 STAGES = ("read", "prepare", "kernel", "reduce", "save", "write", "total")
-"""What `Summary.seconds` has: kernel and reduce are the maximum over ranks, save is what checkpoints cost."""
+"""The keys of `Summary.seconds`: kernel and reduce are the maximum over ranks, save is the time of checkpoints."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Summary(Tally):
-    """What a run found and how long it took; complete on root.
+    """The outcome of a run and the time that it took; complete on root.
 
-    quantity      what was computed
-    sums          of its columns over all sequences; of pathways exact Python integers
-    tables        tables that were counted together, and their repertoires; 0 for one table
-    seconds       of each of `STAGES`
-    makers        who makes the junctions; None without probabilities
+    quantity             the computed quantity
+    sums                 sum of each of its columns over all sequences; for pathways exact Python integers
+    tables, repertoires  number of tables that were counted together, and of their repertoires; 0 for one table
+    seconds              seconds of each of `STAGES`
+    makers               who makes the junctions; None without probabilities
     """
 
     pairs: int
@@ -52,50 +51,39 @@ class Summary(Tally):
     makers: Makers | None = None
 
 
-def summary_of(
-    facts: SliceFacts,
-    makers: Makers | None,
-    quantity: Quantity,
-    config: Plan,
-    inputs: Inputs,
-    backend: Backend,
-    run: Run,
-) -> Summary:
-    """What a run found that `config` describes."""
+def summary_of(done: Done, quantity: Quantity, inputs: Inputs, run: Run) -> Summary:
+    """Return the summary of a run."""
+    facts = done.facts
     return Summary(
         rows_read=facts.rows_read,
         counted=facts.counted,
         excluded=facts.excluded,
         substituted=facts.substituted,
         pairs=len(facts.pairs),
-        max_n=int(getattr(config, "max_n", 0)),
-        method=config.method,
-        hardware=backend.describe(),
+        max_n=int(getattr(done.config, "max_n", 0)),
+        method=done.config.method,
+        hardware=done.backend.describe(),
         ranks=run.ranks,
         quantity=quantity,
         sums=facts.sums,
         nonzero=facts.nonzero,
-        makers=makers,
+        makers=done.makers,
         tables=len(inputs.tables) * inputs.together,
         repertoires=len(inputs.repertoires),
     )
 
 
 def total_of(summaries: Sequence[Summary]) -> Summary:
-    """What the runs of several tables found together; V-J pairs are not added up, as tables share them."""
+    """Return the summary of all tables together.  V-J pairs are not added up, because tables share them."""
     if len(summaries) == 1:
         return summaries[0]
-    substituted: Counter[tuple[str, str]] = Counter()
-    for summary in summaries:
-        for call, allele, rows in summary.substituted:
-            substituted[call, allele] += rows
     first, makers = summaries[0], [summary.makers for summary in summaries if summary.makers is not None]
     return replace(
         first,
         rows_read=sum(summary.rows_read for summary in summaries),
         counted=sum(summary.counted for summary in summaries),
         excluded=added(summary.excluded for summary in summaries),
-        substituted=[(*replaced, rows) for replaced, rows in substituted.items()],
+        substituted=added_calls(summary.substituted for summary in summaries),
         pairs=0,
         max_n=max(summary.max_n for summary in summaries),
         sums=[sum(sums) for sums in zip_longest(*(summary.sums for summary in summaries), fillvalue=0)],
@@ -108,7 +96,7 @@ def total_of(summaries: Sequence[Summary]) -> Summary:
 
 
 def attributes_of(inputs: Inputs, reference: Reference, config: Plan, run: Run) -> dict[str, Any]:
-    """What is recorded of a run before it reads a row."""
+    """Return what results record of a run before it reads a row."""
     recorded = {
         "config": {
             **config.recorded(),
@@ -128,18 +116,17 @@ def attributes_of(inputs: Inputs, reference: Reference, config: Plan, run: Run) 
 
 
 def _identity(inputs: Inputs, config: Plan, recorded: dict[str, Any]) -> Identity:
-    """What two runs must have in common; ranks, threads, blocks, slices and backend may differ."""
+    """Return what two runs must have in common.  Ranks, threads, blocks, slices and backend may differ."""
     names = ("sequence_field", "opening", *config.identity)
     facts = {**recorded["config"], **recorded}
+    tables = [["the table", recorded["junctions_sha256"]]]
     if inputs.together:
-        tables: Any = [[table.path.name, table.sha256] for table in inputs.tables]
-    else:
-        tables = [["the table", recorded["junctions_sha256"]]]
+        tables = [[table.path.name, table.sha256] for table in inputs.tables]
     return {"tables": tables, "together": inputs.together, **{name: facts[name] for name in names if name in facts}}
 
 
 def with_digests(inputs: Inputs) -> Inputs:
-    """The inputs with the SHA-256 of their tables; InputError if one cannot be read."""
+    """Return the inputs with the SHA-256 of their tables.  Raise InputError if a table cannot be read."""
     for table in inputs.tables:
         table.open()
     tables = tuple(

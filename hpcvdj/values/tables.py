@@ -1,7 +1,7 @@
-"""From tables to a table with values, or to a result: in slices, or all rows at once.
+"""Compute tables to a table with values, or to a result: in slices, or all rows at once.
 
-In slices, each is read once, computed, and written with its values by one rank.  At once, root reads and writes, and
-all ranks compute: so it is with methods that enumerate, and where the longest sequence decides what is computed.
+In slices, one rank reads a slice, computes it, and writes it with its values.  At once, root reads and writes, and all
+ranks compute.  Methods that enumerate need all rows at once, as do plans that depend on the longest sequence.
 """
 
 import time
@@ -25,29 +25,29 @@ from hpcvdj.values.summary import STAGES, Summary, attributes_of, summary_of, wi
 from hpcvdj.values.task import Task
 
 TABLE_ROWS = 1 << 18
-"""Rows of a slice of a table, at most: about 1 GB of memory for a rank if a row has 3 KB."""
+"""The most rows of a slice of a table: a rank needs about 1 GB of memory if a row has 3 KB."""
 
 FEWEST_ROWS = 1 << 16
-"""Rows of a slice of a table, at least: 250,000 rows in slices of a quarter of that take half as long again."""
+"""The fewest rows of a slice of a table: with a quarter of that, 250,000 rows take half as long again."""
 
 SLICES = 16
-"""So many slices a table has, if they can have so few or many rows: whatever the number of ranks, for equal bytes."""
+"""Slices of a table, within these limits.  The number does not depend on the ranks, so the bytes are equal."""
 
 RESULT_ROWS = 1 << 22
-"""Rows of a slice of a result: about 1.5 GB of memory for a rank."""
+"""Rows of a slice of a result: a rank needs about 1.5 GB of memory."""
 
 AT_ONCE_ROWS = 1 << 24
-"""Rows of a result that is one file, at most."""
+"""The most rows of a result that is one file."""
 
 ALL_ROWS = 1 << 62
-"""Rows of a slice that has all rows: they are computed at once."""
+"""Rows of a slice that has all rows, which are computed at once."""
 
 ACROSS_SLICES, WITHIN_SLICES = "across slices", "within slices"
-"""Where ids must be different, as the run's folder records it."""
+"""Where ids must be unique, as the run's folder records it."""
 
 MOST_UNEVEN = 1.25
-"""Of several tables, each rank computes some on its own, unless one had more than so many times the mean of all ranks:
-then all ranks share each table, slice by slice."""
+"""Ranks compute several tables each on its own, unless a rank had more than so many times the mean work.  Then all
+ranks share each table, slice by slice."""
 
 
 def compute_tables(
@@ -58,16 +58,16 @@ def compute_tables(
     batch_rows: int | None = None,
     check: Callable[[], dict[str, Any]] = dict,
 ) -> Summary:
-    """Compute what `config` says of tables into the target of `run`: what `hpcvdj count` and `hpcvdj pgen` do.
+    """Compute the plan `config` for tables into the target of `run`, as `hpcvdj count` and `hpcvdj pgen` do.
 
     reference   a germline table to count with, or a recombination model
-    batch_rows  rows of a slice, in which ids must be different; 0 takes all rows at once; None chooses, and ids must be
-                different in all rows
-    check       raises InputError unless the reference fits the tables; returns what is recorded of that, on root
+    batch_rows  rows of a slice, within which ids must be unique; 0 takes all rows at once; None chooses the slices, and
+                ids must be unique in all rows
+    check       raises InputError unless the reference fits the tables; returns what results record of that, on root
 
-    What is written is the same for any number of ranks.  A signal that the run has seen ends it at a boundary:
-    StoppedError, with what is done saved for `resume`.  HpcvdjError for bad input and failures; the target is then what
-    it was before.  CompleteError if `resume` finds the target complete.
+    The output is the same for any number of ranks.  Raises StoppedError at a boundary after a signal; finished work is
+    then saved for `resume`.  Raises CompleteError if `resume` finds the target complete, and HpcvdjError for bad input
+    and failures; the target is then unchanged.
     """
     started = time.perf_counter()
     inputs = replace(inputs, reading=config.reads(inputs.reading))
@@ -79,38 +79,39 @@ def compute_tables(
         if inputs.together:
             inputs = surveyed(inputs, run)
 
-        def begin() -> tuple[Inputs, dict[str, Any], RunFolder, bool]:
-            known = with_digests(inputs)
-            facts = attributes_of(known, reference, config, run)
+        def begin() -> tuple[Inputs, dict[str, Any], RunFolder]:
+            digested = with_digests(inputs)
+            facts = attributes_of(digested, reference, config, run)
             folder = output.folder(facts["identity"])
-            return known, facts, folder, output.begin(folder, inputs.files)
+            output.begin(folder, inputs.files)
+            return digested, facts, folder
 
-        inputs, facts, folder, overwrite = run.from_root(begin)
+        inputs, facts, folder = run.from_root(begin)
         rows = run.from_root(lambda: slice_rows(inputs, batch_rows, config, output))
         asked = {"slice_rows": rows, "ids": ACROSS_SLICES if batch_rows is None else WITHIN_SLICES}
         cut = run.from_root(lambda: folder.open(SAVED, asked, resume=run.resume, overwrite=run.overwrite))
-        sliced = SlicedInput(inputs, int(cut["slice_rows"]), whole=output.has_rows)
+        sliced = SlicedInput(inputs, int(cut["slice_rows"]), all_columns=output.has_rows)
         files = SliceFiles(folder, output.ending)
-        task = Task(sliced, reference, config, output, files, facts, check, run, overwrite=overwrite)
+        task = Task(sliced, reference, config, output, files, facts, check, run)
         with files.kept(run):
             if sliced.size == ALL_ROWS or not output.has_rows:
-                # Each part of a result records what all have.
+                # Each part of a result records the check of all tables.
                 checked = run.from_root(check)
                 task = replace(task, facts=facts | checked, check=dict)
             if sliced.size == ALL_ROWS:
                 done = compute_at_once(task)
             else:
                 done = compute_slices(task, across=cut["ids"] == ACROSS_SLICES)
-    summary = summary_of(done.facts, done.makers, output.quantity, done.config, sliced.inputs, done.backend, run)
+    summary = summary_of(done, output.quantity, sliced.inputs, run)
     seconds = *done.seconds, time.perf_counter() - started
     return replace(summary, seconds=dict(zip(STAGES, seconds, strict=True)))
 
 
 def slice_rows(inputs: Inputs, asked: int | None, config: Plan | None = None, output: Output | None = None) -> int:
-    """Rows of a slice, or `ALL_ROWS`.
+    """Return the rows of a slice, or `ALL_ROWS`.
 
-    asked   what the user asks for; 0 for all rows
-    config  what is computed, if something is
+    asked   rows that the user asks for; 0 for all rows
+    config  the plan, if values are computed
     """
     if asked is not None or not (config is None or config.sliceable):
         return asked or ALL_ROWS

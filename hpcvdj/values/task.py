@@ -1,12 +1,9 @@
-"""What a run computes and writes, once it has begun; and what it has done."""
+"""What a run computes and writes, once it has begun, and what it has done."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from hpcvdj.errors import option
 from hpcvdj.kernels.backends import Backend
@@ -24,10 +21,9 @@ from hpcvdj.values.plan import Plan
 class Task:
     """What a run computes and writes.
 
-    files      where finished work is saved
-    facts      what is recorded that is known before a row is read
-    check      raises InputError unless the reference fits the input; returns what is recorded of that, on root
-    overwrite  whether what is at the target is replaced
+    files      where the run saves finished work
+    facts      what results record, as far as it is known before a row is read
+    check      raises InputError unless the reference fits the input; returns what results record of that, on root
     """
 
     sliced: SlicedInput
@@ -38,20 +34,15 @@ class Task:
     facts: dict[str, Any]
     check: Callable[[], dict[str, Any]]
     run: Run
-    overwrite: bool
-
-    def makers(self, parts: Iterable[NDArray[np.float64]]) -> Makers:
-        """Who makes the junctions, of which parts have `Plan.judged_values`."""
-        return Makers.of(self.config.judged, parts)
 
 
 def recorded_makers(makers: Makers | None) -> dict[str, Any]:
-    """What is recorded of who makes the junctions, if that is known."""
+    """Return what results record of who makes the junctions, if that is known."""
     return {} if makers is None else {"makers": makers.recorded()}
 
 
 def while_written(target: Path) -> str:
-    """The end of the message if a signal comes while the target is written."""
+    """Return the end of the message if a signal comes while the target is written."""
     return f"while {target} was written; {option('resume', True)} continues"
 
 
@@ -60,8 +51,8 @@ class Done:
     """What a run has done.
 
     makers   who makes the junctions; None without probabilities
-    config   the plan, settled
-    seconds  of reading, preparing, computing, combining, saving and writing
+    config   the settled plan
+    seconds  seconds to read, prepare, compute, combine, save and write
     """
 
     facts: SliceFacts

@@ -1,4 +1,4 @@
-"""Values of all rows at once: root has them in memory, and saves finished units in the run's folder."""
+"""Values of all rows at once.  Root has them in memory, and saves finished units in the run's folder."""
 
 from pathlib import Path
 from typing import Any
@@ -15,14 +15,14 @@ from hpcvdj.storage.states import DAMAGED_STATE, read_state, state_bytes
 from hpcvdj.values.compute import ArrayStore
 
 _FINISHED = "part-[0-9]*.npz"
-"""Files with finished units, of one time that the run was saved each."""
+"""Files with finished units, one for each time that the run was saved."""
 
 BEGUN = "part-begun.npz"
 """The file with the unit that was under way when the run was saved."""
 
 
 class UnitStore(ArrayStore):
-    """Values in memory, of which finished units are saved."""
+    """Values in memory, with checkpoints of finished units."""
 
     def __init__(self, problem: Any, method: Method, folder: RunFolder) -> None:
         super().__init__(problem, method)
@@ -37,9 +37,9 @@ class UnitStore(ArrayStore):
         self._finished.append(unit)
 
     def save(self, partial: Partial | None) -> None:
-        """Make units that were put since the last time, and the one that is cut here, safe from a crash.
+        """Save the units that were put since the last time, and the unit that is cut here.
 
-        MachineError if the disk is full.
+        Raises MachineError if the disk is full.
         """
         unsaved = self._finished[self._saved :]
         try:
@@ -57,17 +57,17 @@ class UnitStore(ArrayStore):
         self._saved = len(self._finished)
 
     def _write(self, path: Path, units: list[Unit], begun: NDArray[Any] | None = None, tasks_done: int = 0) -> None:
-        """Write units with their values, or one that has `begun`."""
+        """Write units with their values; for a unit under way, `begun` has its values."""
         meta = {"units": list(map(_recorded, units)), "tasks_done": tasks_done}
-        values = [self.values[_places(unit)] for unit in units] if begun is None else [begun]
+        values = [self.values[_slices_of(unit)] for unit in units] if begun is None else [begun]
         arrays = {str(number): array for number, array in enumerate(values)}
         with atomic_path(path, overwrite=True) as temporary:
             temporary.write_bytes(state_bytes(meta, arrays, self._folder.identity))
 
     def restore(self) -> Partial | None:
-        """Take over what an earlier run saved; the unit that was under way, if there is one.
+        """Load what an earlier run saved, and return the unit that was under way, if there is one.
 
-        InputError if it is damaged.
+        Raises InputError if the saved state is damaged.
         """
         for path in sorted(self._folder.path.glob(_FINISHED)):
             for partial in self._read(path):
@@ -80,32 +80,27 @@ class UnitStore(ArrayStore):
         return begun if begun.unit.rows and self._is_missing(begun.unit) else None
 
     def _read(self, path: Path) -> list[Partial]:
-        """The units in a file; InputError if it is damaged."""
+        """Return the units in a file.  Raise InputError if the file is damaged."""
         try:
             meta, arrays = read_state(path.read_bytes(), self._folder.identity)
             units = [_unit(*numbers) for numbers in meta["units"]]
             read = [Partial(unit, meta["tasks_done"], arrays[str(number)]) for number, unit in enumerate(units)]
             for partial in read:
-                self._require_fitting(partial)
+                expected, values = self.values[_slices_of(partial.unit)], partial.values
+                if values is None or values.shape != expected.shape or values.dtype != expected.dtype:
+                    raise ValueError("its values are not those of a unit of this run")
         except DAMAGED_STATE as error:
             raise InputError(f"{path}: is damaged ({error}); {option('overwrite', True)} starts again") from None
         return read
 
-    def _require_fitting(self, partial: Partial) -> None:
-        """Raise ValueError unless values are those of a unit of this run."""
-        expected = self.values[_places(partial.unit)]
-        values = partial.values
-        if values is None or values.shape != expected.shape or values.dtype != expected.dtype:
-            raise ValueError("its values are not those of a unit of this run")
-
     def _is_missing(self, unit: Unit) -> bool:
-        """Whether the rows of a unit were not put."""
+        """Return whether the rows of a unit are missing."""
         return any(
             columns == unit.n_lengths and rows.start <= unit.rows.start < rows.stop for columns, rows in self.missing()
         )
 
     def missing(self, begun: Partial | None = None) -> Missing:
-        """(columns, rows) that were not put and are not those of the unit under way."""
+        """Return the (columns, rows) that were not put and are not those of the unit under way."""
         rows, width = self.values.shape
         taken = [*self._finished, *([begun.unit] if begun is not None else [])]
         missing = []
@@ -119,16 +114,16 @@ class UnitStore(ArrayStore):
 
 
 def _recorded(unit: Unit) -> list[int]:
-    """A unit as JSON values."""
+    """Return a unit as JSON values."""
     parts = unit.pairs, unit.rows, unit.n_lengths
     return [*(number for part in parts for number in (part.start, part.stop)), unit.tasks]
 
 
 def _unit(pair: int, last_pair: int, row: int, last_row: int, n: int, last_n: int, tasks: int) -> Unit:
-    """The inverse of `_recorded`."""
+    """Return the unit of JSON values, as the inverse of `_recorded`."""
     return Unit(range(pair, last_pair), range(row, last_row), range(n, last_n), tasks)
 
 
-def _places(unit: Unit) -> tuple[slice, slice]:
-    """Where the values of a unit are among those of all rows."""
+def _slices_of(unit: Unit) -> tuple[slice, slice]:
+    """Return where the values of a unit are among those of all rows."""
     return slice(unit.rows.start, unit.rows.stop), slice(unit.n_lengths.start, unit.n_lengths.stop)

@@ -174,7 +174,6 @@ def test_a_file_appears_whole_or_not_at_all(tmp_path):
     with atomic_hdf5(path, overwrite=False) as writer:
         write_attributes(writer.file, {"format": "test", "format_version": 3, "list": [1, 2], "text": "é"})
         writer.check()
-        writer.sync()
         assert not path.exists()
     assert list(tmp_path.iterdir()) == [path]
     with open_hdf5(path, "hpcvdj count", "test", 3) as file:

@@ -146,8 +146,8 @@ def test_methods_of_comparing():
 
 def test_seconds_for_all_sequences():
     row = replace(motif_rows(k=[6], repeats=1)[0], load=1.0, compare=3.0, sequences=10, of=20)
-    assert row.whole == 2 + 12
-    assert replace(row, method="tables").whole == 12
+    assert row.seconds_for_all == 2 + 12
+    assert replace(row, method="tables").seconds_for_all == 12
     wrong = replace(row, checksum=row.checksum + 1)
     assert not next(block for block in Motifs().page([row, wrong]) if isinstance(block, Agreement)).holds
 

@@ -172,4 +172,3 @@ def test_tables():
     assert number(12.345, ".1f", " %") == "12.3 %"
     assert spread([2.0, 1.0, 9.0], "{:.0f}".format) == "2 (1…9)"
     assert spread([2.0], "{:.0f}".format) == "2"
-    assert spread([2.0, 4.0], "{:.0f}".format, 5.0) == "5 (2…4)"

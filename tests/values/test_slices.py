@@ -75,7 +75,7 @@ def test_slices_are_the_table(tables, monkeypatch, name, rows, block):
     for ranks in (1, 3):
         found = {}
         for rank in range(ranks):
-            sliced = SlicedInput(Inputs.of_file(tables / name, Reading()), rows, whole=False)
+            sliced = SlicedInput(Inputs.of_file(tables / name, Reading()), rows, all_columns=False)
             for part in sliced.slices(lambda index, rank=rank, ranks=ranks: index % ranks == rank, lambda: None):
                 read = pa.Table.from_batches(list(sliced.packed(part))).select(names)
                 found[part.first_row] = list(zip(*(column.to_pylist() for column in read.columns), strict=True))
