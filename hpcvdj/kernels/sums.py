@@ -28,12 +28,15 @@ def exact_column_sums(counters: NDArray[np.uint64], nonzero: NDArray[np.bool_] |
 def _add_halves(part, counters, nonzero, low, high):  # type: ignore[no-untyped-def]
     """Sums of the low and of the high 32 bits of each column: 2^32 rows cannot overflow them."""
     number, first, end = part
+    columns = counters.shape[1]
+    low_bits, high_bits = np.zeros((2, columns), dtype=np.uint64)
     for row in range(first, end):
         any_bits = np.uint64(0)
-        for column in range(counters.shape[1]):
+        for column in range(columns):
             value = counters[row, column]
             any_bits |= value
-            low[number, column] += value & np.uint64(0xFFFFFFFF)
-            high[number, column] += value >> np.uint64(_HALF)
+            low_bits[column] += value & np.uint64(0xFFFFFFFF)
+            high_bits[column] += value >> np.uint64(_HALF)
         if any_bits:
             nonzero[row] = True
+    low[number], high[number] = low_bits, high_bits

@@ -16,14 +16,27 @@ PARTS_OF_A_THREAD = 8
 
 def on_threads(function: Callable[..., None], parts: Sequence[Any], *arguments: Any) -> None:
     """Call `function` with each part and the arguments, on as many threads as numba has; it releases Python's lock."""
-    threads = min(get_num_threads(), len(parts))
-    if threads <= 1:
-        for part in parts:
+    remaining = list(reversed(parts))
+
+    def work() -> None:
+        while remaining:
+            try:
+                part = remaining.pop()
+            except IndexError:
+                # Another thread took the last part.
+                return
             function(part, *arguments)
+
+    others = min(get_num_threads(), len(parts)) - 1
+    if others <= 0:
+        work()
         return
-    with ThreadPoolExecutor(threads) as pool:
-        for _ in pool.map(lambda part: function(part, *arguments), parts):
-            pass
+    with ThreadPoolExecutor(others) as pool:
+        working = [pool.submit(work) for _ in range(others)]
+        # A pool that had all the work would take a millisecond longer to begin and to end.
+        work()
+    for thread in working:
+        thread.result()
 
 
 def parts_of(rows: int, chunk: int) -> list[tuple[int, int]]:
