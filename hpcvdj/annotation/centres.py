@@ -49,7 +49,7 @@ class Epitope:
 class Centres:
     """The distinct sequences of records.
 
-    classes   the V and J genes of records
+    classes   the V and J genes of records that take part
     kind      int64 [centres]: the class
     texts     their amino acids
     epitopes  those of all records
@@ -96,13 +96,13 @@ def centres_of(
         reason = _reason(record, species, genes.loci, excluded)
         if not reason:
             pairs, reason = genes.pairs(record)
-            classes.update(pairs)
             text = record.junction_aa or genes.completed(record)
             reason = reason or _unfit(text)
         if reason:
             left_out[reason] += 1
             continue
         number += 1
+        classes.update(pairs)
         for pair in pairs:
             used.setdefault((pair, text), []).append(record)
     reasons = {reason: rows for reason, rows in left_out.most_common() if rows}

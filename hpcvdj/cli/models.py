@@ -227,12 +227,10 @@ def compare(
     from hpcvdj.api.models import compare_models
     from hpcvdj.model_views.likelihoods import likelihoods_of
     from hpcvdj.recombination.igor import load_model
-    from hpcvdj.repertoires.writers import write_table, writer_of
-    from hpcvdj.storage.files import require_writable
+    from hpcvdj.repertoires.writers import require_writable_table, write_table
 
     if output is not None:
-        writer_of(output)
-        require_writable(output, overwrite=overwrite)
+        require_writable_table(output, overwrite=overwrite)
     models = {"A": load_model(a), "B": load_model(b)}
     comparison = compare_models(*models.values())
     likelihoods = None if likelihood_of is None else likelihoods_of(likelihood_of, models)

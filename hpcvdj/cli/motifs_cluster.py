@@ -41,11 +41,9 @@ def command(
     from hpcvdj.motifs.graph import score_matrix, selected_edges, strands_of
     from hpcvdj.motifs.results import MotifResult
     from hpcvdj.motifs.sequences import read_again
-    from hpcvdj.repertoires.writers import write_table, writer_of
-    from hpcvdj.storage.files import require_writable
+    from hpcvdj.repertoires.writers import require_writable_table, write_table
 
-    writer_of(output)
-    require_writable(output, overwrite=overwrite)
+    require_writable_table(output, overwrite=overwrite)
     if settings.algorithm != "components":
         require_networkx()
     with MotifResult(result) as source:

@@ -117,7 +117,7 @@ def genes(outputs: Outputs) -> Section:
         table = Table.of("pairs_table", "V–J pairs", "v j rows share", sorted(rows, key=lambda row: -row["rows"]))
         j, v = (sorted({row[key] for row in rows}, key=natural_key) for key in "jv")
         most = table.peak("share", "{v} with {j}, {share} %")
-        caption = f"Junctions by V and J gene, in percent. The most frequent pair: {most}."
+        caption = "Junctions by V and J gene, in percent." + (f" The most frequent pair: {most}." if most else "")
         chart = charts.heatmap(table, "j", "v", "share", (j, v))
         figures.append(Figure("vj", "Heat map", caption, chart, (table,), wide=len(j) > charts.NARROW))
     else:

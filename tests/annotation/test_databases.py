@@ -105,6 +105,14 @@ def test_a_table_in_memory(model):
         database_of(3)
 
 
+def test_genes_of_records_that_take_no_part_are_of_no_record(model):
+    """Clonotypes with such genes were counted among those that can be like a record."""
+    row = {"v_call": "TRBV19*01", "j_call": "TRBJ2-7*01", "junction_aa": "CASSIRSSYEQYF", "epitope": "GILGFVFTL"}
+    table = pa.Table.from_pylist([row, {**row, "v_call": "TRBV9*01", "junction_aa": "CA*SYEQYF"}])
+    centres = centres_of(database_of(table), model, DatabaseSettings(), "vj", ())
+    assert [v.allele for v, _ in centres.classes] == ["TRBV19"]
+
+
 @pytest.mark.parametrize("separator", ["\t", ","])
 def test_texts_in_quotes(read, separator):
     """As R and pyarrow write them, also between tabs."""

@@ -14,6 +14,7 @@ from hpcvdj.errors import InputError
 from hpcvdj.model_views.comparison import compare, js, kl, paired
 from hpcvdj.recombination.igor import read_model
 from hpcvdj.recombination.models import stationary
+from tests.commands import error_line, hpcvdj_command
 from tests.kernels.pgen.problems import OLGA_MODELS, olga_model, small_model
 from tests.recombination.igor_files import Event, numbers, vdj_files, vj_files
 
@@ -391,6 +392,13 @@ def test_as_a_table():
     ]  # fmt: skip
     assert [tuple(row.values()) for row in table.to_pylist()] == [tuple(vars(row).values()) for row in comparison.rows]
     assert [str(kind) for kind in table.schema.types] == ["string"] * 3 + ["double"] * 5
+
+
+def test_a_folder_of_parquet_is_replaced_as_a_file_is(tmp_path):
+    words = "models", "compare", "human_trb_m15", "human_trb_m15", "-o", tmp_path / "d.dataset"
+    hpcvdj_command(*words)
+    assert "exists already" in error_line(hpcvdj_command(*words, code=2)[1])
+    hpcvdj_command(*words, "--overwrite")
 
 
 @pytest.mark.parametrize("names", [("TRAV1*01", "TRAV1*01"), ("TRAV1-1*01", "TCRAV01-01*01")])

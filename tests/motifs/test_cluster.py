@@ -208,6 +208,10 @@ def test_clusters_of_a_repertoire_have_genes_and_a_consensus(tmp_path):
     assert named["c"][-1] == "ACGTACGTACGN"
     assert named["d"] == ["V4", "J4", "TTTTTTTTTTTTTTTT", ""]
     assert sorted(named) == ["a", "b", "c", "d"]
+    # A folder of Parquet is replaced as a file is.
+    of_folder = (*words[:4], tmp_path / "c.dataset", *words[5:])
+    hpcvdj_command(*of_folder)
+    hpcvdj_command(*of_folder, "--overwrite")
     # A table that was moved is said, another one is refused.
     table.rename(tmp_path / "moved.tsv")
     _, err = hpcvdj_command(*words, "--overwrite")

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hpcvdj.repertoires.batches import by_text
 from hpcvdj.repertoires.formats.adaptive_names import Species, family_of_first, species_of
 from hpcvdj.repertoires.formats.format import REASON, Field, Format
-from hpcvdj.repertoires.formats.steps import after, present, productive
+from hpcvdj.repertoires.formats.steps import after, counts, present, productive
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ class Immunarch(Format):
             "v_call": Field(("V.name",), self._calls),
             "j_call": Field(("J.name",), self._calls),
             "junction": Field(sequences, self._cut, "junction"),
-            "duplicate_count": Field(("Clones",), stated),
+            "duplicate_count": Field(("Clones",), after(stated, counts)),
             **present(columns, {
                 "d_call": Field(("D.name",), self._calls),
                 "junction_aa": Field(("CDR3.aa",), stated),
