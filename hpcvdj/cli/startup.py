@@ -33,12 +33,22 @@ def _without_blas(linalg: ModuleType) -> None:
 def _without_pandas(pyarrow: ModuleType) -> None:
     """Do not load pandas (0.3 s), which pyarrow imports at its first array to recognise columns of pandas."""
     if "pandas" not in sys.modules:
-        # With None there, the import of pandas fails.
-        sys.modules["pandas"] = None  # type: ignore[assignment]
+        # None in sys.modules would make pyarrow try again later.
+        absent = _Absent()
+        sys.meta_path.insert(0, absent)
         try:
             pyarrow.array([0])
         finally:
-            del sys.modules["pandas"]
+            sys.meta_path.remove(absent)
+
+
+class _Absent(MetaPathFinder):
+    """Fails to find pandas."""
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        if name == "pandas":
+            raise ModuleNotFoundError("a command of hpcvdj needs no pandas", name=name)
+        return None
 
 
 class _AfterImport(MetaPathFinder):
