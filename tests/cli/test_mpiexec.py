@@ -355,6 +355,22 @@ def test_a_rank_that_hangs_while_root_reads_is_given_up(tmp_path, victim):
     assert not output.exists()
 
 
+FEW_DRAWS = """
+import sys
+from functools import partial
+from hpcvdj.analysis import steps
+from hpcvdj.chance import check
+from hpcvdj.inference import selection
+for name in ("ContaminationSettings", "SharingSettings"):
+    setattr(steps, name, partial(getattr(steps, name), draws=10_000))
+check.DRAWN, selection.FRESH = 20_000, 30_000
+from hpcvdj.__main__ import main
+sys.argv[0] = "hpcvdj"
+main()
+"""
+"""The command, with a tenth of the draws of each step."""
+
+
 @pytest.mark.slow
 def test_an_analysis_is_the_same_for_any_number_of_ranks(tmp_path):
     """Of ranks that read, compute and write; one of the two tables is refused by a step, on every rank."""
@@ -370,7 +386,7 @@ def test_an_analysis_is_the_same_for_any_number_of_ranks(tmp_path):
     for ranks in (1, 2):
         output = tmp_path / f"ranks{ranks}"
         done = launch(
-            ranks, "-m", "hpcvdj", "analyze", tables, "-m", "human_trb_m15", "--backend", "cpu", "--without", "report",
+            ranks, "-c", FEW_DRAWS, "analyze", tables, "-m", "human_trb_m15", "--backend", "cpu", "--without", "report",
             "-o", output,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr

@@ -19,6 +19,9 @@ NUCLEOTIDES = (
 MOST = 1e-12
 """The largest relative difference that is allowed; the largest of 300 sequences is 2e-14, of IGH."""
 
+STORED = Path(__file__).parent / "olga_outputs"
+"""What OLGA 1.3.0 writes for some of `FILES`."""
+
 FILES = {
     "sequences.txt": ("\n".join([*AMINO, *NUCLEOTIDES[:1], "C"]) + "\n", []),
     "genes.tsv": (
@@ -61,20 +64,37 @@ def assert_equal(own, of_olga):
                 assert float(cell) == pytest.approx(number, rel=MOST, abs=0)
 
 
+def computed(name, folder):
+    """What hpcvdj writes for a file, what OLGA is asked for, and the delimiter of both outputs."""
+    text, options = FILES[name]
+    (folder / name).write_text(text)
+    ending = Path(name).suffix
+    words = ["--humanTRB", "-i", folder / name, *options, "--display_off"]
+    hpcvdj_command("olga", "compute_pgen", *words, "-o", folder / f"own{ending}")
+    delimiter = "," if ending == ".csv" else "\t" if ending == ".tsv" or "--delimiter_out" in options else None
+    return folder / f"own{ending}", words, delimiter
+
+
+@pytest.mark.olga
+@pytest.mark.parametrize("name", sorted(path.name for path in STORED.iterdir()))
+def test_files_beside_the_stored_output_of_olga(name, tmp_path):
+    """OLGA itself takes a minute for each."""
+    written, _, delimiter = computed(name, tmp_path)
+    assert_equal(*(cells_of(path, delimiter) for path in (written, STORED / name)))
+
+
 @pytest.mark.olga
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.exhaustive] * (name == "sequences.txt")) for name in FILES]
+    "name", [pytest.param(name, marks=[pytest.mark.exhaustive] * (STORED / name).exists()) for name in FILES]
 )
 def test_files_of_olga(name, tmp_path):
-    text, options = FILES[name]
-    (tmp_path / name).write_text(text)
-    ending = Path(name).suffix
-    words = ["--humanTRB", "-i", tmp_path / name, *options, "--display_off"]
-    olga("compute_pgen", *words, "-o", tmp_path / f"olga{ending}", folder=tmp_path)
-    hpcvdj_command("olga", "compute_pgen", *words, "-o", tmp_path / f"own{ending}")
-    delimiter = "," if ending == ".csv" else "\t" if ending == ".tsv" or "--delimiter_out" in options else None
-    assert_equal(*(cells_of(tmp_path / f"{who}{ending}", delimiter) for who in ("own", "olga")))
+    written, words, delimiter = computed(name, tmp_path)
+    output = tmp_path / f"olga{written.suffix}"
+    olga("compute_pgen", *words, "-o", output, folder=tmp_path)
+    assert_equal(*(cells_of(path, delimiter) for path in (written, output)))
+    if (STORED / name).exists():
+        assert output.read_text() == (STORED / name).read_text()
 
 
 @pytest.mark.olga
