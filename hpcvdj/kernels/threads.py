@@ -25,7 +25,11 @@ def on_threads(function: Callable[..., None], parts: Sequence[Any], *arguments: 
             except IndexError:
                 # Another thread took the last part.
                 return
-            function(part, *arguments)
+            try:
+                function(part, *arguments)
+            except BaseException:
+                remaining.clear()
+                raise
 
     others = min(get_num_threads(), len(parts)) - 1
     if others <= 0:

@@ -1,5 +1,6 @@
 """hpcvdj.kernels.threads: parts that are all of the rows, once."""
 
+import time
 from pathlib import Path
 
 import numba
@@ -45,12 +46,17 @@ def test_each_part_is_called_with_the_arguments(threads):
     assert out.tolist() == list(range(2_000))
 
 
-def test_an_error_in_a_thread_is_raised(threads):
+def test_an_error_in_a_thread_is_raised_and_ends_the_work(threads):
+    called = []
+
     def divided(part):
+        called.append(part)
+        time.sleep(0.001 * part)
         return 1 // part
 
     with pytest.raises(ZeroDivisionError):
-        on_threads(divided, [1, 0, 1])
+        on_threads(divided, [1, 0, *[1] * 1_000])
+    assert len(called) < 1_000
 
 
 def test_no_function_is_compiled_three_times():
