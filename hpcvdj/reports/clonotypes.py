@@ -65,7 +65,7 @@ def _first(parts: list[pa.Table]) -> tuple[int, list[pa.Table]]:
     spelled = np.concatenate([_hashes(part, ["cdr3"]) for part in parts])
     samples = np.concatenate([part["sample"].to_numpy() for part in parts])
     keys = np.concatenate(of_part)
-    order = np.argsort(keys, kind="stable")
+    order = np.argsort(keys)
     begins = _changes(keys[order])
     number = np.cumsum(begins) - 1
     sizes = np.bincount(number)

@@ -147,3 +147,10 @@ def test_a_number_that_is_written_where_a_function_is_called_compiles_it_no_seco
 
     assert powers(2.0) == 15.0
     assert power.signatures == [(types.float64, types.int64)]
+
+
+def test_functions_of_others_keep_their_literals():
+    """Their code may depend on them."""
+    power = njit(lambda x, exponent: x**exponent)
+    assert njit(lambda x: power(x, 3))(2.0) == 8.0
+    assert power.signatures == [(types.float64, types.literal(3))]

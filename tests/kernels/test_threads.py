@@ -2,6 +2,7 @@
 
 import time
 from pathlib import Path
+from threading import Barrier
 
 import numba
 import numpy as np
@@ -29,6 +30,16 @@ def test_parts_have_each_row_once(threads, rows):
     assert rows < 100_000 or len(parts) > 4 * threads
     assert sorted(row for part in turns_of(rows) for row in range(*part)) == list(range(rows))
     assert len(turns_of(rows)) <= 8 * threads
+
+
+def test_few_rows_are_few_parts(threads):
+    assert parts_of(512, 512) == [(0, 512)]
+    assert parts_of(513, 512) == [(0, 512), (512, 513)]
+
+
+def test_all_threads_work_at_once(threads):
+    meeting = Barrier(threads)
+    on_threads(lambda part: meeting.wait(timeout=20), range(threads))
 
 
 def test_items_take_turns(threads):
