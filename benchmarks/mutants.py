@@ -32,7 +32,7 @@ from libcst.metadata import MetadataWrapper, PositionProvider
 from mutmut.mutation.mutators import mutation_operators
 
 FIRST = {
-    "annotation/statistics": "test_annotate",
+    "annotation/statistics": "test_statistics",
     "association/law": "test_law",
     "association/multiplicity": "test_multiplicity",
     "enrichment/statistics": "test_statistics",

@@ -10,12 +10,12 @@ import pyarrow as pa
 
 from hpcvdj.association import multiplicity
 from hpcvdj.association.noise import Counted, Noise, noise_of
-from hpcvdj.association.phenotypes import number_in
 from hpcvdj.association.settings import AssociationSettings, Donors
 from hpcvdj.chance.p_values import Bools, Counts, Floats, randomised
 from hpcvdj.chance.shown import Shown
 from hpcvdj.cohorts.cohort import Cohort
 from hpcvdj.errors import InputError, option
+from hpcvdj.recombination.selection import finite_number
 from hpcvdj.repertoires.genes import amino_acid_column, amino_acids, has_nucleotides, kinds_of, sequences
 
 Times = Mapping[str, Mapping[float, list[str]]]
@@ -85,7 +85,7 @@ def times_of(naming: Donors, names: Sequence[str]) -> Times:
     subject = column_of(naming.metadata, naming.subject, names, "subject")
     times: dict[str, dict[float, list[str]]] = {}
     for name, text in column_of(naming.metadata, naming.time, names, "time").items():
-        time = number_in(text)
+        time = finite_number(text)
         if time is None:
             raise InputError(f"{option('time', naming.time)}: {name} has {text!r}; give a number, such as of months")
         times.setdefault(subject[name], {}).setdefault(time, []).append(name)

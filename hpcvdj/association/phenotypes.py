@@ -1,6 +1,5 @@
 """Phenotypes from the metadata of donors: cases of a disease, HLA alleles, and numbers."""
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from hpcvdj.association.law import levels_of
 from hpcvdj.association.settings import Donors
 from hpcvdj.chance.p_values import Bools, Counts
 from hpcvdj.errors import InputError, few, option
+from hpcvdj.recombination.selection import finite_number
 from hpcvdj.repertoires.metadata import column_of, columns_in, listed_in, others_in
 
 Family = Literal["case", "hla", "trend"]
@@ -152,22 +152,13 @@ def _levels(column: str, value_of: Mapping[str, str], names: Sequence[str]) -> d
     """The level of each donor that has a number."""
     numbers: dict[str, float] = {}
     for name in (name for name in names if name in value_of):
-        number = number_in(value_of[name])
+        number = finite_number(value_of[name])
         if number is None:
             raise InputError(
                 f"{option('trend', column)}: {name} has {value_of[name]!r}; give a number, or leave it empty"
             )
         numbers[name] = number
     return dict(zip(numbers, levels_of(np.array(list(numbers.values()))).tolist(), strict=True))
-
-
-def number_in(text: str) -> float | None:
-    """The finite number that a text is; None if it is none."""
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) else None
 
 
 def _require_batches(naming: Donors, asked: Phenotype, subject: Mapping[str, str], names: Sequence[str]) -> None:

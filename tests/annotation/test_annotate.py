@@ -9,7 +9,6 @@ import pytest
 from scipy import stats
 
 import hpcvdj
-from hpcvdj.annotation import statistics
 from hpcvdj.annotation.centres import centres_of
 from hpcvdj.annotation.settings import AnnotationSettings, DatabaseSettings
 from hpcvdj.annotation.union import PGEN_AA, probabilities, union_of
@@ -261,33 +260,6 @@ def test_nothing_is_called_if_decoys_fail(model, drawn):
     assert answer.epitopes["q_value"].null_count == len(answer.epitopes)
 
 
-def test_sums_of_indicators():
-    rng = np.random.default_rng(1)
-    p = rng.random(60) ** 3
-    draws = (rng.random((200_000, 60)) < p).sum(axis=1)
-    for found in (0, 8, 15, 25):
-        at_least, more = statistics.tail(np.array([found]), np.array([p.sum()]), 1.0, [p])
-        assert at_least[0] == pytest.approx((draws >= found).mean(), abs=4e-3)
-        assert more[0] == pytest.approx((draws > found).mean(), abs=4e-3)
-    found, mean = np.arange(12), np.full(12, 2.5)
-    wide, _ = statistics.tail(found, mean, 1.6, [None] * 12)
-    np.testing.assert_allclose(wide, stats.nbinom.sf(found - 1, 2.5 / 0.6, 1 / 1.6), rtol=1e-9)
-    poisson, _ = statistics.tail(found, mean, 1.0, [None] * 12)
-    np.testing.assert_allclose(poisson, stats.poisson.sf(found - 1, 2.5), rtol=1e-9)
-
-
-def test_sums_of_indicators_of_which_most_are_improbable():
-    """Those above 0.01 one by one, the others as a Poisson number."""
-    large, small = np.array([0.7, 0.02, 0.3, 0.3]), np.full(150, 0.009)
-    law = stats.poisson.pmf(np.arange(60), small.sum())
-    for p in large:
-        law = np.convolve(law, [1 - p, p])
-    p = np.random.default_rng(4).permutation(np.concatenate([large, small]))
-    for found in range(9):
-        at_least, more = statistics.tail(np.array([found]), np.array([p.sum()]), 1.0, [p])
-        assert (at_least[0], more[0]) == pytest.approx((law[found:].sum(), law[found + 1 :].sum()), rel=1e-11)
-
-
 @pytest.mark.slow
 def test_randomised_p_values_of_two_samples_are_independent(model, drawn):
     """An epitope without hits in either sample had the same random number in both."""
@@ -298,68 +270,6 @@ def test_randomised_p_values_of_two_samples_are_independent(model, drawn):
     assert len(first) == len(second) >= 40
     assert (first != second).mean() > 0.9
     assert abs(np.corrcoef(first, second)[0, 1]) < 0.6
-
-
-def test_dispersion_and_kappa():
-    rng = np.random.default_rng(2)
-    mean = rng.random(400) * 6
-    assert statistics.dispersion(rng.poisson(mean), mean, null=True) < 1.3
-    wide = rng.negative_binomial(mean / 0.8, 1 / 1.8)
-    assert statistics.dispersion(wide, mean, null=True) == pytest.approx(1.8, abs=0.35)
-    assert statistics.dispersion(wide[:3], mean[:3], null=True) == 1.0
-    kappa = statistics.kappa_of_epitopes(rng.poisson(1.7 * mean), mean)
-    assert kappa.low < 1.7 < kappa.high
-    made = rng.random(5_000) * 0.3
-    seen = (rng.random(5_000) < 1 - np.exp(-1.4 * made)).astype(int)
-    kappa = statistics.kappa_of_members(seen, made, "decoys")
-    assert kappa.low < 1.4 < kappa.high
-    assert statistics.kappa_of_members(seen[:3], made[:3], "decoys") is None
-
-
-@pytest.mark.parametrize("kappa", [0.6, 1.0, 4.0])
-def test_the_median_of_ratios_is_kappa(kappa):
-    """Also of epitopes with few hits, of which a Poisson number has its median below its mean."""
-    rng = np.random.default_rng(6)
-    expected = rng.uniform(3, 8, 200_000)
-    found = statistics.kappa_of_epitopes(rng.poisson(kappa * expected), expected)
-    assert found.value == pytest.approx(kappa, rel=0.015)
-
-
-@pytest.mark.parametrize(("epitopes", "expected", "tell"), [(10, 2.0, True), (9, 2.0, False), (10, 1.99, False)])
-def test_the_fewest_epitopes_that_tell_kappa(epitopes, expected, tell):
-    """Ten, of each of which chance makes two hits."""
-    found = statistics.kappa_of_epitopes(np.full(epitopes, 4), np.full(epitopes, expected))
-    assert (found is not None) == tell
-
-
-@pytest.mark.parametrize("kappa", [0.02, 50])
-def test_kappa_of_a_sum_far_from_one(kappa):
-    expected = np.random.default_rng(7).random(100) * 0.1
-    found = float((1 - np.exp(-kappa * expected)).sum())
-    assert statistics.kappa_of_sum(found, expected) == pytest.approx(kappa, rel=1e-8)
-    assert [statistics.kappa_of_sum(found, expected) for found in (0, len(expected))] == [0.001, 1000]
-
-
-def test_kappa_that_differs_between_classes():
-    rng = np.random.default_rng(5)
-    mean = rng.random(30) * 40
-    p = [statistics.difference(rng.poisson(1.4 * mean), mean, 1.0).p_value for _ in range(400)]
-    assert stats.kstest(p, "uniform").pvalue > 1e-3
-    differs = np.where(np.arange(30) < 15, 1.0, 1.8)
-    p = [statistics.difference(rng.poisson(differs * mean), mean, 1.0).p_value for _ in range(50)]
-    assert max(p) < DIFFERS
-    found = rng.poisson(differs * mean)
-    whole = statistics.difference(found, mean, 1.0)
-    assert statistics.difference(found, mean, 2.0).chi_square == pytest.approx(whole.chi_square / 2)
-    shares = found.sum() * mean / mean.sum()
-    enough = shares >= 5
-    pooled = [np.append(values[enough], values[~enough].sum()) for values in (found, shares)]
-    assert whole.p_value == pytest.approx(stats.chisquare(*pooled).pvalue)
-    common = statistics.difference(np.array([30, 50]), np.array([10.0, 10.0]), 1.0)
-    assert common.p_value == pytest.approx(stats.chisquare([30, 50]).pvalue), "no class is too small"
-    assert statistics.difference(found, mean * 1e-9, 1.0).p_value == pytest.approx(whole.p_value), "only shares count"
-    assert statistics.difference(np.array([3]), np.array([1.0]), 1.0).p_value == 1
-    assert statistics.difference(np.zeros(4, int), np.ones(4), 1.0).p_value == 1
 
 
 @pytest.mark.slow
@@ -374,16 +284,6 @@ def test_a_v_gene_whose_hits_are_too_many_is_told(model, drawn):
     sample = pa.concat_tables([rows.select(names), database.take(chosen).select(names)])
     with pytest.warns(hpcvdj.HpcvdjWarning, match="kappa differs by v_gene"):
         hpcvdj.annotate(sample, database, model, kappa=1.0, backend="cpu")
-
-
-def test_false_discovery_rates_by_a_loop():
-    rng = np.random.default_rng(3)
-    all_, chance = rng.integers(0, 30, 500).astype(float), rng.random(500) * 0.1
-    hits = all_[rng.random(500) < 0.1]
-    rates = statistics.false_discovery_rates(hits, all_, chance)
-    ratios = {t: chance[all_ <= t].sum() / (hits <= t).sum() for t in hits}
-    for own, rate in zip(hits, rates, strict=True):
-        assert rate == pytest.approx(min(1, min(value for t, value in ratios.items() if t >= own)), rel=1e-12)
 
 
 def write_files(folder, drawn, junctions, records):
@@ -565,15 +465,6 @@ def test_hits_of_decoys_are_marked_and_counted(model, drawn):
     for row in answer.hits.to_pylist():
         assert row["decoy"] == (organism[row["record"], *genes(row["v_call"], row["j_call"])] == {"decoy"})
     assert 0 < sum(answer.hits["decoy"].to_pylist()) < len(answer.hits)
-
-
-@pytest.mark.parametrize(
-    ("called", "of_decoys", "passes"),
-    [(5, 5, False), (6, 1, True), (1, 1, True), (0, 0, True), (2, 2, False), (200, 10, True), (200, 20, False)],
-)
-def test_as_many_hits_of_decoys_are_called_as_the_rate_allows(called, of_decoys, passes):
-    assert statistics.decoy_hits_pass(called, of_decoys, 0.05) == passes
-    assert passes == (stats.binom.sf(of_decoys - 1, called, 0.05) >= 0.01)
 
 
 def test_a_sample_without_a_clonotype_does_not_keep_the_others_from_being_annotated(model, drawn):
