@@ -93,7 +93,8 @@ def analyze(job: Job, tell: Callable[[Outcome], None] = lambda _: None) -> Analy
     with ExitStack() as stack:
         before = run.from_root(partial(_begin, job, stack))
         inputs = together_of(job.tables, productive_reading(common_fields(job.tables), opening, reads=True))
-        job = replace(job, inputs=surveyed(inputs, run))
+        # Several steps read the same rows.
+        job = replace(job, inputs=surveyed(inputs, run), run=run.keeping())
         run.on_root(lambda: _require_metadata(job))
         outcomes: list[Outcome] = []
         answers: dict[str, Any] = {}

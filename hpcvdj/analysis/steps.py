@@ -223,7 +223,7 @@ def _pgen(job: Job) -> Done:
     model = config.model(job.checks.model(job.model))
     reads = config.reads(reading)
     inputs = [Inputs((table,), reads) for table in job.tables]
-    fit = job.run.from_root(lambda: check_tables(job.checks, inputs, model, config.names[0]).facts())
+    fit = job.run.from_root(lambda: check_tables(job.checks, inputs, model, config.names[0], job.run).facts())
 
     def compute(table: Table, target: Path, run: Run) -> Any:
         to_target = run.to(target, resume=job.run.resume, overwrite=job.run.overwrite)
@@ -305,13 +305,14 @@ def _report(job: Job) -> Done:
     grouped = group is not None and isinstance(metadata, str | Path)
     grouping = Grouping(metadata=metadata, group=group) if grouped else Grouping()
 
-    def write() -> int:
+    def files() -> list[Path]:
         if not job.shown:
             raise InputError("there is nothing to show: no other step was done")
-        files = [job.folder / name for name in job.shown]
-        return write_report(files, target, grouping=grouping, overwrite=_again(job), undone=job.undone)
+        return [job.folder / name for name in job.shown]
 
-    drawn = job.run.on_root(write)
+    drawn = write_report(
+        job.run.from_root(files), target, grouping=grouping, overwrite=_again(job), undone=job.undone, run=job.run
+    )
     return Done(target, [("figures", str(drawn))])
 
 

@@ -46,4 +46,6 @@ def report(
     """
     grouping = Grouping.of(locals())
     paths = [files] if isinstance(files, str | Path) else list(files)
-    return write_report(paths, output, figures=figures, multiqc=multiqc, grouping=grouping, overwrite=overwrite)
+    drawn = write_report(paths, output, figures=figures, multiqc=multiqc, grouping=grouping, overwrite=overwrite)
+    assert drawn is not None
+    return drawn

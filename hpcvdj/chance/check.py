@@ -233,10 +233,19 @@ def check_model(checks: Checks, sample: Junctions, model: Model, name: str = "")
     return fit
 
 
-def check_tables(checks: Checks, inputs: Sequence[Inputs], model: Model, name: str = "") -> ModelFit:
-    """Check rows of tables that are read in the same way, as `check_model` does."""
+def check_tables(
+    checks: Checks, inputs: Sequence[Inputs], model: Model, name: str = "", run: Run | None = None
+) -> ModelFit:
+    """Check rows of tables that are read in the same way, as `check_model` does; once if `run` is `keeping`."""
     together = replace(inputs[0], tables=tuple(table for part in inputs for table in part.tables))
-    return check_model(checks, together.sample(model, SAMPLE), model, name)
+    reading = replace(together.reading, productive=None, strict=False, reads=False)
+    name = name or PGEN_COLUMNS[0 if reading.alphabet is None else 1]
+    of = checks, reading, tuple(table.path for table in together.tables), name, str(model.facts(selection=False))
+
+    def check() -> ModelFit:
+        return check_model(checks, together.sample(model, SAMPLE), model, name)
+
+    return (run or Run()).once(("fit", *of), None, check)
 
 
 def check_fit(sample: Junctions, model: Model, name: str = "") -> ModelFit:

@@ -155,7 +155,8 @@ def deal(inputs: Inputs, model: Model, run: Run, alike: Alike = "amino acids", *
         parts_read: list[Part] = []
 
         def read_unit(unit: Inputs, parts_read: list[Part] = parts_read) -> None:
-            parts_read.append(_part(tables.read(unit), model, samples, reads=inputs.has_reads, numbered=numbered))
+            part = tables.part(unit, samples)
+            parts_read.append(part if numbered else replace(part, row=None))
 
         run.each(rounds[k] if k < len(rounds) else [], read_unit, NOTHING_YET)
         parts += _exchanged(parts_read or [nothing], run, alike)
@@ -168,7 +169,7 @@ def dealt_of(junctions: Junctions, model: Model, run: Run | None = None) -> Deal
     """Take the rows of junctions that only this rank has read."""
     samples, read = junctions.repertoire_ids or [], ReadRows()
     read.add(junctions)
-    part = _part(junctions, model, samples, reads=junctions.reads is not None, numbered=True)
+    part = _part(junctions, model, samples, reads=junctions.reads is not None)
     return _dealt([part], read, samples, run or Run())
 
 
@@ -188,9 +189,25 @@ class OwnTables:
 
     def read(self, unit: Inputs) -> Junctions:
         """Read the junctions of a unit."""
-        junctions = unit.read(self._model, first_row=unit.tables[0].first_row, between=self._run.raise_if_stopping)
+        junctions = self._read(unit)
         self.rows.add(junctions)
         return junctions
+
+    def part(self, unit: Inputs, samples: Sequence[str]) -> Part:
+        """Read the junctions of a unit by gene, once if the run is `keeping`; `samples` are those of all tables."""
+
+        def read() -> tuple[Part, ReadRows]:
+            junctions, rows = self._read(unit), ReadRows()
+            rows.add(junctions)
+            return _part(junctions, self._model, samples, reads=unit.has_reads), rows
+
+        what = "rows", tuple(table.path for table in unit.tables), unit.reading
+        part, rows = self._run.once(what, (str(self._model.facts(selection=False)), *samples), read)
+        self.rows.add_all(rows)
+        return part
+
+    def _read(self, unit: Inputs) -> Junctions:
+        return unit.read(self._model, first_row=unit.tables[0].first_row, between=self._run.raise_if_stopping)
 
 
 class ReadRows:
@@ -209,6 +226,13 @@ class ReadRows:
         for (sample, code), rows in Counter(zip(excluded.repertoire_id, excluded.code.tolist(), strict=True)).items():
             self.excluded[sample, excluded.exclusions[code]] += rows
         self.substituted.update({(call, allele): rows for call, allele, rows in junctions.substituted})
+
+    def add_all(self, rows: "ReadRows") -> None:
+        """Count further rows."""
+        self.rows += rows.rows
+        self.counted += rows.counted
+        self.excluded += rows.excluded
+        self.substituted += rows.substituted
 
     def without_counts(self, sample: str, rows: int) -> None:
         """Exclude rows that have no read counts, while others have."""
@@ -258,7 +282,7 @@ def _nothing(inputs: Inputs, *, numbered: bool) -> Part:
     return Part(empty, none, none.astype(np.int64) if numbered else None, none if inputs.has_reads else None)
 
 
-def _part(junctions: Junctions, model: Model, samples: Sequence[str], *, reads: bool, numbered: bool) -> Part:
+def _part(junctions: Junctions, model: Model, samples: Sequence[str], *, reads: bool) -> Part:
     repertoire, order = by_gene(junctions.repertoire, model)
     index = {name: k for k, name in enumerate(samples)}
     of_sample = np.array([index[name] for name in junctions.repertoire_ids or []] or [0], dtype=np.int64)
@@ -268,7 +292,7 @@ def _part(junctions: Junctions, model: Model, samples: Sequence[str], *, reads: 
     return Part(
         repertoire,
         of_sample.astype(np.min_scalar_type(len(samples)))[junctions.repertoire_of[order]],
-        junctions.row[order] if numbered else None,
+        junctions.row[order],
         counts if counts is None else counts.astype(np.min_scalar_type(counts.max(initial=0))),
     )
 

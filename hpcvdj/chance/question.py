@@ -284,7 +284,7 @@ def read_rows(question: Question[A], tables: Sequence[Table], model: Model, chec
 
     def check() -> None:
         try:
-            outcome.append(check_tables(checks, [together], model))
+            outcome.append(check_tables(checks, [together], model, run=run))
         except (InputError, OSError) as error:
             # Errors of the survey of the tables come first.
             outcome.append(error)

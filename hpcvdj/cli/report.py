@@ -34,11 +34,14 @@ def command(
 
     Example: hpcvdj report counts.h5 pgen.h5 enriched/ -o report.html
     """
-    if not common.begin().is_root:
-        return
+    run = common.begin()
     from hpcvdj.reports.page import write_report
 
-    drawn = write_report(files, output, figures=figures, multiqc=multiqc, grouping=grouping, overwrite=overwrite)
+    drawn = write_report(
+        files, output, figures=figures, multiqc=multiqc, grouping=grouping, overwrite=overwrite, run=run
+    )
+    if drawn is None:
+        return
     common.say(f"files      {len(files)}")
     common.say(f"figures    {drawn}" + (f", as PNG and SVG in {figures}" if figures else ""))
     common.say(f"written    {output}")

@@ -181,9 +181,9 @@ class Model:
             return self.p_vdj
         return np.asarray(self.p_v[:, None, None] * self.p_dj)
 
-    def facts(self) -> dict[str, str | int]:
-        """Return the facts that results record."""
-        factor = {} if self.selection is None else {"selection_sha256": self.selection.digest}
+    def facts(self, *, selection: bool = True) -> dict[str, str | int]:
+        """Return the facts that results record; without `selection`, those that decide what recombination makes."""
+        factor = {} if self.selection is None or not selection else {"selection_sha256": self.selection.digest}
         ties = {"ties": ";".join(map(",".join, self.ties))} if self.ties else {}
         by_gene = {"missing_alleles": "gene"} if self.by_gene else {}
         corrected = {"model_corrected": listed(self.corrected)} if self.corrected else {}

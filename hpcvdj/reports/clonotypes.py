@@ -1,5 +1,12 @@
-"""The list of amino-acid clonotypes of many samples, of which there may be tens of millions."""
+"""The list of amino-acid clonotypes of many samples, of which there may be tens of millions.
 
+The rows stay on the ranks that read them.  Ranks tell each other numbers in place of the text, and send root the rows
+that may be listed, which are few of many samples' rows.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,39 +16,33 @@ from numpy.typing import NDArray
 
 from hpcvdj.kernels.text import hash_rows, text_buffers
 from hpcvdj.reports.elements import MOST_LISTED, Table
-from hpcvdj.reports.survey import LISTED, Survey, decoded, merged
+from hpcvdj.reports.survey import Survey, decoded, merged
+from hpcvdj.runs.run import Run
 
 _KEYS = ["v", "j", "aa"]
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 _TITLES = {"weight": "weight, sum of the variants", "pgen_nt": "Pgen, sum of the variants"}
 
 
-def listed_score(survey: Survey) -> str:
-    """What is listed of the clonotypes of a file that has them."""
-    assert survey.clonotypes is not None
-    return next(name for name in LISTED if name in survey.clonotypes.column_names)
+@dataclass(frozen=True)
+class Clonotypes:
+    """The amino-acid clonotypes of the files of a command that have the same `Survey.listed`.
 
-
-def listed_clonotypes(surveys: list[Survey], command: str) -> Table:
-    """Amino-acid clonotypes of all samples: those in most samples first, then those with most nucleotide variants.
-
-    All files have one `listed_score`.
+    number  how many there are
+    rows    the rows of those that may be listed: sample (a number, the same for samples of one name), v, j, aa, cdr3,
+            rows, and the score
     """
-    score = listed_score(surveys[0])
-    numbers: dict[str, int] = {}
-    parts = []
-    for survey in surveys:
-        assert survey.clonotypes is not None
-        part = survey.clonotypes.filter(pc.is_valid(survey.clonotypes["aa"]))
-        number_of = pa.array([numbers.setdefault(name, len(numbers)) for name in survey.samples], pa.int64())
-        sample = number_of.take(part["sample"].combine_chunks())
-        parts.append(part.set_column(part.column_names.index("sample"), "sample", sample))
-    number, parts = _first(parts)
-    table = pa.concat_tables(map(decoded, parts))
-    spelled = merged([table], [*_KEYS, "cdr3"], **{score: "max"})
+
+    number: int
+    rows: pa.Table
+
+
+def listed_clonotypes(found: Clonotypes, command: str, score: str) -> Table:
+    """Amino-acid clonotypes of all samples: those in most samples first, then those with most nucleotide variants."""
+    spelled = merged([found.rows], [*_KEYS, "cdr3"], **{score: "max"})
     how = "max" if score.startswith("pgen_aa") else "sum"
     by_nt = spelled.group_by(_KEYS).aggregate([("cdr3", "count"), ("rows", "sum"), (score, how)])
-    by_sample = table.group_by(_KEYS).aggregate([("sample", "count_distinct")])
+    by_sample = found.rows.group_by(_KEYS).aggregate([("sample", "count_distinct")])
     joined = by_nt.join(by_sample, _KEYS, join_type="inner")
     listed = pa.table({
         **{key: joined[key] for key in _KEYS}, "n_samples": joined["sample_count_distinct"],
@@ -52,19 +53,71 @@ def listed_clonotypes(surveys: list[Survey], command: str) -> Table:
     titles = {"n_samples": "samples", "value": _TITLES.get(score, "Pgen, amino acids")}
     name = f"{command}_clonotypes_{score}"
     made = Table.of(name, "Amino-acid clonotypes", listed.column_names, best, **titles)
-    return made.first(number, "the files: group them by V gene, J gene and amino acids")
+    return made.first(found.number, "the files: group them by V gene, J gene and amino acids")
 
 
-def _first(parts: list[pa.Table]) -> tuple[int, list[pa.Table]]:
-    """How many clonotypes there are, and the rows of those that may be listed, which are few of many samples' rows.
+def clonotypes_of(
+    surveys: Sequence[Survey] | None, own: Mapping[Path, pa.Table], run: Run
+) -> dict[tuple[str, str], Clonotypes]:
+    """The clonotypes by command and `Survey.listed`, on root; empty on the other ranks.
+
+    surveys  those of all files, on root, with the names that samples have on the page; the other ranks pass None
+    own      `Survey.clonotypes` of the files that this rank has read
+    """
+
+    def files() -> dict[tuple[str, str], dict[Path, list[int]]]:
+        groups: dict[tuple[str, str], dict[Path, list[int]]] = {}
+        numbers: dict[str, int] = {}
+        for survey in surveys or []:
+            if survey.listed:
+                of_samples = [numbers.setdefault(name, len(numbers)) for name in survey.samples]
+                groups.setdefault((survey.command, survey.listed), {})[survey.path] = of_samples
+        return groups
+
+    found = {}
+    for group, samples_of in run.from_root(files).items():
+        parts = {}
+        for path in filter(own.__contains__, samples_of):
+            part = own[path].filter(pc.is_valid(own[path]["aa"]))
+            samples = pa.array(samples_of[path], pa.int32()).take(part["sample"].combine_chunks())
+            parts[path] = part.set_column(part.column_names.index("sample"), "sample", samples)
+        number, chosen = _chosen(list(parts.values()), run)
+        gathered = run.gather(dict(zip(parts, map(decoded, chosen), strict=True)))
+        if gathered is not None:
+            of_file = {path: part for of_rank in gathered for path, part in of_rank.items()}
+            found[group] = Clonotypes(number, pa.concat_tables([of_file[path] for path in samples_of]))
+    return found
+
+
+def _chosen(parts: list[pa.Table], run: Run) -> tuple[int, list[pa.Table]]:
+    """The number of clonotypes of all ranks, and the rows of this rank's parts that may be listed.
 
     Clonotypes are told by 64-bit numbers, so that text is compared of few.  If two have the same number, which of 2·10⁷
     happens once in 10⁵ times, the list is still right, as some more are kept than it has.
     """
     of_part = [_hashes(part, _KEYS) for part in parts]
-    spelled = np.concatenate([_hashes(part, ["cdr3"]) for part in parts])
-    samples = np.concatenate([part["sample"].to_numpy() for part in parts])
-    keys = np.concatenate(of_part)
+    nothing = np.zeros(0, np.uint64)
+    keys = np.concatenate([nothing, *of_part])
+    spelled = np.concatenate([nothing, *(_hashes(part, ["cdr3"]) for part in parts)])
+    samples = np.concatenate([np.zeros(0, np.int32), *(part["sample"].to_numpy() for part in parts)])
+    # All rows of a clonotype go to one rank.
+    owner = (keys >> np.uint64(32)) % np.uint64(run.ranks)
+    sent = [np.flatnonzero(owner == rank) for rank in range(run.ranks)] if run.ranks > 1 else [slice(None)]
+    received = run.exchange([(keys[rows], spelled[rows], samples[rows]) for rows in sent])
+    distinct, rank = _ranked(*(np.concatenate(columns) for columns in zip(*received, strict=True)))
+    best = np.sort(np.concatenate(run.gather_everywhere(np.sort(rank)[-2 * MOST_LISTED :])))
+    kept = rank >= best[-2 * MOST_LISTED :].min(initial=np.iinfo(np.int64).max)
+    number, left_out = (int(total) for total in run.sum(np.array([len(rank), np.count_nonzero(~kept)])))
+    if left_out:
+        among = np.concatenate(run.gather_everywhere(distinct[kept]))
+        parts = [part.filter(pa.array(np.isin(hashes, among))) for hashes, part in zip(of_part, parts, strict=True)]
+    return number, parts
+
+
+def _ranked(
+    keys: NDArray[np.uint64], spelled: NDArray[np.uint64], samples: NDArray[np.int32]
+) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    """The distinct keys, and a number of each that is the larger, the more samples and spellings it has."""
     order = np.argsort(keys)
     begins = _changes(keys[order])
     number = np.cumsum(begins) - 1
@@ -78,12 +131,7 @@ def _first(parts: list[pa.Table]) -> tuple[int, list[pa.Table]]:
         differs = _changes(own[in_turn]) | _changes(values[in_turn])
         return np.maximum(np.bincount(own, differs, minlength=len(sizes)).astype(np.int64), 1)
 
-    rank = different(samples[rows]) << 32 | different(spelled[rows])
-    if len(rank) > 2 * MOST_LISTED:
-        least = np.partition(rank, -2 * MOST_LISTED)[-2 * MOST_LISTED]
-        kept = keys[order][begins][rank >= least]
-        parts = [part.filter(pa.array(np.isin(hashes, kept))) for hashes, part in zip(of_part, parts, strict=True)]
-    return len(rank), parts
+    return keys[order][begins], different(samples[rows]) << 32 | different(spelled[rows])
 
 
 def _changes(values: NDArray[Any]) -> NDArray[np.bool_]:

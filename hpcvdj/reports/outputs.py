@@ -16,11 +16,14 @@ from hpcvdj.repertoires.inputs import RESULT_SUFFIXES
 from hpcvdj.repertoires.metadata import listed_in
 from hpcvdj.repertoires.readers import open_table, table_suffixes
 from hpcvdj.repertoires.tables import repertoire_name
+from hpcvdj.reports.clonotypes import Clonotypes, clonotypes_of
 from hpcvdj.reports.elements import MOST_LISTED, kind_of, printable
 from hpcvdj.reports.survey import Survey, described
 from hpcvdj.reports.survey import survey as read_survey
 from hpcvdj.results.facts import Facts, facts_path, read_facts, require_described
+from hpcvdj.runs.partition import evenly
 from hpcvdj.runs.ranks import usable_cores
+from hpcvdj.runs.run import Run
 from hpcvdj.storage.opening import damage
 
 TIMES = "associate --time"
@@ -104,6 +107,7 @@ class Outputs:
 
     groups       the group of each individual that has one
     individuals  the individual of each sample whose name on the page includes that of its file
+    clonotypes   of the files of a command with the same `Survey.listed`
     undone       the steps that were asked for and not done, with the reasons
     """
 
@@ -111,6 +115,7 @@ class Outputs:
     findings: list[Finding]
     groups: dict[str, str] = field(default_factory=dict)
     individuals: dict[str, str] = field(default_factory=dict)
+    clonotypes: dict[tuple[str, str], Clonotypes] = field(default_factory=dict)
     undone: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -153,24 +158,69 @@ MOST_AT_ONCE = 4
 
 
 def read_outputs(
-    paths: Sequence[Path], names: Sequence[str] = (), metadata: Path | None = None, group: str | None = None
-) -> Outputs:
-    """Read the files of a report; a folder stands for the results and tables in it.
+    paths: Sequence[Path], names: Sequence[str] = (), metadata: Path | None = None, group: str | None = None,
+    run: Run | None = None,
+) -> Outputs | None:  # fmt: skip
+    """Read the files of a report on all ranks; return what they have on root, None on the other ranks.
+
+    A folder stands for the results and tables in it.
 
     names     the name of the sample of each file
     metadata  the table that has the groups of samples, in its column `group`
+
+    InputError, on every rank, that names the first file that is not an output of hpcvdj, or damaged.
     """
-    paths = each_file(paths)
-    if names and len(names) != len(paths):
-        raise InputError(
-            f"{len(names)} names for {len(paths)} files; give {option('name')} once for each, or not at all"
-        )
-    if (metadata is None) != (group is None):
-        raise InputError(
-            f"{option('metadata')} and {option('group')} belong together: a table, and its column that names the groups"
-        )
+    run = run or Run()
+
+    def begin() -> tuple[list[Path], list[list[int]]]:
+        files = each_file(paths)
+        if names and len(names) != len(files):
+            raise InputError(
+                f"{len(names)} names for {len(files)} files; give {option('name')} once for each, or not at all"
+            )
+        if (metadata is None) != (group is None):
+            raise InputError(
+                f"{option('metadata')} and {option('group')} belong together: a table, and its column that names the "
+                "groups"
+            )
+        return files, evenly([file.stat().st_size if file.exists() else 0 for file in files], run.ranks)
+
+    files, shares = run.from_root(begin)
+    share, threads = sorted(shares[run.rank]), min(MOST_AT_ONCE, len(usable_cores()))
+    read = dict(zip(share, in_threads(_read, [files[k] for k in share], threads), strict=True))
+    # The rows of clonotypes stay on the rank that read them.
+    clonotypes = {}
+    for output in read.values():
+        if isinstance(output, Survey) and output.clonotypes is not None:
+            clonotypes[output.path], output.clonotypes = output.clonotypes, None
+    gathered = run.gather(read)
+
+    def named() -> Outputs:
+        every = {k: output for of_rank in gathered or [] for k, output in of_rank.items()}
+        return _named([every[k] for k in range(len(files))], names, metadata, group)
+
+    outputs = run.on_root(named)
+    found = clonotypes_of(outputs.surveys if outputs is not None else None, clonotypes, run)
+    return None if outputs is None else replace(outputs, clonotypes=found)
+
+
+def _read(path: Path) -> Finding | Survey | InputError:
+    """Read a file; return the error if it cannot be read: the other ranks wait for this one."""
+    try:
+        facts = described(path) if path.suffix != ".h5" else {}
+        return _finding(path, facts) or read_survey(path, facts)
+    except InputError as error:
+        return error
+
+
+def _named(
+    read: list[Finding | Survey | InputError], names: Sequence[str], metadata: Path | None, group: str | None
+) -> Outputs:
+    """What was read of all files, with the names and groups of samples; raise the first error among it."""
     surveys, findings = list[Survey](), list[Finding]()
-    for k, output in enumerate(in_threads(_read, paths, min(MOST_AT_ONCE, len(usable_cores())))):
+    for k, output in enumerate(read):
+        if isinstance(output, InputError):
+            raise output
         if isinstance(output, Finding):
             findings.append(replace(output, sample=names[k]) if names and output.sample else output)
             continue
@@ -190,11 +240,6 @@ def read_outputs(
         compared = [individual for finding in findings for individual in finding.individuals]
         groups = {individual["name"]: str(individual["group"]) for individual in compared if individual.get("group")}
     return replace(outputs, groups={name: printable(text) for name, text in groups.items()})
-
-
-def _read(path: Path) -> Finding | Survey:
-    facts = described(path) if path.suffix != ".h5" else {}
-    return _finding(path, facts) or read_survey(path, facts)
 
 
 def _of_samples(surveys: list[Survey], findings: list[Finding]) -> list[Finding]:

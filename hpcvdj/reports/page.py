@@ -18,6 +18,7 @@ from hpcvdj.reports.outputs import Outputs, each_file, read_outputs, refused_ste
 from hpcvdj.reports.settings import Grouping
 from hpcvdj.results.facts import facts_path
 from hpcvdj.results.frames import require
+from hpcvdj.runs.run import Run
 from hpcvdj.storage.files import atomic_path, require_distinct, require_writable
 from hpcvdj.storage.opening import MISREAD, damage
 
@@ -35,29 +36,48 @@ def write_report(
     grouping: Grouping = _UNGROUPED,
     overwrite: bool = False,
     undone: Mapping[str, str] = MappingProxyType({}),
-) -> int:
-    """Write the report of `files` to `target`, and its figures into the folder `figures`; returns how many there are.
+    run: Run | None = None,
+) -> int | None:
+    """Write the report of `files` to `target`, and its figures into the folder `figures`.
 
     multiqc  the folder to write tables of samples for MultiQC to
     undone   the steps that were asked for and not done, with the reasons
+
+    All ranks of the run read the files.  Root returns the number of figures, the other ranks None.
     """
-    for library in LIBRARIES:
-        require(library, "report")
-    paths, target = [Path(path) for path in files], Path(target)
+    run, target = run or Run(), Path(target)
     metadata = None if grouping.metadata is None else Path(grouping.metadata)
-    undone = {**refused_steps(paths), **undone}
-    paths = each_file(paths)
-    require_distinct(target, *paths, *map(facts_path, paths), *filter(None, [metadata]))
-    require_writable(target, overwrite=overwrite)
     folders = {name: Path(folder) for name, folder in (("figures", figures), ("multiqc", multiqc)) if folder}
-    for name, folder in folders.items():
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(
-                f"{folder}: cannot be made ({error.strerror}); name another folder with {option(name)}"
-            ) from None
-    outputs = replace(read_outputs(paths, grouping.name, metadata, grouping.group), undone=undone)
+
+    def begin() -> tuple[list[Path], dict[str, str]]:
+        for library in LIBRARIES:
+            require(library, "report")
+        paths = [Path(path) for path in files]
+        refused = refused_steps(paths)
+        paths = each_file(paths)
+        require_distinct(target, *paths, *map(facts_path, paths), *filter(None, [metadata]))
+        require_writable(target, overwrite=overwrite)
+        for name, folder in folders.items():
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise InputError(
+                    f"{folder}: cannot be made ({error.strerror}); name another folder with {option(name)}"
+                ) from None
+        return paths, refused
+
+    paths, refused = run.from_root(begin)
+    outputs = read_outputs(paths, grouping.name, metadata, grouping.group, run)
+
+    def write() -> int:
+        assert outputs is not None
+        return _write(replace(outputs, undone={**refused, **undone}), target, folders, overwrite=overwrite)
+
+    return run.on_root(write)
+
+
+def _write(outputs: Outputs, target: Path, folders: Mapping[str, Path], *, overwrite: bool) -> int:
+    """Write the page, and what else `folders` are for; return the number of figures."""
     # Altair takes time to import, and may be missing.
     from hpcvdj.reports.charts import png, svg
 

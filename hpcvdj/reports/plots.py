@@ -32,7 +32,9 @@ def draw(table: Path, target: Path, *, curves: Curves | None = None, overwrite: 
     from hpcvdj.reports import charts
     from hpcvdj.reports.findings import finding_sections
 
-    figures = [figure for section in finding_sections(read_outputs([table])) for figure in section.figures]
+    outputs = read_outputs([table])
+    assert outputs is not None
+    figures = [figure for section in finding_sections(outputs) for figure in section.figures]
     if curves:
         figures.append(_roc(curves))
     picture = {".png": charts.png, ".svg": charts.svg}[target.suffix.lower()]

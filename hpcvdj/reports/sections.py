@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from hpcvdj.germline_import.genes import natural_key
 from hpcvdj.recombination.alphabet import translate
 from hpcvdj.reports import charts
-from hpcvdj.reports.clonotypes import listed_clonotypes, listed_score
+from hpcvdj.reports.clonotypes import listed_clonotypes
 from hpcvdj.reports.elements import Figure, Section, Table
 from hpcvdj.reports.outputs import Outputs
 from hpcvdj.reports.survey import MOST_ROWS, TOP, Survey, merged
@@ -226,12 +226,12 @@ def junctions(outputs: Outputs, surveys: list[Survey], command: str) -> Section:
         _top(outputs, [survey for survey in surveys if survey.score == score], command, score)
         for score in dict.fromkeys(survey.score for survey in surveys)
     ]
-    clonotypes = [survey for survey in surveys if survey.clonotypes is not None]
-    if len(clonotypes) < len(surveys):
+    scores = dict.fromkeys(survey.listed for survey in surveys)
+    if "" in scores:
         words.append(f"Amino-acid clonotypes of files with more than {MOST_ROWS:,} rows are left out.")
-    for score in dict.fromkeys(map(listed_score, clonotypes)):
-        tables.append(listed_clonotypes([survey for survey in clonotypes if listed_score(survey) == score], command))
-    if clonotypes:
+    listed = [(outputs.clonotypes[command, score], score) for score in scores if score]
+    tables += [listed_clonotypes(found, command, score) for found, score in listed]
+    if listed:
         words.append(
             "An amino-acid clonotype is a V gene, a J gene and the amino acids of a CDR3. Each nucleotide variant is a "
             "recombination of its own: clonotypes with many variants, in many samples, were made again and again."

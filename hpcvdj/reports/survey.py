@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError, speaking_shell, told
 from hpcvdj.kernels.quantities import Pathways
-from hpcvdj.kernels.text import text_buffers
+from hpcvdj.kernels.text import hash_rows, text_buffers
 from hpcvdj.recombination.alphabet import AMINO_ACIDS
 from hpcvdj.recombination.exclusions import ExclusionKind, by_summary
 from hpcvdj.repertoires.junctions import REPERTOIRE
@@ -72,8 +72,9 @@ class Survey:
     values      by measure and `bin`, of `log_bins`
     reached     by `needs`: the fewest n-nucleotides of a pathway, −1 if there is none; None without pathways
     top         the distinct junctions with the largest score: v_call, j_call, cdr3, score and measures
-    clonotypes  distinct CDR3s with their genes v, j (dictionary arrays), amino acids aa, and the first of `LISTED`;
-                None above `MOST_ROWS`
+    listed      the first of `LISTED`; empty above `MOST_ROWS`
+    clonotypes  distinct CDR3s with their genes v, j (dictionary arrays), amino acids aa, and `listed`; None without it,
+                and where another rank has them
     """
 
     path: Path
@@ -91,6 +92,7 @@ class Survey:
     values: pa.Table
     reached: pa.Table | None
     top: pa.Table
+    listed: str
     clonotypes: pa.Table | None
 
     def named(self, table: pa.Table) -> pa.Table:
@@ -115,6 +117,19 @@ def merged(parts: list[pa.Table], keys: list[str], **how: str) -> pa.Table:
     columns = [("rows", "sum"), *how.items()]
     table = pa.concat_tables(parts).group_by(keys).aggregate(columns)
     return table.select([*keys, *("_".join(pair) for pair in columns)]).rename_columns([*keys, "rows", *how])
+
+
+def _merged_cdr3(parts: list[pa.Table], **how: str) -> pa.Table:
+    """As `merged` by `_CLONOTYPE_KEYS`, in another order: most CDR3s are in one row, so that few need be compared."""
+    table = pa.concat_tables(parts).combine_chunks()
+    hashes = np.zeros(len(table), np.uint64)
+    hash_rows(*text_buffers(table["cdr3"].combine_chunks()), hashes)
+    order = np.argsort(hashes)
+    same = hashes[order[1:]] == hashes[order[:-1]]
+    repeated = np.zeros(len(table), bool)
+    repeated[order[1:][same]] = repeated[order[:-1][same]] = True
+    once = table.filter(pa.array(~repeated)).select([*_CLONOTYPE_KEYS, "rows", *how])
+    return pa.concat_tables([once, merged([table.filter(pa.array(repeated))], _CLONOTYPE_KEYS, **how)])
 
 
 def decoded(table: pa.Table) -> pa.Table:
@@ -245,7 +260,7 @@ def _surveyed(path: Path, source: _Source) -> Survey:
         if _NEEDS in source.columns:
             tallies["reached"].append(merged([block], ["sample", _NEEDS]))
         if rows <= MOST_ROWS:
-            tallies["clonotypes"].append(merged([block], _CLONOTYPE_KEYS, **{listed: "max"}))
+            tallies["clonotypes"].append(block.select([*_CLONOTYPE_KEYS, "rows", listed]))
         best = merged([_candidates(block, score)], _KEYS, **dict.fromkeys(kept, "max"))
         top = _best(best if top is None else merged([top, best], _KEYS, **dict.fromkeys(kept, "max")), score)
     if top is None:
@@ -254,8 +269,7 @@ def _surveyed(path: Path, source: _Source) -> Survey:
     counted = np.bincount(usage["sample"], usage["rows"], minlength=len(samples)).astype(np.int64)
     clonotypes = None
     if rows <= MOST_ROWS:
-        parts = tallies["clonotypes"]
-        whole = merged(parts, _CLONOTYPE_KEYS, **{listed: "max"}) if len(parts) > 1 else parts[0]
+        whole = _merged_cdr3(tallies["clonotypes"], **{listed: "max"})
         clonotypes = _with_amino_acids(_with_genes(whole, genes, coded=True), amino=source.amino)
     return Survey(
         path, source.command, list(samples), counted + np.array([missed[k] for k in range(len(samples))], np.int64),
@@ -263,7 +277,7 @@ def _surveyed(path: Path, source: _Source) -> Survey:
         source.facts, usage, lengths=merged(tallies["lengths"], ["sample", "length"]),
         values=merged(tallies["values"], ["sample", "measure", "bin"]),
         reached=merged(tallies["reached"], ["sample", _NEEDS]) if tallies["reached"] else None, top=top,
-        clonotypes=clonotypes,
+        listed="" if clonotypes is None else listed, clonotypes=clonotypes,
     )  # fmt: skip
 
 

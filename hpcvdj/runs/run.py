@@ -4,7 +4,7 @@ import logging
 import math
 import os
 import socket
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from copy import copy
 from pathlib import Path
@@ -56,6 +56,28 @@ class Run:
         self._agreement: Agreement | None = None
         self._launched = self.world
         self._local_rank: int | None = None
+        self._kept: dict[Hashable, tuple[Hashable, Any]] | None = None
+
+    def keeping(self) -> "Run":
+        """Return a run of the same ranks, target and signals that keeps what `once` makes."""
+        run = copy(self)
+        run._kept = {}
+        return run
+
+    def once(self, what: Hashable, key: Hashable, make: Callable[[], T]) -> T:
+        """Return `make()`.  A run that is `keeping` makes it once, until it is asked for the same with another key.
+
+        This rank alone decides, so `make` must not wait for other ranks unless the keys are the same on all of them.
+        """
+        kept = self._kept
+        if kept is None:
+            return make()
+        if what not in kept or kept[what][0] != key:
+            # Of the value for another key, nothing is left while the new one is made.
+            kept.pop(what, None)
+            kept[what] = key, make()
+        made: T = kept[what][1]
+        return made
 
     def to(
         self, target: Path, *, resume: bool = False, overwrite: bool = False, save_seconds: float = SAVE_SECONDS

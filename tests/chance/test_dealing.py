@@ -1,6 +1,7 @@
 """hpcvdj.chance.dealing: what ranks read, table by table, is what one reading of all tables has."""
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +12,9 @@ from hpcvdj.cohorts.cohort import Holding
 from hpcvdj.cohorts.copies import TIMES_THE_READS, LargeClones
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.recombination.packaged import model_paths
+from hpcvdj.recombination.selection import Selection
 from hpcvdj.repertoires.genes import amino_acids, by_gene
-from hpcvdj.repertoires.inputs import read_table, tables_of
+from hpcvdj.repertoires.inputs import Inputs, read_table, tables_of
 from hpcvdj.repertoires.junctions import Junctions
 from hpcvdj.repertoires.reading import productive_reading
 from hpcvdj.repertoires.tables import Table
@@ -228,3 +230,37 @@ def test_large_clones_as_counted_one_by_one():
         for least in range(TIMES_THE_READS, 95):
             assert large.as_large(own, least) == int(((individual == own) & (reads >= least)).sum())
     assert LargeClones.of(Holding.of(np.arange(400), individual, 400, 5, None, np.add), has.sizes, Run()) is None
+
+
+def test_a_run_that_keeps_rows_reads_each_table_once(model, tmp_path, monkeypatch):
+    rows = {
+        name: [(name, str(k), "TRBV9", junction, k or "") for k, junction in enumerate([*GOOD, STOP])]
+        for name in ("a", "b")
+    }
+    folder = written(tmp_path / "in", rows)
+    read: list[str] = []
+    of_file = Inputs.read
+
+    def counting(inputs, *arguments, **options):
+        read.extend(table.path.stem for table in inputs.tables)
+        return of_file(inputs, *arguments, **options)
+
+    monkeypatch.setattr(Inputs, "read", counting)
+    run = Run().keeping()
+    inputs = surveyed(tables_of([folder], productive_reading(reads=True)), run)
+    for _ in range(2):
+        dealt = deal(inputs, model, run)
+        monkeypatch.undo()
+        assert_same(dealt, inputs.read(model), model)
+        monkeypatch.setattr(Inputs, "read", counting)
+    assert sorted(read) == ["a", "b"]
+    # Row numbers, and selection, change nothing that is read.
+    assert all(part.row is None for part in deal(inputs, model, run, numbered=False).parts)
+    deal(inputs, replace(model, selection=Selection({}, 0.0, -1.0, 1.0)), run)
+    assert len(read) == 2
+    without = replace(inputs, reading=replace(inputs.reading, reads=False))
+    assert deal(without, model, run).tally.counted == 2 * len(GOOD)
+    assert len(read) == 4
+    deal(inputs, replace(model, digest="another"), run)
+    deal(inputs, model, Run())
+    assert len(read) == 8

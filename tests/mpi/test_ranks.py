@@ -32,12 +32,14 @@ from hpcvdj.recombination.packaged import model_paths
 from hpcvdj.recombination.repertoire import Problem
 from hpcvdj.repertoires.inputs import Inputs, together_of
 from hpcvdj.repertoires.tables import table_of
+from hpcvdj.reports.outputs import read_outputs
 from hpcvdj.runs.ranks import usable_cores, world
 from hpcvdj.runs.run import Run
 from hpcvdj.runs.stopping import Agreement
 from hpcvdj.values.compute import ArrayStore, compute, shared_repertoire
 from tests.conftest import SMALL
 from tests.problems import METHODS, repertoire_of_file, sample
+from tests.report.test_clonotypes import found_by, surveyed
 
 pytestmark = pytest.mark.mpi
 
@@ -385,3 +387,30 @@ def test_a_signal_while_items_are_dealt(run):
     ) as e:
         run.deal([str(item) for item in range(40)], work, sizes=[1] * 40)
     assert len(set(run.gather_everywhere(str(e.value)))) == 1, "what all ranks have done"
+
+
+@pytest.mark.parametrize("most", [3, 1000])
+def test_ranks_list_the_clonotypes_that_one_rank_lists(run, monkeypatch, most):
+    monkeypatch.setattr("hpcvdj.reports.clonotypes.MOST_LISTED", most)
+    rng = np.random.default_rng(7)
+    surveys = [surveyed(rng, "pgen_nt", samples) for samples in (["a", "b"], ["c"], ["a", "d", "e"])]
+    found, wanted = found_by(surveys, run), found_by(surveys, Run())
+    assert found == (wanted if run.is_root else {})
+
+
+def test_a_report_names_the_first_file_that_cannot_be_read(run, tmp_path):
+    """Whichever rank reads it."""
+    files = [tmp_path / f"{name}.tsv" for name in "abcde"]
+    for number, file in enumerate(files):
+        # The largest files are read first.
+        rows = f"TGTGCCTTC\tTRBV1\tTRBJ1-1\t{number}e-9\n" * (number + 1)
+        file.write_text(f"junction\tv_call\tj_call\tpgen_nt\n{rows}")
+    alone, together = read_outputs(files), read_outputs(files, run=run)
+    if run.is_root:
+        assert [survey.path for survey in together.surveys] == files
+        assert together.clonotypes == alone.clonotypes
+    for file in files[1:4]:
+        file.write_text("junction\tpgen_nt\nTGTGCCTTC\tx\n")
+    with pytest.raises(InputError, match=r"b\.tsv: column pgen_nt has a value that is not a number") as caught:
+        read_outputs(files, run=run)
+    assert caught.value.on_every_rank

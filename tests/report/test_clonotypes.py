@@ -1,6 +1,7 @@
 """hpcvdj.reports.clonotypes: the list is that of a sort of all clonotypes."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -8,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from hpcvdj.reports import clonotypes, elements
+from hpcvdj.runs.run import Run
 
 KEYS = ["v", "j", "aa"]
 
@@ -21,8 +23,11 @@ def rng():
 class Surveyed:
     """What the list needs of a survey."""
 
+    path: Path
     samples: list[str]
-    clonotypes: pa.Table | None
+    listed: str
+    clonotypes: pa.Table
+    command: str = "pgen"
 
 
 def surveyed(rng, score, samples):
@@ -35,7 +40,13 @@ def surveyed(rng, score, samples):
     })  # fmt: skip
     frame["cdr3"] = frame["aa"].fillna("?") + frame.pop("variant").astype(str)
     frame = frame.drop_duplicates(["sample", "v", "j", "cdr3"])
-    return Surveyed(samples, pa.Table.from_pandas(frame, preserve_index=False))
+    return Surveyed(Path("".join(samples)), samples, score, pa.Table.from_pandas(frame, preserve_index=False))
+
+
+def found_by(surveys, run):
+    """The clonotypes of all files, of which each rank has read some."""
+    own = {survey.path: survey.clonotypes for survey in surveys[run.rank :: run.ranks]}
+    return clonotypes.clonotypes_of(surveys if run.is_root else None, own, run)
 
 
 def expected(surveys, score):
@@ -62,7 +73,8 @@ def test_the_list_is_the_first_of_all(rng, monkeypatch, score, most):
         monkeypatch.setattr(module, "MOST_LISTED", most)
     names = [["a", "b"], ["c"], ["a", "d", "e"], ["f", "g", "h", "i"]]
     surveys = [surveyed(rng, score, samples) for samples in names]
-    listed = clonotypes.listed_clonotypes(surveys, "pgen")
+    found = found_by(surveys, Run())
+    listed = clonotypes.listed_clonotypes(found["pgen", score], "pgen", score)
     wanted = expected(surveys, score)
     rows = pd.DataFrame(listed.rows, columns=wanted.columns)
     pd.testing.assert_frame_equal(rows, wanted.head(most).reset_index(drop=True), check_dtype=False)
@@ -76,12 +88,22 @@ def test_the_list_is_the_first_of_all(rng, monkeypatch, score, most):
         )
 
 
+def test_files_of_other_commands_and_scores_have_lists_of_their_own(rng):
+    surveys = [surveyed(rng, "pgen_nt", ["a"]), surveyed(rng, "weight", ["b"]), surveyed(rng, "weight", ["c"])]
+    surveys[1].command = surveys[2].command = "count"
+    surveys.append(replace(surveyed(rng, "pgen_nt", ["d"]), listed=""))
+    found = found_by(surveys, Run())
+    assert {group: len(set(part.rows["sample"].to_pylist())) for group, part in found.items()} == {
+        ("pgen", "pgen_nt"): 1, ("count", "weight"): 2,
+    }  # fmt: skip
+
+
 def test_few_rows_go_through_the_exact_sort(rng, monkeypatch):
     monkeypatch.setattr(clonotypes, "MOST_LISTED", 3)
     surveys = [surveyed(rng, "weight", ["a", "b"]) for _ in range(3)]
     # Few rows of each, so that few clonotypes are in both samples.
     parts = [part.clonotypes.filter(pa.compute.is_valid(part.clonotypes["aa"])).slice(0, 40) for part in surveys]
-    number, kept = clonotypes._first(parts)
+    number, kept = clonotypes._chosen(parts, Run())
     frame = pd.concat([part.to_pandas() for part in parts])
     ranks = frame.groupby(KEYS).agg(samples=("sample", "nunique"), variants=("cdr3", "nunique"))
     assert number == len(ranks)
@@ -91,4 +113,4 @@ def test_few_rows_go_through_the_exact_sort(rng, monkeypatch):
     assert {tuple(row[key] for key in KEYS) for part in kept for row in part.to_pylist()} == as_good
     assert sum(map(len, kept)) < sum(map(len, parts)) / 2
     exactly = [part.slice(0, 0) for part in parts[1:]] + [parts[0].slice(0, 6)]
-    assert [len(part) for part in clonotypes._first(exactly)[1]] == [0, 0, 6], "so few are all kept"
+    assert [len(part) for part in clonotypes._chosen(exactly, Run())[1]] == [0, 0, 6], "so few are all kept"

@@ -2,6 +2,7 @@
 
 import os
 import signal
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -135,3 +136,30 @@ def test_a_copy_for_a_target_shares_ranks_and_signals(tmp_path):
     copy = run.to(tmp_path / "a.h5", resume=True)
     assert (copy.request, copy.world) == (run.request, run.world)
     assert (run.target, run.resume, copy.resume) == (None, False, True)
+
+
+def test_a_run_keeps_what_it_makes_once_if_it_is_asked_to():
+    made = []
+
+    def make(value):
+        def work():
+            made.append(value)
+            return [value]
+
+        return work
+
+    run = Run()
+    assert run.once("a", 1, make("x")) == run.once("a", 1, make("x")) == ["x"]
+    assert made == ["x", "x"]
+    made.clear()
+    keeping = run.keeping()
+    first = keeping.once("a", 1, make("x"))
+    assert keeping.to(Path("file")).once("a", 1, make("y")) is first
+    assert keeping.once("b", 1, make("z")) == ["z"]
+    assert keeping.once("a", 2, make("v")) == ["v"]
+    assert keeping.once("a", 1, make("w")) == ["w"], "one value of each, the last"
+    assert made == ["x", "z", "v", "w"]
+    assert run.once("a", 1, make("u")) == keeping.alone().once("a", 1, make("u")) == ["u"]
+    with pytest.raises(ZeroDivisionError):
+        keeping.once("c", 1, lambda: 1 // 0)
+    assert keeping.once("c", 1, make("t")) == ["t"]
