@@ -20,6 +20,7 @@ from _common import record, timed
 import hpcvdj
 from hpcvdj.api.tables import model_of
 from hpcvdj.chance.clonotypes import distinct_junctions
+from hpcvdj.chance.dealing import dealt_of
 from hpcvdj.inference.settings import InferenceSettings
 from hpcvdj.inference.tables import reading_for
 from hpcvdj.kernels.neighbours.counted import Counted
@@ -60,7 +61,7 @@ def productive(model: Any, number: int, name: str) -> dict[str, Any]:
     drawn = hpcvdj.generate(model, number, seed=1, productive=True)
     reads = drawn_reads(name, number)
     read = read_table(drawn, model, productive_reading())
-    found = distinct_junctions(replace(read, reads=reads[read.row]), model, errors=True)
+    found = distinct_junctions(dealt_of(replace(read, reads=reads[read.row]), model).whole, errors=True)
     own, pairs = found.repertoire, kinds_of(found.repertoire)[found.rows]
     every = Counted(own.words[found.rows], own.lengths[found.rows], found.reads, np.zeros_like(pairs))
     errors, seconds = searched(every, pairs, np.arange(len(every)))

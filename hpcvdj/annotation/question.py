@@ -18,6 +18,7 @@ from hpcvdj.annotation.centres import Centres
 from hpcvdj.annotation.depth import DRAWN, depth_of
 from hpcvdj.annotation.settings import AnnotationSettings, DatabaseSettings
 from hpcvdj.chance.clonotypes import distinct_junctions
+from hpcvdj.chance.dealing import Dealt, Part
 from hpcvdj.chance.draws import Chance
 from hpcvdj.chance.question import Lines, Output, Question, Rows
 from hpcvdj.chance.settings import ClonotypeChoice
@@ -28,7 +29,6 @@ from hpcvdj.recombination.exclusions import counts_json
 from hpcvdj.recombination.models import Model
 from hpcvdj.repertoires.databases import Records
 from hpcvdj.repertoires.genes import ends_open, has_nucleotides
-from hpcvdj.repertoires.junctions import Junctions
 from hpcvdj.reports.outputs import DIFFERS, EPITOPES, HITS, hits_text
 from hpcvdj.results.facts import Facts, Targets, read_facts
 from hpcvdj.runs.folder import Identity, differences
@@ -116,7 +116,7 @@ class AnnotationQuestion(Question[Annotation]):
         run.bind(self.settings.backend, strict=self.settings.strict_binding)
         centres = self._centres[0] if self._centres else None
         union, p = self.ready or prepared(self.records, self.of, self.settings, model, run, centres)
-        nucleotides = run.from_root(lambda: rows.junctions is not None and has_nucleotides(rows.junctions.repertoire))
+        nucleotides = run.from_root(lambda: rows.on_root is not None and has_nucleotides(rows.on_root.whole.repertoire))
         chance = Chance(model, DRAWN, self.settings.seed, self.settings.backend, self.settings.strict_binding)
         depth = depth_of(model, nucleotides=nucleotides, selection=self.settings.selects, chance=chance, run=run)
 
@@ -124,10 +124,10 @@ class AnnotationQuestion(Question[Annotation]):
             assert union is not None
             assert p is not None
             assert depth is not None
-            assert rows.junctions is not None
+            assert rows.on_root is not None
             samples, left_out, refused = [], [], list[InputError]()
-            for name, junctions in _samples_in(rows):
-                distinct = distinct_junctions(junctions, model, errors=self.choice.likely_errors)
+            for name, junctions in _samples_in(rows.on_root):
+                distinct = distinct_junctions(junctions, errors=self.choice.likely_errors)
                 try:
                     with naming(name):
                         clonotypes = distinct.clonotypes(self.choice.min_reads)
@@ -149,7 +149,6 @@ class AnnotationQuestion(Question[Annotation]):
 
     def facts(self, answer: Annotation, rows: Rows) -> Facts:
         """The facts of all samples, as docs/annotate.md describes them; `sample_facts` has those of one sample."""
-        assert rows.junctions is not None
         return {
             "database": {**self.records.recorded, "records_used": answer.database.used,
                          "left_out": answer.database.left_out, "sequences": len(answer.database.kind),
@@ -157,8 +156,8 @@ class AnnotationQuestion(Question[Annotation]):
             "records": asdict(self.of),
             "choice": asdict(self.choice),
             "selection_factor": answer.selected,
-            "rows_read": rows.junctions.rows_read,
-            "rows_excluded": counts_json(rows.junctions.excluded.counts()),
+            "rows_read": rows.tally.rows_read,
+            "rows_excluded": counts_json(rows.tally.excluded),
             "samples": [sample.name for sample in answer.samples],
         }  # fmt: skip
 
@@ -223,21 +222,12 @@ def _sample_lines(sample: SampleAnnotation) -> Lines:
     return [*lines, ("", f"called: {epitopes:,} epitope(s), {hits:,} hit(s)")]
 
 
-def _samples_in(rows: Rows) -> list[tuple[str, Junctions]]:
-    """The name and the junctions of each repertoire."""
-    junctions = rows.junctions
-    assert junctions is not None
-    if ends_open(junctions.repertoire):
+def _samples_in(dealt: Dealt) -> list[tuple[str, Part]]:
+    """The name and the rows of each sample."""
+    whole = dealt.whole
+    if ends_open(whole.repertoire):
         raise InputError("cdr3_aa: a junction_aa, with Cys 104 and Phe/Trp 118, is needed; give tables that have it")
-    names = junctions.repertoire_ids
-    if names is None:
-        return [(rows.inputs.tables[0].repertoire_id, junctions)]
-    parts = []
-    for number, name in enumerate(names):
-        chosen = np.flatnonzero(junctions.repertoire_of == number)
-        reads = None if junctions.reads is None else junctions.reads[chosen]
-        parts.append((name, replace(junctions, repertoire=junctions.repertoire.subset(chosen), reads=reads)))
-    return parts
+    return [(name, whole.only(np.flatnonzero(whole.sample == number))) for number, name in enumerate(dealt.samples)]
 
 
 def sample_facts(sample: SampleAnnotation) -> Facts:

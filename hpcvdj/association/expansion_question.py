@@ -46,8 +46,8 @@ class ExpansionQuestion(CohortQuestion[Expansion]):
 
         def expanded() -> Expansion:
             assert cohort is not None
-            assert rows.junctions is not None
-            return expand(cohort, times_of(self.naming, rows.junctions.repertoire_ids or []), self.settings)
+            assert rows.on_root is not None
+            return expand(cohort, times_of(self.naming, rows.on_root.samples), self.settings)
 
         return run.on_root(expanded)
 

@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcvdj.chance.dealing import Dealt
 from hpcvdj.kernels.neighbours.blocks import groups
-from hpcvdj.recombination.models import Model
-from hpcvdj.repertoires.genes import by_gene, kinds_of
-from hpcvdj.repertoires.junctions import Junctions
+from hpcvdj.repertoires.genes import kinds_of
 
 Counts = NDArray[np.int64]
 
@@ -90,14 +89,14 @@ class SizesOfSamples:
         }
 
 
-def sizes_in(junctions: Junctions, model: Model, names: list[str]) -> dict[str, CloneSizes]:
-    """Return the clone sizes of the repertoires of junctions, by `names`; empty without read counts."""
-    if junctions.reads is None:
+def sizes_in(dealt: Dealt) -> dict[str, CloneSizes]:
+    """Return the clone sizes of each sample; empty without read counts."""
+    whole, names = dealt.whole, dealt.samples
+    if whole.reads is None:
         return {}
-    repertoire, order = by_gene(junctions.repertoire, model)
-    sample = junctions.repertoire_of[order].astype(np.int64)
+    repertoire, sample = whole.repertoire, whole.sample.astype(np.int64)
     kinds = kinds_of(repertoire).astype(np.int64) * len(names) + sample
     first, clonotype = groups(repertoire.words, repertoire.lengths.astype(np.int64), kinds)
     reads = np.zeros(len(first), dtype=np.int64)
-    np.add.at(reads, clonotype, junctions.reads[order])
+    np.add.at(reads, clonotype, whole.reads)
     return SizesOfSamples.of(sample[first], reads).by_name(names)

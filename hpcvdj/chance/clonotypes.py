@@ -9,14 +9,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from hpcvdj.chance.dealing import Part
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.neighbours.blocks import blocks, equal_runs
 from hpcvdj.kernels.neighbours.counted import Counted
 from hpcvdj.kernels.neighbours.likely_errors import likely_errors
-from hpcvdj.recombination.models import Alleles, Model
+from hpcvdj.recombination.models import Alleles
 from hpcvdj.recombination.repertoire import Repertoire
-from hpcvdj.repertoires.genes import amino_acid_column, amino_acids, by_gene, has_nucleotides, kinds_of, letter_words
-from hpcvdj.repertoires.junctions import Junctions
+from hpcvdj.repertoires.genes import amino_acid_column, amino_acids, has_nucleotides, kinds_of, letter_words
 
 Counts = NDArray[np.int64]
 
@@ -96,19 +96,18 @@ class DistinctJunctions:
         return once if 2 * once > len(reads) else 0
 
 
-def distinct_junctions(junctions: Junctions, model: Model, *, errors: bool = False) -> DistinctJunctions:
-    """Find the distinct junctions of productive rows.
+def distinct_junctions(part: Part, *, errors: bool = False) -> DistinctJunctions:
+    """Find the distinct junctions of productive rows of one individual.
 
     errors  keep likely sequencing errors
     """
-    repertoire, order = by_gene(junctions.repertoire, model)
+    repertoire = part.repertoire
     kind = kinds_of(repertoire)
     same, first = equal_runs(repertoire.words, blocks(repertoire.lengths.astype(np.int64), kind)[1])
     rows, repeated = same[first], len(repertoire) - len(first)
-    if junctions.reads is None:
+    if part.reads is None:
         return DistinctJunctions(repertoire, rows, None, None, repeated)
-    of_row = junctions.reads[order[same]]
-    summed = np.add.reduceat(of_row, first)
+    summed = np.add.reduceat(part.reads[same].astype(np.int64), first)
     wrong = None
     if not errors and has_nucleotides(repertoire):
         every = Counted(repertoire.words[rows], repertoire.lengths[rows], summed, np.zeros(len(rows), dtype=np.int64))

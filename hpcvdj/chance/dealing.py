@@ -8,6 +8,7 @@ J genes and the length decides.  Numbers of an individual are sums over the rank
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, Literal
 from zlib import crc32
@@ -90,7 +91,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Dealt:
-    """The rows of a cohort's tables that this rank keeps.
+    """The rows of tables that this rank keeps.
 
     parts     the rows of this rank
     samples   the names of the samples of all ranks
@@ -111,6 +112,12 @@ class Dealt:
     def reads(self) -> bool:
         """Whether the rows have read counts."""
         return self.parts[0].reads is not None
+
+    @cached_property
+    def whole(self) -> Part:
+        """All rows of this rank, by gene."""
+        parts = [part for part in self.parts if len(part)] or self.parts[:1]
+        return Part.joined(parts) if len(parts) > 1 else parts[0]
 
     def collected(self) -> Collected:
         """Return an empty store for junctions of the rows, which are to be added in the order of `by_gene`."""
@@ -155,8 +162,7 @@ def deal(inputs: Inputs, model: Model, run: Run, alike: Alike = "amino acids", *
         parts_read: list[Part] = []
 
         def read_unit(unit: Inputs, parts_read: list[Part] = parts_read) -> None:
-            part = tables.part(unit, samples)
-            parts_read.append(part if numbered else replace(part, row=None))
+            parts_read.append(tables.part(unit, samples, numbered=numbered))
 
         run.each(rounds[k] if k < len(rounds) else [], read_unit, NOTHING_YET)
         parts += _exchanged(parts_read or [nothing], run, alike)
@@ -169,7 +175,7 @@ def dealt_of(junctions: Junctions, model: Model, run: Run | None = None) -> Deal
     """Take the rows of junctions that only this rank has read."""
     samples, read = junctions.repertoire_ids or [], ReadRows()
     read.add(junctions)
-    part = _part(junctions, model, samples, reads=junctions.reads is not None)
+    part = _part(junctions, model, reads=junctions.reads is not None)
     return _dealt([part], read, samples, run or Run())
 
 
@@ -193,18 +199,31 @@ class OwnTables:
         self.rows.add(junctions)
         return junctions
 
-    def part(self, unit: Inputs, samples: Sequence[str]) -> Part:
-        """Read the junctions of a unit by gene, once if the run is `keeping`; `samples` are those of all tables."""
+    def part(self, unit: Inputs, samples: Sequence[str], *, numbered: bool) -> Part:
+        """Read the junctions of a unit by gene, once if the run is `keeping`.
 
-        def read() -> tuple[Part, ReadRows]:
+        samples   the names of the samples of all tables
+        numbered  whether rows keep the numbers of their data rows
+        """
+
+        def read() -> tuple[Part, list[str], ReadRows]:
             junctions, rows = self._read(unit), ReadRows()
             rows.add(junctions)
-            return _part(junctions, self._model, samples, reads=unit.has_reads), rows
+            part = _part(junctions, self._model, unit.tables[0].first_row, reads=unit.has_reads)
+            return part, junctions.repertoire_ids or [], rows
 
-        what = "rows", tuple(table.path for table in unit.tables), unit.reading
-        part, rows = self._run.once(what, (str(self._model.facts(selection=False)), *samples), read)
+        # What is kept serves other questions, whose tables are these and others, or fewer.
+        paths, key = tuple(table.path for table in unit.tables), str(self._model.facts(selection=False))
+        kept = self._run.kept(("rows", paths, replace(unit.reading, reads=True)), key)
+        if kept is None or kept[2].counts_exclude:
+            kept = self._run.once(("rows", paths, unit.reading), key, read)
+        part, of_unit, rows = kept
+        assert isinstance(part, Part)
         self.rows.add_all(rows)
-        return part
+        index = {name: k for k, name in enumerate(samples)}
+        number = np.array([index[name] for name in of_unit] or [0]).astype(np.min_scalar_type(len(samples)))
+        row = part.row + unit.tables[0].first_row if numbered and part.row is not None else None
+        return replace(part, sample=number[part.sample], row=row, reads=part.reads if unit.reading.reads else None)
 
     def _read(self, unit: Inputs) -> Junctions:
         return unit.read(self._model, first_row=unit.tables[0].first_row, between=self._run.raise_if_stopping)
@@ -226,6 +245,12 @@ class ReadRows:
         for (sample, code), rows in Counter(zip(excluded.repertoire_id, excluded.code.tolist(), strict=True)).items():
             self.excluded[sample, excluded.exclusions[code]] += rows
         self.substituted.update({(call, allele): rows for call, allele, rows in junctions.substituted})
+
+    @property
+    def counts_exclude(self) -> bool:
+        """Whether rows are excluded for their read counts."""
+        kinds = {exclusion.kind for _, exclusion in self.excluded}
+        return not kinds.isdisjoint((ExclusionKind.NO_COUNT, ExclusionKind.MISSING_COUNT))
 
     def add_all(self, rows: "ReadRows") -> None:
         """Count further rows."""
@@ -282,17 +307,16 @@ def _nothing(inputs: Inputs, *, numbered: bool) -> Part:
     return Part(empty, none, none.astype(np.int64) if numbered else None, none if inputs.has_reads else None)
 
 
-def _part(junctions: Junctions, model: Model, samples: Sequence[str], *, reads: bool) -> Part:
+def _part(junctions: Junctions, model: Model, first_row: int = 0, *, reads: bool) -> Part:
+    """The junctions by gene; `sample` is the index in `Junctions.repertoire_ids`, and row `first_row` is number 0."""
     repertoire, order = by_gene(junctions.repertoire, model)
-    index = {name: k for k, name in enumerate(samples)}
-    of_sample = np.array([index[name] for name in junctions.repertoire_ids or []] or [0], dtype=np.int64)
     counts = None
     if reads:
         counts = np.full(len(order), UNKNOWN) if junctions.reads is None else junctions.reads[order]
     return Part(
         repertoire,
-        of_sample.astype(np.min_scalar_type(len(samples)))[junctions.repertoire_of[order]],
-        junctions.row[order],
+        junctions.repertoire_of[order].astype(np.min_scalar_type(len(junctions.repertoire_ids or []))),
+        junctions.row[order] - first_row,
         counts if counts is None else counts.astype(np.min_scalar_type(counts.max(initial=0))),
     )
 

@@ -25,12 +25,11 @@ from hpcvdj.recombination.calls import Genes
 from hpcvdj.recombination.models import Model
 from hpcvdj.repertoires.formats import BY_HEADER, Opening
 from hpcvdj.repertoires.inputs import Inputs, together_of
-from hpcvdj.repertoires.junctions import Junctions
 from hpcvdj.repertoires.reading import Reading, productive_reading
 from hpcvdj.repertoires.sequence_fields import common_fields
 from hpcvdj.repertoires.species import warn_of_rows
 from hpcvdj.repertoires.tables import Table
-from hpcvdj.repertoires.tally import tally_of
+from hpcvdj.repertoires.tally import Tally
 from hpcvdj.results.facts import Facts, Targets, facts_path
 from hpcvdj.runs.folder import Identity
 from hpcvdj.runs.inputs import surveyed
@@ -51,14 +50,21 @@ Lines = list[tuple[str, str]]
 class Rows:
     """The rows that were read for a question.
 
-    inputs     the tables
-    junctions  the junctions of all rows, on root; None if the question `shares_rows`
-    fit        how the model fits the tables
+    inputs   the tables
+    on_root  all rows, on root; None on the other ranks, and if the question `shares_rows`
+    fit      how the model fits the tables
     """
 
     inputs: Inputs
-    junctions: Junctions | None
+    on_root: Dealt | None
     fit: ModelFit
+
+    @property
+    def tally(self) -> Tally:
+        """What became of the rows, on root."""
+        assert self.on_root is not None
+        assert self.on_root.tally is not None
+        return self.on_root.tally
 
     def dealt(self, model: Model, run: Run, alike: Alike = "amino acids", *, numbered: bool = False) -> Dealt:
         """Read the rows on all ranks and distribute them as `deal` does; log which rows are excluded."""
@@ -121,9 +127,8 @@ class Question(Generic[A]):
 
     def clones(self, answer: A, rows: Rows, model: Model) -> Mapping[str, CloneSizes]:
         """Return the clone sizes of each sample by its name; empty without read counts."""
-        assert rows.junctions is not None
-        names = rows.junctions.repertoire_ids or [rows.inputs.tables[0].repertoire_id]
-        return sizes_in(rows.junctions, model, names)
+        assert rows.on_root is not None
+        return sizes_in(rows.on_root)
 
     def warnings(self, answer: A) -> list[str]:
         """Return the warnings that are logged, also in Python."""
@@ -297,15 +302,17 @@ def read_rows(question: Question[A], tables: Sequence[Table], model: Model, chec
     inputs = surveyed(together, run, check)
     run.on_root(lambda: question.require(inputs))
     fit = run.from_root(checked)
-    return Rows(inputs, None if question.shares_rows else read_junctions_of(inputs, model, run), fit)
+    return Rows(inputs, None if question.shares_rows else read_on_root(inputs, model, run), fit)
 
 
-def read_junctions_of(inputs: Inputs, model: Model, run: Run) -> Junctions | None:
-    """Read the junctions of surveyed tables on root; log which rows are excluded."""
-    junctions = run.root_steps(lambda: inputs.read(model, between=run.raise_if_stopping), NOTHING_YET)
-    if junctions is not None:
-        warn_of_rows(tally_of(junctions), model, inputs.names)
-    return junctions
+def read_on_root(inputs: Inputs, model: Model, run: Run) -> Dealt | None:
+    """Read the rows of surveyed tables on root; log which rows are excluded."""
+    alone = run.alone()
+    alone.request = run.request
+    dealt = run.root_steps(lambda: deal(inputs, model, alone, numbered=False), NOTHING_YET)
+    if dealt is not None and dealt.tally is not None:
+        warn_of_rows(dealt.tally, model, inputs.names)
+    return dealt
 
 
 def _facts(question: Question[A], answer: A, rows: Rows, model: Model, checks: Checks, run: Run) -> Facts:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import ClassVar, TypeVar
 
 from hpcvdj.chance.clone_sizes import CloneSizes
-from hpcvdj.chance.dealing import Alike, Dealt, dealt_of
+from hpcvdj.chance.dealing import Alike, Dealt
 from hpcvdj.chance.question import Question, Rows
 from hpcvdj.cohorts.cohort import Cohort, cohort_of
 from hpcvdj.cohorts.settings import Individuals
@@ -91,8 +91,8 @@ class CohortQuestion(Question[A]):
         """Build the whole cohort on root; return None on the other ranks."""
 
         def build() -> Cohort:
-            assert rows.junctions is not None
-            return self._cohort_of(dealt_of(rows.junctions, model), model)
+            assert rows.on_root is not None
+            return self._cohort_of(rows.on_root, model)
 
         return run.root_steps(build, NOTHING_YET)
 

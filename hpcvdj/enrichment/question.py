@@ -9,7 +9,8 @@ from typing import Any
 
 import hpcvdj
 from hpcvdj.chance.clonotypes import DistinctJunctions, distinct_junctions
-from hpcvdj.chance.question import Lines, Question, Rows, read_junctions_of
+from hpcvdj.chance.dealing import Dealt
+from hpcvdj.chance.question import Lines, Question, Rows, read_on_root
 from hpcvdj.chance.settings import ClonotypeChoice
 from hpcvdj.enrichment.enrich import Enrichment, ReadOnce, enrich, enrich_over
 from hpcvdj.enrichment.settings import Settings
@@ -20,7 +21,6 @@ from hpcvdj.recombination.exclusions import counts_json
 from hpcvdj.recombination.models import Model
 from hpcvdj.repertoires.genes import has_nucleotides
 from hpcvdj.repertoires.inputs import Inputs, together_of
-from hpcvdj.repertoires.junctions import Junctions
 from hpcvdj.repertoires.tables import Table
 from hpcvdj.results.facts import Facts
 from hpcvdj.runs.inputs import surveyed
@@ -65,10 +65,10 @@ class EnrichmentQuestion(Question[Enrichment]):
             )
 
     def answer(self, rows: Rows, model: Model, run: Run) -> Enrichment | None:
-        samples = [self._distinct(rows.junctions, model, run)]
+        samples = [self._distinct(rows.on_root, run)]
         control = self._control(rows.inputs, run)
         if control is not None:
-            samples.append(self._distinct(read_junctions_of(control, model, run), model, run))
+            samples.append(self._distinct(read_on_root(control, model, run), run))
         backend = run.bind(self.settings.backend, strict=self.settings.strict_binding)
         test = partial(self._test, samples, rows, model, run, backend)
         answer = test(self.choice.min_reads)
@@ -102,12 +102,13 @@ class EnrichmentQuestion(Question[Enrichment]):
         run.on_root(require_others)
         return control
 
-    def _distinct(self, junctions: Junctions | None, model: Model, run: Run) -> DistinctJunctions | None:
+    def _distinct(self, dealt: Dealt | None, run: Run) -> DistinctJunctions | None:
         """The distinct ones of root's junctions, on root."""
 
         def distinct() -> DistinctJunctions:
-            assert junctions is not None
-            unknown = junctions.reads is None and len(junctions.row) > 0
+            assert dealt is not None
+            junctions = dealt.whole
+            unknown = junctions.reads is None and len(junctions) > 0
             if unknown and self.choice.min_reads > 1:
                 raise InputError(
                     f"{option('min_reads', self.choice.min_reads)}: the table has no column duplicate_count; leave it "
@@ -117,7 +118,7 @@ class EnrichmentQuestion(Question[Enrichment]):
                 log.warning("amino acids only: likely sequencing errors cannot be told, and take part")
             elif unknown and not self.choice.likely_errors:
                 log.warning("no column duplicate_count: likely sequencing errors cannot be told, and take part")
-            return distinct_junctions(junctions, model, errors=self.choice.likely_errors)
+            return distinct_junctions(junctions, errors=self.choice.likely_errors)
 
         return run.root_steps(distinct, NOTHING_YET)
 
@@ -131,12 +132,12 @@ class EnrichmentQuestion(Question[Enrichment]):
             answer = enrich(tables[0] if tables else None, model, self.settings, run, backend, rows.fit)
         else:
             answer = run.on_root(lambda: enrich_over(tables[0], tables[1], self.settings, backend) if tables else None)
-        if answer is None or tables is None or rows.junctions is None:
+        if answer is None or tables is None:
             return None
         return replace(
             answer,
-            rows_read=rows.junctions.rows_read,
-            excluded=len(rows.junctions.excluded),
+            rows_read=rows.tally.rows_read,
+            excluded=rows.tally.rows_read - rows.tally.counted,
             left_out=tables[0].left_out,
             junctions=int(tables[0].variants.sum()),
         )
@@ -146,13 +147,12 @@ class EnrichmentQuestion(Question[Enrichment]):
 
     def facts(self, answer: Enrichment, rows: Rows) -> Facts:
         """docs/enrich.md describes them."""
-        assert rows.junctions is not None
         estimate = answer.estimate
         return {
             "control": answer.control,
             "choice": asdict(self.choice),
             "rows_read": answer.rows_read,
-            "rows_excluded": counts_json(rows.junctions.excluded.counts()),
+            "rows_excluded": counts_json(rows.tally.excluded),
             "rows_left_out": answer.left_out,
             "junctions": answer.junctions,
             "clonotypes": answer.clonotypes,

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hpcvdj.kernels.text import hash_rows, text_buffers
@@ -78,9 +77,8 @@ def clonotypes_of(
     for group, samples_of in run.from_root(files).items():
         parts = {}
         for path in filter(own.__contains__, samples_of):
-            part = own[path].filter(pc.is_valid(own[path]["aa"]))
-            samples = pa.array(samples_of[path], pa.int32()).take(part["sample"].combine_chunks())
-            parts[path] = part.set_column(part.column_names.index("sample"), "sample", samples)
+            samples = pa.array(samples_of[path], pa.int32()).take(own[path]["sample"].combine_chunks())
+            parts[path] = own[path].set_column(own[path].column_names.index("sample"), "sample", samples)
         number, chosen = _chosen(list(parts.values()), run)
         gathered = run.gather(dict(zip(parts, map(decoded, chosen), strict=True)))
         if gathered is not None:

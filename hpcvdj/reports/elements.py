@@ -198,6 +198,8 @@ def _cell(value: Any) -> Cell:
 
 def printable(text: str) -> str:
     """The text, with U+FFFD in place of letters that cannot be printed."""
+    if text.isprintable():
+        return text
     return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
 
 

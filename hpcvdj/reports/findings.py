@@ -9,7 +9,7 @@ from typing import Any
 
 from hpcvdj.reports import charts
 from hpcvdj.reports.associations import association, expansion
-from hpcvdj.reports.elements import Figure, Section, Table, shown
+from hpcvdj.reports.elements import MOST_LISTED, Figure, Section, Table, shown
 from hpcvdj.reports.outputs import EPITOPES, HITS, TIMES, Finding, Outputs, hits_text
 from hpcvdj.reports.parts import anchor, individuals_table, number_of, quantiles_figure, spaced
 
@@ -210,7 +210,7 @@ def enrichment(outputs: Outputs, findings: list[Finding]) -> Section:
     table = Table.of(
         "enrich_clonotypes", "Clonotypes with neighbours, the smallest p-value first",
         "sample group v_call j_call junction_aa duplicate_count nt_variants neighbours expected control_neighbours "
-        "class_size control_size pgen_aa pgen_ball p_productive_vj kappa p_value q_value cluster", listed,
+        "class_size control_size pgen_aa pgen_ball p_productive_vj kappa p_value q_value cluster", listed[:MOST_LISTED],
     )  # fmt: skip
     tables = [table.first(sum(finding.total for finding in findings), _names_of(findings)), summary]
     return Section("enrich", "Neighbourhoods beyond chance", words, figures, tables)

@@ -3,7 +3,6 @@
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -22,7 +21,7 @@ from hpcvdj.reports.survey import Survey, described
 from hpcvdj.reports.survey import survey as read_survey
 from hpcvdj.results.facts import Facts, facts_path, read_facts, require_described
 from hpcvdj.runs.partition import evenly
-from hpcvdj.runs.ranks import usable_cores
+from hpcvdj.runs.ranks import limit_arrow, starting, usable_cores
 from hpcvdj.runs.run import Run
 from hpcvdj.storage.opening import damage
 
@@ -186,7 +185,8 @@ def read_outputs(
         return files, evenly([file.stat().st_size if file.exists() else 0 for file in files], run.ranks)
 
     files, shares = run.from_root(begin)
-    share, threads = sorted(shares[run.rank]), min(MOST_AT_ONCE, len(usable_cores()))
+    limit_arrow()
+    share, threads = sorted(shares[run.rank]), min(MOST_AT_ONCE, starting.threads or len(usable_cores()))
     read = dict(zip(share, in_threads(_read, [files[k] for k in share], threads), strict=True))
     # The rows of clonotypes stay on the rank that read them.
     clonotypes = {}
@@ -376,8 +376,10 @@ def _first_rows(path: Path) -> FirstRows:
 
 def _number(text: Any) -> int | float | None:
     for kind in (int, float):
-        with suppress(TypeError, ValueError):
+        try:
             return kind(text)
+        except (TypeError, ValueError):
+            continue
     return None
 
 

@@ -135,10 +135,10 @@ def genes(outputs: Outputs) -> Section:
 
 
 def doublings(survey: Survey, measure: str) -> pa.Table:
-    """The rows of each sample by the power of two, `low`, from which their value of a measure is; without zeros."""
+    """The rows of each bin of a measure, with the power of two, `low`, from which its values are; without zeros."""
     bins = survey.values.filter((pc.field("measure") == measure) & (pc.field("bin") > 0))
     power = pc.power(2.0, pc.subtract(pc.shift_right(bins["bin"], 7), 1023))
-    return merged([bins.select(["sample", "rows"]).append_column("low", power)], ["sample", "low"])
+    return bins.select(["sample", "rows"]).append_column("low", power)
 
 
 def values(outputs: Outputs, surveys: list[Survey], command: str) -> Section:

@@ -73,8 +73,8 @@ class Survey:
     reached     by `needs`: the fewest n-nucleotides of a pathway, −1 if there is none; None without pathways
     top         the distinct junctions with the largest score: v_call, j_call, cdr3, score and measures
     listed      the first of `LISTED`; empty above `MOST_ROWS`
-    clonotypes  distinct CDR3s with their genes v, j (dictionary arrays), amino acids aa, and `listed`; None without it,
-                and where another rank has them
+    clonotypes  distinct CDR3s that have amino acids aa, with their genes v, j (dictionary arrays) and `listed`; None
+                without it, and where another rank has them
     """
 
     path: Path
@@ -330,9 +330,10 @@ def _best(distinct: pa.Table, score: str) -> pa.Table:
 
 
 def _with_amino_acids(distinct: pa.Table, *, amino: bool) -> pa.Table:
-    return distinct.append_column(
-        "aa", distinct["cdr3"] if amino else pa.chunked_array([amino_acids(distinct["cdr3"])])
-    )
+    if amino:
+        return distinct.append_column("aa", distinct["cdr3"])
+    residues = amino_acids(distinct["cdr3"])
+    return distinct.append_column("aa", residues).filter(residues.is_valid())
 
 
 def _result_source(result: Result) -> _Source:
@@ -395,7 +396,7 @@ def _table_source(path: Path, facts: Facts) -> _Source:
         for batch in reader.batches([*columns, *measures]):
             texts = {name: batch[name].cast(pa.string()) for name in columns}
             empty = pa.array([""] * batch.num_rows, pa.string())
-            letters = pc.utf8_upper(texts[sequence])
+            letters = pc.ascii_upper(texts[sequence])
             yield pa.table({
                 "cdr3": pc.utf8_slice_codeunits(letters, anchor, -anchor) if anchor else letters,
                 "v_call": texts.get("v_call", empty), "j_call": texts.get("j_call", empty),
@@ -408,6 +409,11 @@ def _table_source(path: Path, facts: Facts) -> _Source:
 
 
 def _numbers(column: pa.Array, path: Path, name: str) -> pa.Array:
+    try:
+        # Most tables have a value in each row.
+        return column.cast(pa.float64())
+    except pa.ArrowInvalid:
+        pass
     try:
         text = column.cast(pa.string())
         return pc.if_else(pc.equal(text, ""), None, text).cast(pa.float64())

@@ -72,12 +72,17 @@ class Run:
         kept = self._kept
         if kept is None:
             return make()
-        if what not in kept or kept[what][0] != key:
+        if self.kept(what, key) is None:
             # Of the value for another key, nothing is left while the new one is made.
             kept.pop(what, None)
             kept[what] = key, make()
         made: T = kept[what][1]
         return made
+
+    def kept(self, what: Hashable, key: Hashable) -> Any:
+        """Return what `once` keeps; None if there is nothing."""
+        kept_key, value = (self._kept or {}).get(what, (None, None))
+        return value if kept_key == key else None
 
     def to(
         self, target: Path, *, resume: bool = False, overwrite: bool = False, save_seconds: float = SAVE_SECONDS
@@ -90,7 +95,7 @@ class Run:
     def alone(self) -> "Run":
         """Return a run of this rank alone, in memory and without progress.  Its steps are steps of this run."""
         run = Run()
-        run.shown, run._agreement = False, self._agreement
+        run.shown, run._agreement, run._kept = False, self._agreement, self._kept
         return run
 
     def on_root(self, work: Callable[[], T]) -> T | None:

@@ -234,8 +234,9 @@ def test_large_clones_as_counted_one_by_one():
 
 def test_a_run_that_keeps_rows_reads_each_table_once(model, tmp_path, monkeypatch):
     rows = {
-        name: [(name, str(k), "TRBV9", junction, k or "") for k, junction in enumerate([*GOOD, STOP])]
-        for name in ("a", "b")
+        "a": [("a", str(k), "TRBV9", junction, k + 1) for k, junction in enumerate([*GOOD, STOP])],
+        "b": [("b", str(k), "TRBV9", junction, "x" if k == 2 else 1) for k, junction in enumerate(GOOD)],
+        "c": [("c", str(k), "TRBV9", junction, "" if k == 1 else 1) for k, junction in enumerate(GOOD)],
     }
     folder = written(tmp_path / "in", rows)
     read: list[str] = []
@@ -245,22 +246,27 @@ def test_a_run_that_keeps_rows_reads_each_table_once(model, tmp_path, monkeypatc
         read.extend(table.path.stem for table in inputs.tables)
         return of_file(inputs, *arguments, **options)
 
+    run, reading = Run().keeping(), productive_reading(reads=True)
+    inputs = surveyed(tables_of([folder], reading), run)
+    wanted, without = inputs.read(model), replace(inputs, reading=replace(reading, reads=False))
     monkeypatch.setattr(Inputs, "read", counting)
-    run = Run().keeping()
-    inputs = surveyed(tables_of([folder], productive_reading(reads=True)), run)
     for _ in range(2):
-        dealt = deal(inputs, model, run)
-        monkeypatch.undo()
-        assert_same(dealt, inputs.read(model), model)
-        monkeypatch.setattr(Inputs, "read", counting)
-    assert sorted(read) == ["a", "b"]
-    # Row numbers, and selection, change nothing that is read.
+        assert_same(deal(inputs, model, run), wanted, model)
+    assert sorted(read) == ["a", "b", "c"]
+    # Row numbers, selection and other tables beside it change nothing that is read.
     assert all(part.row is None for part in deal(inputs, model, run, numbered=False).parts)
     deal(inputs, replace(model, selection=Selection({}, 0.0, -1.0, 1.0)), run)
-    assert len(read) == 2
-    without = replace(inputs, reading=replace(inputs.reading, reads=False))
-    assert deal(without, model, run).tally.counted == 2 * len(GOOD)
-    assert len(read) == 4
-    deal(inputs, replace(model, digest="another"), run)
-    deal(inputs, model, Run())
-    assert len(read) == 8
+    last = surveyed(tables_of([folder / "c.tsv", folder / "a.tsv"], reading), run)
+    dealt = deal(last, model, run.alone())
+    assert (dealt.samples, len(read)) == (["c", "a"], 3)
+    assert contents(dealt.whole, dealt.samples) == contents(deal(last, model, Run()).whole, dealt.samples)
+    # Nor do read counts, unless a row is excluded for want of one.
+    read.clear()
+    for _ in range(2):
+        plain = deal(without, model, run)
+        assert (plain.tally.counted, plain.reads) == (3 * len(GOOD), False)
+        assert read == ["b", "c"]
+    read.clear()
+    assert_same(deal(inputs, replace(model, digest="another"), run), wanted, model)
+    assert_same(deal(inputs, model, Run()), wanted, model)
+    assert len(read) == 6

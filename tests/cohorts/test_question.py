@@ -100,7 +100,7 @@ def test_how_the_model_is_checked(few, model, tmp_path):
 def test_tables_that_cannot_be_read_are_named_before_the_model(few, model, tmp_path, monkeypatch):
     """Though root compares rows with the model first."""
 
-    def refuse(*_):
+    def refuse(*_, **options):
         raise InputError("the model does not fit")
 
     monkeypatch.setattr("hpcvdj.chance.question.check_tables", refuse)

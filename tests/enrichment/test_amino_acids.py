@@ -12,6 +12,7 @@ from scipy import stats
 
 import hpcvdj
 from hpcvdj.chance.clonotypes import distinct_junctions
+from hpcvdj.chance.dealing import dealt_of
 from hpcvdj.enrichment import enrich as module
 from hpcvdj.enrichment.enrich import WITHOUT_NUCLEOTIDES, Settings
 from hpcvdj.errors import InputError
@@ -138,7 +139,9 @@ def test_calibrated_on_what_recombination_makes(name, genes):
     """P-values are uniform, or, where one recombination in many is repeated, too large."""
     model = load_model(name)
     reading = productive_reading(["junction_aa"], genes=genes)
-    own = distinct_junctions(read_table(drawn(model, RECOMBINATIONS[name]), model, reading), model).clonotypes()
+    own = distinct_junctions(
+        dealt_of(read_table(drawn(model, RECOMBINATIONS[name]), model, reading), model).whole
+    ).clonotypes()
     assert not own.nucleotides
     size, neighbours, _, _ = module._counted(own, Settings(kappa=1.0), open_backend("cpu"))
     some = np.sort(np.random.default_rng(2).permutation(len(own))[:2_000])

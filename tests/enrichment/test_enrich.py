@@ -16,6 +16,7 @@ from scipy import stats
 import hpcvdj
 from hpcvdj.chance.check import IMPOSSIBLE
 from hpcvdj.chance.clonotypes import distinct_junctions
+from hpcvdj.chance.dealing import dealt_of
 from hpcvdj.chance.p_values import quantiles
 from hpcvdj.chance.p_values import randomised as with_random_part
 from hpcvdj.chance.settings import ClonotypeChoice
@@ -56,7 +57,7 @@ def drawn(model):
 
 @pytest.fixture(scope="module")
 def own(drawn, model):
-    return distinct_junctions(read_table(drawn, model, productive_reading()), model).clonotypes()
+    return distinct_junctions(dealt_of(read_table(drawn, model, productive_reading()), model).whole).clonotypes()
 
 
 def randomised(neighbours, expected, seed=1):
@@ -178,7 +179,7 @@ def clonotypes_of(rows, model):
     """Of (V, J, junction)."""
     table = pa.table(dict(zip(("v_call", "j_call", "junction"), map(list, zip(*rows, strict=True)), strict=True)))
     table = table.append_column("sequence_id", pa.array([str(k) for k in range(len(rows))]))
-    return distinct_junctions(read_table(table, model, productive_reading()), model).clonotypes()
+    return distinct_junctions(dealt_of(read_table(table, model, productive_reading()), model).whole).clonotypes()
 
 
 def small_junctions(rng, v, j, number):

@@ -12,6 +12,7 @@ import pytest
 import hpcvdj
 from hpcvdj.api.tables import model_of
 from hpcvdj.chance.clonotypes import distinct_junctions
+from hpcvdj.chance.dealing import dealt_of
 from hpcvdj.chance.settings import ClonotypeChoice
 from hpcvdj.enrichment.enrich import ReadOnce
 from hpcvdj.enrichment.settings import Settings
@@ -64,7 +65,9 @@ def left_out(model, rows, **options):
     ids = [str(k) for k in range(len(rows))]
     table = pa.table(dict(zip(NAMES, ([*ids], *map(list, zip(*rows, strict=True))), strict=True)))
     read = read_table(table, model, productive_reading(reads=True))
-    return distinct_junctions(read, model, **options).clonotypes().left_out.get("likely sequencing errors")
+    return (
+        distinct_junctions(dealt_of(read, model).whole, **options).clonotypes().left_out.get("likely sequencing errors")
+    )
 
 
 @pytest.mark.slow
@@ -121,7 +124,7 @@ def test_misread_copies_with_other_genes_are_no_hits(model, drawn, with_copies, 
     write_table(tmp_path / "t.tsv", table.to_batches(), overwrite=False)
     hpcvdj_command("enrich", tmp_path / "t.tsv", "-m", model.name, "-o", tmp_path / "o.tsv", "--backend", "cpu")
     facts = json.loads((tmp_path / "o.tsv.json").read_text())
-    honest = distinct_junctions(read_table(drawn, model, productive_reading(reads=True)), model)
+    honest = distinct_junctions(dealt_of(read_table(drawn, model, productive_reading(reads=True)), model).whole)
     assert honest.errors.sum() < 0.002 * len(drawn)
     assert facts["rows_left_out"]["likely sequencing errors"] == copies + honest.errors.sum()
     assert facts["hits"] == 0
@@ -139,7 +142,7 @@ def test_few_junctions_without_errors_are_taken_for_errors(name, most):
     )
     assert (reads == 1).mean() == pytest.approx(0.75, abs=0.02)
     assert (reads >= 20).mean() == pytest.approx(0.01, abs=0.002)
-    errors = distinct_junctions(replace(read, reads=reads[read.row]), model).errors
+    errors = distinct_junctions(dealt_of(replace(read, reads=reads[read.row]), model).whole).errors
     assert errors is not None
     assert errors.mean() < most
 
@@ -168,7 +171,7 @@ def test_most_junctions_have_one_read(model, read_once, tmp_path):
     twice = enrich_table(read_once, model, SETTINGS, ClonotypeChoice(min_reads=2))
     assert hits_of(twice) == {"TRBV6-5"}
     assert twice.read_once is None
-    once = distinct_junctions(read_table(read_once, model, productive_reading(reads=True)), model)
+    once = distinct_junctions(dealt_of(read_table(read_once, model, productive_reading(reads=True)), model).whole)
     number = int((once.reads[~once.errors] == 1).sum())
     assert found.read_once == ReadOnce(number, twice.hits)
     assert 0 < twice.hits < found.hits

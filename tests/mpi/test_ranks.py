@@ -33,7 +33,7 @@ from hpcvdj.recombination.repertoire import Problem
 from hpcvdj.repertoires.inputs import Inputs, together_of
 from hpcvdj.repertoires.tables import table_of
 from hpcvdj.reports.outputs import read_outputs
-from hpcvdj.runs.ranks import usable_cores, world
+from hpcvdj.runs.ranks import World, usable_cores, world
 from hpcvdj.runs.run import Run
 from hpcvdj.runs.stopping import Agreement
 from hpcvdj.values.compute import ArrayStore, compute, shared_repertoire
@@ -387,6 +387,28 @@ def test_a_signal_while_items_are_dealt(run):
     ) as e:
         run.deal([str(item) for item in range(40)], work, sizes=[1] * 40)
     assert len(set(run.gather_everywhere(str(e.value)))) == 1, "what all ranks have done"
+
+
+@pytest.mark.parametrize("rows", [1, 1 << 13])
+@pytest.mark.parametrize("how", ["exchange", "gather", "gather_everywhere", "gather_rows", "broadcast", "sum"])
+def test_large_data_move_without_naps(monkeypatch, how, rows):
+    """Once all ranks are there: before, a rank that waits leaves its core to others."""
+    current, napped, right = world(), [], World.wait
+
+    def wait(self, request, begun=None, *, naps=True):
+        napped.append(naps)
+        right(self, request, begun, naps=naps)
+
+    monkeypatch.setattr(World, "wait", wait)
+    values = np.ones((rows * current.size, 8), dtype=np.int64)
+    own = [(rows * rank, rows * (rank + 1)) for rank in range(current.size)]
+    arguments = {"exchange": [[values] * current.size], "gather_rows": [values, own]}.get(how, [values])
+    found = getattr(current, how)(*arguments)
+    if how == "sum":
+        assert (found == current.size).all()
+    if current.size > 1:
+        assert napped[0]
+        assert napped[-1] == (rows == 1 and how != "exchange")
 
 
 @pytest.mark.parametrize("most", [3, 1000])

@@ -47,9 +47,10 @@ def tally(table, key):
 
 
 def check_clonotypes(seen, frame):
-    """The distinct junctions with their amino acids, of a data frame with v, j, cdr3."""
-    expected = frame.assign(aa=translate(frame["cdr3"])).groupby(["v", "j", "cdr3", "aa"]).size()
-    found = decoded(seen.clonotypes).to_pandas().fillna({"aa": ""}).groupby(["v", "j", "cdr3", "aa"])["rows"].sum()
+    """The distinct junctions in frame with their amino acids, of a data frame with v, j, cdr3."""
+    in_frame = frame[frame["cdr3"].str.len() % 3 == 0]
+    expected = in_frame.assign(aa=translate(in_frame["cdr3"])).groupby(["v", "j", "cdr3", "aa"]).size()
+    found = decoded(seen.clonotypes).to_pandas().groupby(["v", "j", "cdr3", "aa"])["rows"].sum()
     assert found.sort_index().to_dict() == expected.sort_index().to_dict()
 
 

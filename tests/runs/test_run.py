@@ -159,7 +159,10 @@ def test_a_run_keeps_what_it_makes_once_if_it_is_asked_to():
     assert keeping.once("a", 2, make("v")) == ["v"]
     assert keeping.once("a", 1, make("w")) == ["w"], "one value of each, the last"
     assert made == ["x", "z", "v", "w"]
-    assert run.once("a", 1, make("u")) == keeping.alone().once("a", 1, make("u")) == ["u"]
+    assert keeping.alone().once("a", 1, make("u")) == ["w"]
+    assert run.once("a", 1, make("u")) == ["u"]
+    assert keeping.kept("a", 1) == ["w"]
+    assert keeping.kept("a", 2) is run.kept("a", 1) is None
     with pytest.raises(ZeroDivisionError):
         keeping.once("c", 1, lambda: 1 // 0)
     assert keeping.once("c", 1, make("t")) == ["t"]
