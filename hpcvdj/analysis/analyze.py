@@ -221,6 +221,7 @@ def _begin(job: Job, stack: ExitStack) -> dict[str, Outcome]:
         if others:
             raise InputError(f"{folder}: has {few(sorted(others))}, and is not of an analysis; name another folder")
         folder.mkdir(exist_ok=True)
+        stack.callback(_remove_if_nothing_was_done, folder)
         _record(job, [])
         return {}
     if not run.resume and not run.overwrite:
@@ -234,6 +235,17 @@ def _begin(job: Job, stack: ExitStack) -> dict[str, Outcome]:
         _clear(job, before)
         return {}
     return {outcome.step: outcome for outcome in before}
+
+
+def _remove_if_nothing_was_done(folder: Path) -> None:
+    """Remove the record of an analysis that refused its input, so that the corrected command finds no other run."""
+    record = folder / ANALYSIS
+    others = {path.name for path in folder.iterdir()} - {ANALYSIS}
+    if not others <= {TABLES} or json.loads(record.read_text())["steps"]:
+        return
+    record.unlink()
+    if not others:
+        folder.rmdir()
 
 
 TABLES = "tables"

@@ -236,7 +236,7 @@ def _pgen(job: Job) -> Done:
     excluded = total.rows_read - total.counted
     rows = f"{total.rows_read:,} read = {total.counted:,} computed + {excluded:,} excluded"
     values = total.quantity.summary(total.sums, total.nonzero, total.counted)
-    return Done(summaries, [("rows", rows), *values.items()])
+    return Done(summaries, [("rows", rows), *values.items(), *_left_as_they_are(job, len(summaries))])
 
 
 def _sharing(job: Job) -> Done:
@@ -275,7 +275,8 @@ def _enrich(job: Job) -> Done:
     hits = [(answer.hits, name) for name, answer in answers.items() if answer.hits]
     clonotypes = sum(answer.clonotypes for answer in answers.values())
     summary = [("clonotypes", f"{clonotypes:,} of {len(answers):,} individual(s)"),
-               ("hits", f"{sum(number for number, _ in hits):,} of {len(hits):,} individual(s)")]  # fmt: skip
+               ("hits", f"{sum(number for number, _ in hits):,} of {len(hits):,} individual(s)"),
+               *_left_as_they_are(job, len(answers))]  # fmt: skip
     summary += [(name, f"{number:,} hits") for number, name in sorted(hits, reverse=True)[:MOST_SHOWN]]
     return Done(list(answers.values()), summary)
 
@@ -352,6 +353,12 @@ def _of_tables(
         target.name: outcome for target, outcome in zip(targets, outcomes, strict=True)
         if outcome is not None and not isinstance(outcome, CompleteError)
     }  # fmt: skip
+
+
+def _left_as_they_are(job: Job, computed: int) -> Lines:
+    """A line of the summary that says of how many tables its numbers are not."""
+    complete = len(job.tables) - computed
+    return [("", f"{complete:,} further tables were complete; their numbers are not among these")] if complete else []
 
 
 def _with_facts(name: str) -> tuple[str, str]:

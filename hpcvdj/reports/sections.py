@@ -88,7 +88,7 @@ def left_out(outputs: Outputs) -> Section:
         "left_out_table", "Rows left out, by reason", "sample command reason rows of_rows option examples", rows
     )
     if not table.rows:
-        return Section("left-out", "Rows left out", ["No row was left out."])
+        return Section("left-out", "Rows left out", ["No row of count or pgen was left out."])
     words = ["The results list each row that was left out, with the reason: `hpcvdj export` writes them."]
     return Section("left-out", "Rows left out", words, tables=[table.first(len(table.rows), "the results")])
 

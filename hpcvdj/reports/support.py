@@ -71,7 +71,7 @@ def _rows(outputs: Outputs) -> Iterator[Statement]:
         ]
         verdict: Verdict = "with care" if worst > MOST_LEFT_OUT else "yes"
         yield Statement("Were most rows used?", verdict if any(used.values()) else "no",
-                        "; ".join(texts) + ". The reasons are below.")  # fmt: skip
+                        "; ".join(texts) + ". The reasons are below, or in the .json beside a table.")  # fmt: skip
 
 
 def _excluded(facts: Facts) -> int:
@@ -200,10 +200,12 @@ def _enrichment(outputs: Outputs) -> Iterator[Statement]:
         return
     hits, tested = (sum(finding.facts[name] for finding in findings) for name in ("hits", "tested"))
     untested = [finding.sample for finding in findings if not finding.facts["tested"]]
+    with_hits = sum(finding.facts["hits"] > 0 for finding in findings)
     kappas = [finding.facts["kappa"] for finding in findings if finding.facts.get("kappa") is not None]
     settings = [finding.facts["settings"] for finding in findings]
     most_q = " or ".join(f"{q:g}" for q in sorted({chosen.get("max_q", 0.001) for chosen in settings}))
-    text = f"{hits:,} hits with a q-value of at most {most_q} in {len(findings):,} sample(s). " if tested else ""
+    of_samples = f"{with_hits:,} of {len(findings):,} sample(s)"
+    text = f"{hits:,} hits with a q-value of at most {most_q} in {of_samples}. " if tested else ""
     if untested:
         text += f"{few(untested)}: {_nothing_tested('enrich')} "
     if kappas:

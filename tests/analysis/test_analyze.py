@@ -274,13 +274,16 @@ def test_one_individual_is_compared_with_nobody(cohort, tmp_path):
 
 
 def test_metadata_are_looked_at_before_the_first_step_and_may_be_corrected(cohort, copied, tmp_path):
-    """A wrong name was told when the steps before had been done, and a corrected table began nothing again."""
+    """A wrong name was told when the steps before had been done, and a corrected table began nothing again.
+
+    The folder that a refused command left kept the corrected one from running.
+    """
     wrong = tmp_path / "wrong.tsv"
     wrong.write_text((cohort / "people.tsv").read_text().replace("d1", "d9"))
     line = [*words(cohort, tmp_path / "new", "--without", "annotate")]
     line[line.index("--metadata") + 1] = wrong
     assert "no group for d1" in error_line(hpcvdj_command(*line, code=2)[1])
-    assert state(tmp_path / "new") == {}
+    assert not (tmp_path / "new").exists()
     corrected = tmp_path / "corrected.tsv"
     corrected.write_text((cohort / "people.tsv").read_text().replace("d1\tno", "d1\tyes"))
     line = [*words(cohort, copied, "--without", "annotate", "--resume")]

@@ -85,7 +85,9 @@ def test_samples_of_which_some_cannot_be_tested(tmp_path, report):
              for name, tested in (("a", 0), ("b", 20))]  # fmt: skip
     page = report(files)
     assert verdict(page) == "no"
-    assert "0 hits with a q-value of at most 0.001 in 2 sample(s). a: Nothing could be tested: too few" in page.text
+    assert (
+        "0 hits with a q-value of at most 0.001 in 0 of 2 sample(s). a: Nothing could be tested: too few" in page.text
+    )
     none = {"hits": 0, "hits_called": 0, "epitopes_called": 0}
     (tmp_path / "annotated").mkdir()
     for k in range(9):

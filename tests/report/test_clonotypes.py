@@ -88,6 +88,12 @@ def test_the_list_is_the_first_of_all(rng, monkeypatch, score, most):
         )
 
 
+def test_clonotypes_are_ranked_by_samples_and_spellings():
+    keys, spelled = (np.array(numbers, np.uint64) for numbers in ([5, 9, 5, 7, 9, 9], [1, 1, 1, 1, 2, 3]))
+    distinct, rank = clonotypes._ranked(keys, spelled, np.array([0, 0, 1, 0, 0, 0], np.int32))
+    assert dict(zip(distinct.tolist(), rank.tolist(), strict=True)) == {5: 2 << 32 | 1, 7: 1 << 32 | 1, 9: 1 << 32 | 3}
+
+
 def test_files_of_other_commands_and_scores_have_lists_of_their_own(rng):
     surveys = [surveyed(rng, "pgen_nt", ["a"]), surveyed(rng, "weight", ["b"]), surveyed(rng, "weight", ["c"])]
     surveys[1].command = surveys[2].command = "count"

@@ -78,7 +78,7 @@ def test_each_table_of_enrich_has_its_largest_q(tmp_path, report):
         for q in (0.001, 0.05)
     ]
     text = report(files).text
-    assert "hits with a q-value of at most 0.001 or 0.05 in 2 sample(s)" in text
+    assert "hits with a q-value of at most 0.001 or 0.05 in 2 of 2 sample(s)" in text
     assert "κ was set to 1" in text
 
 
