@@ -356,7 +356,7 @@ def _of_tables(
 
 
 def _left_as_they_are(job: Job, computed: int) -> Lines:
-    """A line of the summary that says of how many tables its numbers are not."""
+    """A line of the summary about the tables that a run before completed; none if this run computed all."""
     complete = len(job.tables) - computed
     return [("", f"{complete:,} further tables were complete; their numbers are not among these")] if complete else []
 
