@@ -1,6 +1,7 @@
 """One run for a cohort: its steps do what their commands do, go on where a run was stopped, and lose nothing."""
 
 import json
+import re
 import shutil
 from functools import partial
 
@@ -383,3 +384,13 @@ def test_steps_without_tables_are_refused(tmp_path):
         hpcvdj_command("analyze", tmp_path / "empty", "-m", MODEL, "-o", tmp_path / "out", code=2)[1]
     )
     assert not (tmp_path / "out").exists()
+
+
+def test_the_summary_of_a_resumed_step_says_which_numbers_it_lacks(cohort, copied):
+    """It told the numbers of the tables that it computed as those of all."""
+    for path in (copied / "enriched").glob("d0.tsv*"):
+        path.unlink()
+    out, _ = hpcvdj_command(*words(cohort, copied, "--resume"))
+    tables = len([*(cohort / "tables").iterdir()])
+    assert re.search(r"^enrich +clonotypes +[\d,]+ of 1 individual", out, re.MULTILINE)
+    assert f"{tables - 1} further tables were complete; their numbers are not among these" in out
