@@ -38,9 +38,13 @@ from hpcvdj.chance.p_values import Bools, Counts, Floats, benjamini_hochberg, qu
 from hpcvdj.kernels.neighbours.blocks import groups
 from hpcvdj.recombination.models import ANY, Model
 from hpcvdj.repertoires.genes import letter_words
+from hpcvdj.reports.outputs import NO_KAPPA
 
 OF_ITSELF = ("given", "decoys", "epitopes")
 """The sources of a κ for which a sample needs no other sample."""
+
+FEWEST_SAMPLES = 3
+"""Samples from whose records κ of the others can be told, as their median: a single strange one does not decide."""
 
 _TEXTS = {"epitope": "name", "antigen": "antigen", "organism": "organism", "mhc": "mhc"}
 """The columns of tables that describe epitopes, and the fields of `Epitope` that fill them."""
@@ -186,7 +190,7 @@ def annotate(
     tests = [_tested(sample, union, p, broken, model, settings, fit) for sample in samples]
     common = _common_kappa(tests, union, settings)
     if common is not None:
-        enough = (*OF_ITSELF, "records") if common.source == "records" else OF_ITSELF
+        enough = (*OF_ITSELF, "bound", *(["records"] if common.source == "records" else []))
         tests = [
             test if test.kappa.source in enough
             else _tested(test.sample, union, p, broken, model, settings, fit, common)
@@ -232,6 +236,9 @@ def _tested(
     alone = union.by_epitope(of_one)
     of_epitopes = statistics.kappa_of_epitopes(k[~decoy], alone[~decoy])
     kappa = common or _kappa(seen.astype(np.int64), rates, near, of_epitopes, settings)
+    if kappa.source != "given" and kappa.value >= statistics.LARGEST_KAPPA:
+        # The expected numbers would be too small.
+        kappa = replace(kappa, source="bound")
     chance = statistics.chance_of(rates, kappa.value)
     expected, squares = union.by_epitope(chance), union.by_epitope(chance**2)
     null = bool(decoy.any())
@@ -253,8 +260,9 @@ def _tested(
 def _common_kappa(tests: Sequence[Tested], union: Union, settings: AnnotationSettings) -> Kappa | None:
     """κ for samples with too few hits for one of their own; None if users give κ, or if all hits together are too few.
 
-    It is the median of the samples that have a κ.  If none has one, it is that of the decoys, the epitopes or the
-    records of all samples together.
+    It is the median of the samples that have a κ.  If none has one, it is that of the decoys or the epitopes of all
+    samples together.  If these are too few, it is that of the records of all samples with too few hits, among which no
+    single one decides; or the median of those of at least `FEWEST_SAMPLES` others.
     """
     if settings.kappa is not None or len(tests) < 2 or all(test.kappa.source in OF_ITSELF for test in tests):
         return None
@@ -267,8 +275,11 @@ def _common_kappa(tests: Sequence[Tested], union: Union, settings: AnnotationSet
     together = statistics.kappa_of_epitopes(k, alone)
     if together is not None:
         return replace(together, source="samples")
-    hits, expected = (sum(test.of_records[k] for test in tests) for k in (0, 1))
-    return Kappa(hits / expected, source="records") if hits >= statistics.FEWEST_HITS and expected else None
+    hits, expected = (sum(test.of_records[k] for test in tests if test.kappa.source == "none") for k in (0, 1))
+    if hits >= statistics.FEWEST_HITS and expected:
+        return Kappa(hits / expected, source="records")
+    values = [test.kappa.value for test in tests if test.kappa.source == "records"]
+    return Kappa(float(np.median(values)), source="records") if len(values) >= FEWEST_SAMPLES else None
 
 
 def _kappa(
@@ -298,8 +309,7 @@ def _annotation(
     of_decoys = int((hits["decoy"].to_numpy() & called_hits).sum())
     if passed and not statistics.decoy_hits_pass(int(called_hits.sum()), of_decoys, settings.max_q):
         passed = False
-    # Without a κ nobody knows what chance makes.
-    refused = passed is False or tested.kappa.source == "none"
+    refused = passed is False or tested.kappa.source in NO_KAPPA
     numbers: dict[str, float] = {}
     if union.decoy.any():
         decoys = union.decoy & tested.testable

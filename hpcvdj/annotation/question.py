@@ -29,7 +29,7 @@ from hpcvdj.recombination.exclusions import counts_json
 from hpcvdj.recombination.models import Model
 from hpcvdj.repertoires.databases import Records
 from hpcvdj.repertoires.genes import ends_open, has_nucleotides
-from hpcvdj.reports.outputs import DIFFERS, EPITOPES, HITS, hits_text
+from hpcvdj.reports.outputs import DIFFERS, EPITOPES, HITS, NO_KAPPA, hits_text
 from hpcvdj.results.facts import Facts, Targets, read_facts
 from hpcvdj.runs.folder import Identity, differences
 from hpcvdj.runs.run import Run
@@ -177,7 +177,7 @@ class AnnotationQuestion(Question[Annotation]):
                 "called, so nothing is; choose decoys that the donor cannot have met, leave out likely errors, use a "
                 f"model of this protocol, or give {option('kappa')}"
             )
-        elif sample.decoys and source not in ("decoys", "given", "none"):
+        elif sample.decoys and source not in ("decoys", "given", *NO_KAPPA):
             yield f"decoys have too few hits to tell kappa, which is that of {source}"
         for name, test in sample.kappa_by.items():
             if test.p_value < DIFFERS:
@@ -187,9 +187,11 @@ class AnnotationQuestion(Question[Annotation]):
                 )
         if source == "none":
             yield (
-                "too few hits to estimate kappa, so nothing is called; expected numbers are those with kappa 1, and in "
-                f"most people it is larger; give more samples, or {option('kappa')}"
+                f"{NO_KAPPA[source]}; expected numbers are those with kappa 1, and in most people it is larger; give "
+                f"more samples, or {option('kappa')}"
             )
+        if source == "bound":
+            yield f"{NO_KAPPA[source]} {option('kappa')} sets it"
         if source == "records":
             more = "more decoys" if sample.decoys else option("decoys")
             yield (
@@ -216,8 +218,8 @@ def _sample_lines(sample: SampleAnnotation) -> Lines:
     ]  # fmt: skip
     if sample.passed is False:
         return [*lines, ("", "the decoys fail, so nothing is called")]
-    if kappa.source == "none":
-        return [*lines, ("", "too few hits to estimate kappa, so nothing is called")]
+    if kappa.source in NO_KAPPA:
+        return [*lines, ("", NO_KAPPA[kappa.source])]
     epitopes, hits = sample.called
     return [*lines, ("", f"called: {epitopes:,} epitope(s), {hits:,} hit(s)")]
 

@@ -41,7 +41,8 @@ class Kappa:
     low, high  the ends of the 95 % interval; None if users give κ
     source     `given`: by users; `decoys`; `epitopes`: the median of their ratios; `samples`: the other samples of the
                run, for a sample with too few hits; `records`: all records, of the sample or, if it has too few hits, of
-               all samples; `none`: there are too few hits, and nothing is called
+               all samples that have so few; `none`: there are too few hits, and nothing is called; `bound`: hits are so
+               common that κ is at its upper bound, and nothing is called
     """
 
     value: float

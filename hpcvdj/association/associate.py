@@ -50,6 +50,7 @@ class Association(Shown):
     improbable  improbable junctions, and pairs of individuals that share them; None without nucleotides
     max_q       the false discovery rate of hits
     fit         how the model fits the tables
+    unmatched   donors without a value and rows of the metadata without a table, in words; empty if there are none
     """
 
     table: pa.Table
@@ -65,6 +66,7 @@ class Association(Shown):
     improbable: Improbable | None
     max_q: float
     fit: ModelFit
+    unmatched: str = ""
 
     def __repr__(self) -> str:
         """How many donors and hits there are."""

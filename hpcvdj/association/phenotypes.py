@@ -88,16 +88,16 @@ def phenotypes_of(naming: Donors, subject: Mapping[str, str]) -> list[Phenotype]
     return asked
 
 
-def unnamed_in(naming: Donors, subject: Mapping[str, str], asked: Sequence[Phenotype]) -> str:
-    """Which donors have no value, and which rows of the metadata name no donor: both together hint at misspelling."""
+def unmatched_in(naming: Donors, subject: Mapping[str, str], asked: Sequence[Phenotype]) -> str:
+    """Which donors have no value, and which rows of the metadata name no table: both together hint at a wrong name."""
     names = list(dict.fromkeys(subject.values()))
     named = {k for phenotype in asked for k in phenotype.donors.tolist()}
     without, others = [name for k, name in enumerate(names) if k not in named], others_in(naming.metadata, [*subject])
     texts = []
     if without:
-        texts = [f"the metadata have no value for {len(without):,} of the donors, which are left out: {few(without)}"]
+        texts = [f"the metadata have no value for {len(without):,} of the donors, which are left out: {few(without, 10)}"]
     if others:
-        texts.append(f"{len(others):,} rows of the metadata name no table: {few(others)}")
+        texts.append(f"{len(others):,} row(s) of the metadata name no table: {few(others, 10)}")
     return "; ".join(texts)
 
 

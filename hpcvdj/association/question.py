@@ -1,14 +1,13 @@
 """The question of `hpcvdj associate`: its answer, tables, facts and summary."""
 
-import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
 from hpcvdj.association.associate import Association, associate
 from hpcvdj.association.multiplicity import inflation
-from hpcvdj.association.phenotypes import phenotypes_of, unnamed_in
+from hpcvdj.association.phenotypes import phenotypes_of, unmatched_in
 from hpcvdj.association.settings import AssociationSettings, Donors
 from hpcvdj.association.tested import Tested
 from hpcvdj.chance.dealing import Alike
@@ -16,14 +15,12 @@ from hpcvdj.chance.p_values import quantiles
 from hpcvdj.chance.question import Lines, Rows
 from hpcvdj.cohorts.improbable import pairs_text
 from hpcvdj.cohorts.question import CohortQuestion, rows_text
-from hpcvdj.errors import command_name
+from hpcvdj.errors import command_name, few
 from hpcvdj.recombination.calls import Genes
 from hpcvdj.recombination.models import Model
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.results.facts import Facts
 from hpcvdj.runs.run import Run
-
-log = logging.getLogger(__name__)
 
 DONORS = "donors"
 """The name of the table of donors, which has their scores."""
@@ -58,9 +55,8 @@ class AssociationQuestion(CohortQuestion[Association]):
     def answer(self, rows: Rows, model: Model, run: Run) -> Association | None:
         subject = self.naming.people(rows.inputs.repertoires).subject
         phenotypes = run.from_root(lambda: phenotypes_of(self.naming, subject))
-        if run.is_root and (unnamed := unnamed_in(self.naming, subject, phenotypes)):
-            log.warning("%s", unnamed)
-        return associate(self.cohort(rows, model, run), phenotypes, model, self.settings, run, rows.fit)
+        answer = associate(self.cohort(rows, model, run), phenotypes, model, self.settings, run, rows.fit)
+        return None if answer is None else replace(answer, unmatched=unmatched_in(self.naming, subject, phenotypes))
 
     def facts(self, answer: Association, rows: Rows) -> Facts:
         """The facts, as docs/associate.md describes them."""
@@ -73,6 +69,7 @@ class AssociationQuestion(CohortQuestion[Association]):
             ],
             "sequences": answer.sequences,
             "likely_copies": answer.likely_copies,
+            "unmatched": answer.unmatched or None,
             "tested": sum(int(test.kept.sum()) for test in answer.tested),
             "hits": answer.hits,
             "phenotypes": [self._phenotype(answer, test) for test in answer.tested],
@@ -103,7 +100,8 @@ class AssociationQuestion(CohortQuestion[Association]):
 
     def warnings(self, answer: Association) -> list[str]:
         pairs = pairs_text(answer.cohort, answer.improbable)
-        return [f"{line}; see {command_name('contamination')}" for line in pairs]
+        unmatched = [answer.unmatched] if answer.unmatched else []
+        return [*unmatched, *(f"{line}; see {command_name('contamination')}" for line in pairs)]
 
     def summary(self, answer: Association) -> Lines:
         sizes = [individual.rows for individual in answer.cohort.individuals]
@@ -137,8 +135,9 @@ class AssociationQuestion(CohortQuestion[Association]):
         facts = self._phenotype(answer, test)
         cases = "" if facts["cases"] is None else f"{facts['cases']:,} cases among "
         strata = f", {facts['strata']:,} strata" if facts["strata"] > 1 else ""
-        without = len(answer.cohort.individuals) - facts["donors"]
-        strata += f" ({without:,} without a value left out)" if without else ""
+        having = {*test.phenotype.donors.tolist()}
+        without = [name for k, name in enumerate(answer.cohort.names) if k not in having]
+        strata += f" ({few(without)} left out, without a value)" if without else ""
         lines = [(facts["phenotype"], f"{cases}{facts['donors']:,} donors{strata}; {facts['tested']:,} of "
                   f"{facts['sequences']:,} sequences can be hits: {facts['hits']:,} hits, {facts['hits_weighted']:,} "
                   "with weights")]  # fmt: skip

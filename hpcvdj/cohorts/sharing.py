@@ -58,10 +58,11 @@ class Sharing(Shown):
                 see docs/sharing.md for the columns
     cohort      the individuals
     sizes       float64 [individuals]: recombinations of each, from its distinct junctions
-    q           the share of sequences that survive selection
+    q           the share of sequences that survive selection; fitted without likely copies
     q_at_bound  whether the fitted q is at its upper bound, 1
     factor      whether a selection factor was used
     observed    int64 [individuals + 1]: tested sequences in 0, 1, … individuals
+    copied      int64 [individuals + 1]: likely copies among these
     expected    float64 [individuals + 1]
     expected_q1 float64 [individuals + 1]: expected if all sequences survive
     low, high   float64 [individuals + 1]: the 95 % interval of `expected` by a bootstrap of the draws
@@ -81,6 +82,7 @@ class Sharing(Shown):
     q_at_bound: bool
     factor: bool
     observed: Counts
+    copied: Counts
     expected: Floats
     expected_q1: Floats
     low: Floats
@@ -127,7 +129,7 @@ class Sharing(Shown):
     @property
     def refuted(self) -> bool:
         """Whether far more sequences are shared than q explains, if the user sets it."""
-        return bool(poisson_tail(self.observed[2:].sum(), self.expected[2:].sum()) < REFUTED)
+        return bool(poisson_tail((self.observed - self.copied)[2:].sum(), self.expected[2:].sum()) < REFUTED)
 
     @property
     def likely_copies(self) -> int | None:
@@ -306,12 +308,14 @@ def _answered(
     number          the number of all sequences
     """
     settings, public, not_tested = asked.settings, chosen.has.numbers >= 2, values["not_tested"]
-    q, at_bound, sizes = _fitted(cohort, observed, drawn, settings.q)
-    numbers, weights = Numbers(sizes), drawn.unit.on_grid(np.log(q))
-    low, high = band(numbers, drawn.unit, np.log(q), settings.seed)
-    copies = None
+    copies, copied = None, np.zeros_like(observed)
     if improbable is not None:
         copies = Copies(**{name.name: values[name.name] for name in fields(Copies)})
+        copied = np.bincount(chosen.has.numbers[public & (not_tested == 0) & copies.likely], minlength=len(observed))
+    # Copies look like selection.
+    q, at_bound, sizes = _fitted(cohort, observed - copied, drawn, settings.q)
+    numbers, weights = Numbers(sizes), drawn.unit.on_grid(np.log(q))
+    low, high = band(numbers, drawn.unit, np.log(q), settings.seed)
     tests = Tests(values["p"], values["log_factor"], q, numbers, not_tested, copies, number)
     scores = {"pgen": np.log(np.where(tests.p > 0, tests.p, 1e-300))}
     if asked.factor is not None:
@@ -325,6 +329,7 @@ def _answered(
         q_at_bound=at_bound,
         factor=asked.factor is not None,
         observed=observed,
+        copied=copied,
         expected=numbers.spectrum(weights),
         expected_q1=Numbers(_recombinations(cohort, drawn, 1.0)).spectrum(drawn.unit.on_grid(0.0)),
         low=low,
@@ -345,7 +350,10 @@ def _recombinations(cohort: Cohort, drawn: _Drawn, q: float) -> Floats:
 
 
 def _fitted(cohort: Cohort, observed: Counts, drawn: _Drawn, fixed_q: float | None) -> tuple[float, bool, Floats]:
-    """Fit q and the recombinations of each individual in turn; also return whether q is at its upper bound, 1."""
+    """Fit q and the recombinations of each individual in turn; also return whether q is at its upper bound, 1.
+
+    observed  int64 [individuals + 1]: sequences in 0, 1, … individuals, without likely copies
+    """
     q, at_bound = fixed_q or 1.0, False
     for _ in range(MOST_STEPS):
         sizes = _recombinations(cohort, drawn, q)

@@ -68,6 +68,7 @@ class SharingQuestion(CohortQuestion[Sharing]):
             "not_tested": answer.not_tested,
             "hits": answer.hits,
             "likely_copies": answer.likely_copies,
+            "copies_shared": int(answer.copied.sum()),
             "max_pgen": improbable.max_pgen if improbable is not None else None,
             "standing_out": improbable.pairs.standing_out if improbable is not None else None,
             "common_source": improbable.common if improbable is not None else None,
@@ -106,6 +107,9 @@ class SharingQuestion(CohortQuestion[Sharing]):
             lines.append(
                 ("", "far more is shared than this q explains, so p-values are too small: do not believe the hits")
             )
+        if answer.copied.any():
+            lines.append(("", f"fitted without {answer.copied.sum():,} likely copies; others, if there are any, make q "
+                          "too small"))  # fmt: skip
         lines += _spectrum_lines(answer)
         for group, other, shared, expected in overlap_of_groups(answer):
             lines.append(("overlap", f"{group} with {other}: {shared:,} shared by pairs, {expected:,.1f} expected"))

@@ -1,5 +1,6 @@
 """Tables of metadata: the groups and subjects of samples."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -32,20 +33,40 @@ def listed_in(metadata: object, group: str, names: Sequence[str], what: str = "g
     names     the individuals or samples; a column of the table has these names, or the names of their files
     what      the word for a value in messages, such as `group` or `subject`
 
-    InputError if a column is missing, or if a name has two values.
+    InputError if a column is missing, if a name has two values, or if a name has no row, but another spelling of it has.
     """
     source, table = _source(metadata), _text(metadata)
     if group not in table.column_names:
         there = otherwise_separated(table.column_names) or f"there are {few(table.column_names, 40)}"
         raise InputError(f"{source}: no column {group} ({option(what)}); {there}")
     listed: dict[str, str] = {}
-    for name, value in zip(_named(table, names, group), table[group].to_pylist(), strict=False):
+    rows = _named(table, names, group)
+    _require_spelled(source, names, rows)
+    for name, value in zip(rows, table[group].to_pylist(), strict=False):
         if name in names and value and listed.setdefault(name, value) != value:
             raise InputError(f"{source}: {name} has the {what}s {listed[name]} and {value}; correct the column {group}")
     for value in listed.values():
         if (value == "individuals" and what == "group") or set(value) & set("\t\r\n"):
             raise InputError(f"{source}: a {what} cannot be called {value!r}, as columns are named by it; rename it")
     return listed
+
+
+def _require_spelled(source: object, names: Sequence[str], rows: Sequence[str]) -> None:
+    """Raise InputError if a name has no row, and a row without a table has it in other letters, such as P3 for P03."""
+    others = {_spelling(row): row for row in rows if row and row not in names}
+    misspelt = [(others[_spelling(name)], name) for name in names if name not in rows and _spelling(name) in others]
+    if misspelt:
+        row, name = misspelt[0]
+        others = f" (and {len(misspelt) - 1:,} more like this)" if misspelt[1:] else ""
+        raise InputError(
+            f"{source}: {row} names no table, and {name} has no row{others}; write {name} for {row}, or, if they are "
+            f"different, add a row for {name}, which may be empty"
+        )
+
+
+def _spelling(name: str) -> tuple[str, ...]:
+    """The words and numbers of a name, without case, punctuation and leading zeros."""
+    return tuple(word.lstrip("0") or "0" for word in re.findall(r"\d+|[^\W\d_]+", name.lower()))
 
 
 def others_in(metadata: object, names: Sequence[str]) -> list[str]:

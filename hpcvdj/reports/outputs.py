@@ -55,6 +55,14 @@ DIFFERS = 1e-3
 """κ differs between classes if the p-value is below this."""
 
 
+NO_KAPPA = {
+    "none": "too few hits to estimate kappa, so nothing is called",
+    "bound": "hits are 1,000 times as common as chance makes them, or more, so nothing is called: is the sample the "
+             "database, or sorted by what it binds?",
+}  # fmt: skip
+"""The sources of κ without which nobody knows what chance makes, and what to say of them."""
+
+
 def hits_text(hits: int, expected: float, source: str) -> str:
     """Say how many of the hits are expected by chance.
 

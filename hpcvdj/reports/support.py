@@ -8,7 +8,7 @@ from hpcvdj.reports.associations import inflation_of, noise_text
 from hpcvdj.reports.elements import Section, Statement, Table, Verdict, percent, shown
 from hpcvdj.reports.findings import chance_of_hits, pairs_standing_out
 from hpcvdj.reports.fits import fit_statements
-from hpcvdj.reports.outputs import DIFFERS, TIMES, Finding, Outputs
+from hpcvdj.reports.outputs import DIFFERS, NO_KAPPA, TIMES, Finding, Outputs
 from hpcvdj.results.facts import Facts
 
 MOST_INFLATION = 1.2
@@ -127,7 +127,7 @@ def _sharing(outputs: Outputs) -> Iterator[Statement]:
         if facts.get("standing_out"):
             pairs = pairs_standing_out(finding)
             text += "" if pairs in of_contamination else f"{pairs} "
-            text += "Copies look like sharing, and make q too small. "
+            text += "Copies look like sharing. q is fitted without the likely ones; others make it too small. "
         if facts.get("likely_copies"):
             text += f"{facts['likely_copies']:,} of the hits are likely copies. "
         verdict: Verdict = "no"
@@ -155,6 +155,8 @@ def _association(outputs: Outputs) -> Iterator[Statement]:
             text += f"{facts['likely_copies']:,} sequences are likely copies, which do not count. "
         if facts.get("standing_out"):
             text += "Pairs of individuals share improbable junctions: copies within a batch look like association. "
+        if facts.get("unmatched"):
+            text += _sentence(facts["unmatched"])
         if hits:
             text += "A hit goes with the phenotype, which is no proof of a cause."
         elif tested:
@@ -181,6 +183,11 @@ def _expansion(outputs: Outputs) -> Iterator[Statement]:
 
 def _nothing_tested(command: str) -> str:
     return f"Nothing could be tested: {NOTHING_TESTED[command]}."
+
+
+def _sentence(text: str) -> str:
+    """Words of the command line as a sentence, with a space after it."""
+    return f"{text[0].upper()}{text[1:]}{'' if text.endswith('?') else '.'} ".replace("kappa", "κ")
 
 
 def _verdict(tested: int, hits: int) -> Verdict:
@@ -244,8 +251,8 @@ def _annotation(outputs: Outputs) -> Iterator[Statement]:
             text += f"{_nothing_tested('annotate')} "
         elif facts.get("decoys_passed") is False:
             text += "The decoys come out more often than chance allows, so nothing is called. "
-        elif kappa["source"] == "none":
-            text += "Too few hits to know κ, so nothing is called. "
+        elif kappa["source"] in NO_KAPPA:
+            text += _sentence(NO_KAPPA[kappa["source"]])
         elif called:
             verdict = "with care"
             most_q = facts["settings"].get("max_q", 0.05)
@@ -280,8 +287,8 @@ def _many_annotated(findings: list[Finding]) -> Statement:
          [f.sample for f in findings if not f.facts["tested"]]),
         ("The decoys come out more often than chance allows, so nothing is called, in",
          [f.sample for f in findings if f.facts.get("decoys_passed") is False]),
-        ("Too few hits to know κ, so nothing is called, in",
-         [f.sample for f in findings if f.facts["kappa"]["source"] == "none"]),
+        *((f"{_sentence(text)}So in", [f.sample for f in findings if f.facts["kappa"]["source"] == source])
+          for source, text in NO_KAPPA.items()),
         ("κ of all hits hides what they have in common in",
          [f.sample for f in findings if f.facts["kappa"]["source"] == "records"]),
     ):  # fmt: skip

@@ -454,6 +454,23 @@ def test_without_kappa_nothing_is_called(model, drawn):
     assert kappa == pytest.approx(found / expected, rel=1e-12)
 
 
+def test_a_sample_that_is_the_database_decides_for_itself_only(model, drawn):
+    """Four drawn samples with two planted hits each, and the records themselves as the fifth."""
+    database = records_of(drawn.slice(0, 60), 3)
+    tables = {f"s{k}": sample_of(pa.concat_tables([drawn.slice(2_000 + 90 * k, 60), drawn.slice(2 * k, 2)]))
+              for k in range(4)}  # fmt: skip
+    tables["of the database"] = sample_of(drawn.slice(0, 60))
+    with pytest.warns(hpcvdj.HpcvdjWarning, match=r"^of the database: hits are 1,000 times as common as chance makes"):
+        answer = hpcvdj.annotate(tables, database, model, mismatches=0, backend="cpu")
+    by = {sample.name: sample for sample in answer.samples}
+    assert [by[f"s{k}"].kappa.source for k in range(4)] == ["none"] * 4, "eight hits in all"
+    assert (by["of the database"].kappa.source, by["of the database"].kappa.value) == ("bound", 1000)
+    assert {sample.called for sample in answer.samples} == {(0, 0)}
+    assert answer.hits["fdr"].null_count == len(answer.hits)
+    alone = hpcvdj.annotate({"x": tables["of the database"]}, database, model, mismatches=0, kappa=1000.0, backend="cpu").samples[0]
+    assert alone.kappa.source == "given", "people may set it"
+
+
 def test_hits_of_decoys_are_marked_and_counted(model, drawn):
     database = records_of(drawn.slice(0, 400), 40)
     answer = hpcvdj.annotate(

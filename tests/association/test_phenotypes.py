@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from hpcvdj.association.phenotypes import phenotypes_of, unnamed_in
+from hpcvdj.association.phenotypes import phenotypes_of, unmatched_in
 from hpcvdj.association.settings import Donors
 from hpcvdj.errors import InputError
 
@@ -71,13 +71,13 @@ def test_donors_and_rows_of_the_metadata_that_do_not_match_are_said():
     metadata = pa.table({"file": ["a.tsv", "b", "c.tsv.gz", "", "d"], "arm": ["ill", "well", "ill", "ill", "well"]})
     given = Donors(metadata=metadata, case={"arm": "ill"})
     for samples, expected in (
-        ("abe", "the metadata have no value for 1 of the donors, which are left out: e; 2 rows of the metadata name no "
+        ("abe", "the metadata have no value for 1 of the donors, which are left out: e; 2 row(s) of the metadata name no "
                 "table: c, d"),
         ("abcd", ""), ("abcde", "the metadata have no value for 1 of the donors, which are left out: e"),
-        ("abc", "1 rows of the metadata name no table: d"),
+        ("abc", "1 row(s) of the metadata name no table: d"),
     ):  # fmt: skip
         subject = {name: name for name in samples}
-        assert unnamed_in(given, subject, phenotypes_of(given, subject)) == expected
+        assert unmatched_in(given, subject, phenotypes_of(given, subject)) == expected
 
 
 def test_cases_and_controls_of_different_batches_cannot_be_told_apart():

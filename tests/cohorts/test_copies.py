@@ -1,5 +1,6 @@
 """hpcvdj.cohorts.copies: the chance of the same nucleotides by enumeration; planted copies, honest public sequences."""
 
+from dataclasses import replace
 from itertools import product
 from math import comb
 
@@ -179,3 +180,21 @@ def test_planted_copies_and_honest_sequences(name):
     assert np.mean(public) <= 0.03
     others = [row["likely_copy"] for key, row in of_sequence.items() if key not in copied]
     assert np.mean(others) <= 0.01
+
+
+def test_likely_copies_do_not_count_for_q():
+    """Each of six drawn individuals has 60 junctions of the next one, too."""
+    rows, parts = drawn(load_model("human_tra"), 48_000, 77), []
+    for k in range(6):
+        table = pa.concat_tables([rows.slice(8_000 * k, 8_000), rows.slice(8_000 * ((k + 1) % 6), 60)])
+        parts.append(table.append_column("repertoire_id", pa.array([f"s{k}"] * len(table))))
+    with pytest.warns(hpcvdj.HpcvdjWarning, match="share improbable junctions|improbable junctions shared"):
+        copies = hpcvdj.sharing(pa.concat_tables(parts), "human_tra", backend="cpu")
+    without = hpcvdj.sharing(pa.concat_tables([part.slice(0, 8_000) for part in parts]), "human_tra", backend="cpu")
+    assert not without.copied.any()
+    # Of 360 copies; with these, q was 0.665.
+    assert (int(copies.copied.sum()), int((copies.observed - without.observed)[2:].sum())) == (151, 346)
+    assert (without.q, copies.q) == pytest.approx((0.951, 0.772), abs=0.002)
+    twice = replace(copies, observed=2 * copies.observed, copied=copies.observed + copies.copied)
+    assert not twice.refuted, "all that is more is likely copies"
+    assert replace(twice, copied=copies.copied).refuted

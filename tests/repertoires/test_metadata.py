@@ -73,3 +73,24 @@ def test_values_that_name_columns(name, what, refused):
     message = rf"^the metadata: a {what} cannot be called .*, as columns are named by it; rename it$"
     with pytest.raises(InputError, match=message):
         listed_in(metadata, "arm", NAMES, what)
+
+
+@pytest.mark.parametrize("written", ["P3", "p03", "P-3", "p 003", "P03 "])
+def test_a_name_in_another_spelling_is_refused(written):
+    metadata = pa.table({"who": ["P1", written, "P20"], "arm": ["x", "y", "y"]})
+    with pytest.raises(InputError) as raised:
+        listed_in(metadata, "arm", ("P1", "P03", "P20"))
+    assert str(raised.value) == (
+        f"the metadata: {written} names no table, and P03 has no row; write P03 for {written}, or, if they are "
+        "different, add a row for P03, which may be empty"
+    )
+    row = pa.table({"who": ["P03"], "arm": [""]})
+    assert listed_in(pa.concat_tables([metadata, row]), "arm", ("P1", "P03", "P20")) == {"P1": "x", "P20": "y"}
+
+
+def test_other_names_are_not_other_spellings():
+    metadata = pa.table({"who": ["P1_3", "P30", "Q3", "P", "3"], "arm": ["x"] * 5})
+    assert listed_in(metadata, "arm", ("P13", "P03", "P3_0")) == {}
+    both = pa.table({"who": ["P3", "P03"], "arm": ["x", "y"]})
+    assert listed_in(both, "arm", ("P3", "P03")) == {"P3": "x", "P03": "y"}
+    assert listed_in(both, "arm", ("P3",)) == {"P3": "x"}
