@@ -15,6 +15,7 @@ import hpcvdj
 from hpcvdj.analysis.settings import STEPS
 from hpcvdj.analysis.steps import STEP, Done, Job
 from hpcvdj.association.phenotypes import phenotypes_of
+from hpcvdj.chance.check import check_tables
 from hpcvdj.chance.question import Lines
 from hpcvdj.errors import CompleteError, InputError, TooFewError, few, option
 from hpcvdj.recombination.igor import load_model
@@ -96,10 +97,13 @@ def analyze(job: Job, tell: Callable[[Outcome], None] = lambda _: None) -> Analy
         # Several steps read the same rows.
         job = replace(job, inputs=surveyed(inputs, run), run=run.keeping())
         run.on_root(lambda: _require_metadata(job))
+        # A model of another species or locus would be refused by every step.
+        run.on_root(lambda: check_tables(job.checks, [inputs], job.checks.model(job.model), run=job.run))
+        planned = run.from_root(lambda: _planned(job))
         outcomes: list[Outcome] = []
         answers: dict[str, Any] = {}
         for step in STEPS:
-            outcome, answer, job = _do(step, job, before.get(step))
+            outcome, answer, job = _do(step, planned, job, before.get(step))
             outcomes.append(outcome)
             if answer is not None:
                 answers[step] = answer
@@ -128,13 +132,20 @@ def _tell_and_record(job: Job, outcomes: Sequence[Outcome], tell: Callable[[Outc
 _NOT_ASKED = "not asked for"
 
 
-def _do(step: str, job: Job, before: Outcome | None) -> tuple[Outcome, Any, Job]:
+def _planned(job: Job) -> list[str]:
+    """The steps that are asked for and that the tables allow, as far as that is known before the first one."""
+    return [step for step in STEPS if job.settings.asks(step) and not STEP[step].why_not(job)]
+
+
+def _do(step: str, planned: Sequence[str], job: Job, before: Outcome | None) -> tuple[Outcome, Any, Job]:
     """Do a step, unless it is left out or was done before.
+
+    planned  the steps that are counted in messages
 
     Returns its outcome on all ranks, the answer on root, and the job of the next step.
     """
-    run, plan, steps = job.run, STEP[step], [step for step in STEPS if job.settings.asks(step)]
-    if step not in steps:
+    run, plan = job.run, STEP[step]
+    if not job.settings.asks(step):
         return Outcome(step, LEFT_OUT, _NOT_ASKED), None, job
     if reason := run.from_root(lambda: plan.why_not(job)):
         return Outcome(step, LEFT_OUT, reason), None, job
@@ -142,7 +153,8 @@ def _do(step: str, job: Job, before: Outcome | None) -> tuple[Outcome, Any, Job]
     if before is not None and run.from_root(lambda: _is_done(job, before, identity)):
         return before, None, _with_model(job, before)
     if run.is_root:
-        log.info("step %s of %s: %s", steps.index(step) + 1, len(steps), step)
+        number = planned.index(step) + 1 if step in planned else len(planned)
+        log.info("step %s of %s: %s", number, len(planned), step)
     try:
         done = plan.do(job)
     except CompleteError:

@@ -180,7 +180,7 @@ class AnnotationQuestion(Question[Annotation]):
         elif sample.decoys and source not in ("decoys", "given", *NO_KAPPA):
             yield f"decoys have too few hits to tell kappa, which is that of {source}"
         for name, test in sample.kappa_by.items():
-            if test.p_value < DIFFERS:
+            if test.p_value < DIFFERS and source not in NO_KAPPA:
                 yield (
                     f"kappa differs by {name} (p = {test.p_value:.1g}), so hits of some are more common than expected: "
                     "found_and_expected_by in the facts has their numbers"

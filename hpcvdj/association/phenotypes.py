@@ -95,7 +95,9 @@ def unmatched_in(naming: Donors, subject: Mapping[str, str], asked: Sequence[Phe
     without, others = [name for k, name in enumerate(names) if k not in named], others_in(naming.metadata, [*subject])
     texts = []
     if without:
-        texts = [f"the metadata have no value for {len(without):,} of the donors, which are left out: {few(without, 10)}"]
+        texts = [
+            f"the metadata have no value for {len(without):,} of the donors, which are left out: {few(without, 10)}"
+        ]
     if others:
         texts.append(f"{len(others):,} row(s) of the metadata name no table: {few(others, 10)}")
     return "; ".join(texts)

@@ -45,6 +45,8 @@ from hpcvdj.repertoires.genes import by_gene, has_nucleotides, kinds_of, sequenc
 from hpcvdj.repertoires.inputs import Inputs, read_table
 from hpcvdj.repertoires.junctions import Junctions
 from hpcvdj.repertoires.reading import Reading
+from hpcvdj.repertoires.species import OF_OTHERS, species_warning
+from hpcvdj.repertoires.tally import tally_of
 from hpcvdj.runs.run import Run
 from hpcvdj.values.compute import count_in_memory
 
@@ -243,7 +245,10 @@ def check_tables(
     of = checks, reading, tuple(table.path for table in together.tables), name, str(model.facts(selection=False))
 
     def check() -> ModelFit:
-        return check_model(checks, together.sample(model, SAMPLE), model, name)
+        sample = together.sample(model, SAMPLE)
+        if not checks.force:
+            _require_readable(sample, model, together.names)
+        return check_model(checks, sample, model, name)
 
     return (run or Run()).once(("fit", *of), None, check)
 
@@ -289,6 +294,15 @@ def _other_tables(impossible: NDArray[np.bool_], table_of: NDArray[np.int32], na
         of_table = impossible[table_of == index]
         if len(of_table) >= FEWEST_TO_REFUSE and of_table.mean() >= MOST_IMPOSSIBLE:
             yield name
+
+
+def _require_readable(sample: Junctions, model: Model, names: str) -> None:
+    """Raise InputError if no row can be read, and most have genes that the model lacks."""
+    tally = tally_of(sample)
+    lacking = sum(rows for exclusion, rows in tally.excluded if exclusion.kind in OF_OTHERS)
+    if len(sample) == 0 and lacking >= max(FEWEST_TO_SAY, tally.rows_read / 2):
+        of = f"{names}: " if names else ""
+        raise InputError(f"{of}{species_warning(tally, model)} Give their model; {option('force', True)} goes on")
 
 
 def _require_possible(fit: ModelFit, model: Model) -> None:

@@ -33,7 +33,7 @@ def listed_in(metadata: object, group: str, names: Sequence[str], what: str = "g
     names     the individuals or samples; a column of the table has these names, or the names of their files
     what      the word for a value in messages, such as `group` or `subject`
 
-    InputError if a column is missing, if a name has two values, or if a name has no row, but another spelling of it has.
+    InputError if a column is missing, if a name has two values, or if only another spelling of a name has a row.
     """
     source, table = _source(metadata), _text(metadata)
     if group not in table.column_names:

@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
+from hpcvdj.errors import few
 from hpcvdj.reports.elements import Section, Statement, Table, Verdict, percent
 from hpcvdj.reports.outputs import Outputs
 
@@ -13,6 +14,9 @@ SERIOUS = ("broken", "truncated", "improbable")
 
 MANY_IMPOSSIBLE, MANY_CONTRADICTED = 0.1, 0.02
 """From these shares of rows on, results need care."""
+
+MOST_LISTED = 3
+"""At most this many comparisons are listed with their rows."""
 
 MEANINGS = {
     "broken": "most rows are improbable: left out of tests",
@@ -49,10 +53,14 @@ def fit_statements(outputs: Outputs) -> Iterator[Statement]:
         for name, fit in fits:
             for cause in _causes(fit):
                 files[cause].append(name)
-        compared = " and ".join(f"{fit['rows']:,} rows of {name}" for name, fit in fits)
-        causes = [
-            cause if len(names) == len(fits) else f"{', '.join(names)}: {cause}" for cause, names in files.items()
-        ]
+        # Many tables that were compared one by one are not listed.
+        largest = max(fit["rows"] for _, fit in fits)
+        compared = (
+            " and ".join(f"{fit['rows']:,} rows of {name}" for name, fit in fits)
+            if len(fits) <= MOST_LISTED
+            else f"Up to {largest:,} rows at a time, of {few([name for name, _ in fits])},"
+        )
+        causes = [cause if len(names) == len(fits) else f"{few(names)}: {cause}" for cause, names in files.items()]
         answer = ". ".join([f"{compared} were compared with what the model makes", *causes])
         yield Statement("Does the model fit the table?", verdict, f"{answer}.")
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from hpcvdj.errors import few
 from hpcvdj.reports.associations import inflation_of, noise_text
 from hpcvdj.reports.elements import Section, Statement, Table, Verdict, percent, shown
-from hpcvdj.reports.findings import chance_of_hits, pairs_standing_out
+from hpcvdj.reports.findings import pairs_standing_out
 from hpcvdj.reports.fits import fit_statements
 from hpcvdj.reports.outputs import DIFFERS, NO_KAPPA, TIMES, Finding, Outputs
 from hpcvdj.results.facts import Facts
@@ -16,6 +16,9 @@ MOST_INFLATION = 1.2
 
 MOST_LEFT_OUT = 0.2
 """Above this share of rows left out, results need care."""
+
+NOT_PRODUCTIVE = "not productive"
+"""In the reasons for which rows are left out of everything that is about receptors, which nobody has to care about."""
 
 NOTHING_TESTED: dict[str, str] = {
     "sharing": "no sequence was read",
@@ -46,37 +49,45 @@ def _undone(outputs: Outputs) -> Iterator[Statement]:
 
 
 def _rows(outputs: Outputs) -> Iterator[Statement]:
-    used, left_out = Counter[str](), Counter[str]()
+    used = Counter[str]()
+    reasons = defaultdict[str, Counter[str]](Counter)
     for survey in outputs.surveys:
         used[survey.command] += int(survey.counted.sum())
-        left_out[survey.command] += sum(rows for _, rows, *_ in survey.excluded)
+        for reason, rows, *_ in survey.excluded:
+            reasons[survey.command][reason] += rows
     for command in ("sharing", "associate", TIMES):
         for individual in (individual for finding in outputs.of(command) for individual in finding.individuals):
             used[command] += individual["rows"]
-            left_out[command] += sum(individual.get("left_out", {}).values())
-    for finding in outputs.of("enrich"):
-        unused = _excluded(finding.facts) + sum(finding.facts.get("rows_left_out", {}).values())
-        used["enrich"] += finding.facts.get("rows_read", 0) - unused
-        left_out["enrich"] += unused
-    # A run reads the tables of all of its samples together.
-    for facts in {str(finding.facts["tables"]): finding.facts for finding in outputs.of("annotate")}.values():
-        used["annotate"] += facts.get("rows_read", 0) - _excluded(facts)
-        left_out["annotate"] += _excluded(facts)
-    if used:
-        worst = max(left_out[command] / max(1, number + left_out[command]) for command, number in used.items())
+            reasons[command].update(individual.get("left_out", {}))
+    # A run of `annotate` reads the tables of all of its samples together.
+    annotated = {str(finding.facts["tables"]): finding.facts for finding in outputs.of("annotate")}
+    for command, every in (("enrich", [f.facts for f in outputs.of("enrich")]), ("annotate", annotated.values())):
+        for facts in every:
+            left_out = _excluded(facts) + Counter(facts.get("rows_left_out", {}) if command == "enrich" else {})
+            used[command] += facts.get("rows_read", 0) - left_out.total()
+            reasons[command].update(left_out)
+    commands = defaultdict[tuple[int, int, int], list[str]](list)
+    for command, rows in used.items():
+        unproductive = sum(number for reason, number in reasons[command].items() if NOT_PRODUCTIVE in reason)
+        commands[rows, unproductive, reasons[command].total() - unproductive].append(command)
+    if commands:
         texts = [
-            f"{command}: {number:,} rows used, {left_out[command]:,} left out "
-            f"({percent(left_out[command], number + left_out[command])})"
-            for command, number in used.items()
+            f"{', '.join(names)}: {rows:,} rows used, {others:,} left out ({percent(others, rows + others)})"
+            + f", besides {unproductive:,} that are not productive" * (unproductive > 0)
+            for (rows, unproductive, others), names in commands.items()
         ]
+        worst = max(others / max(1, rows + others) for rows, _, others in commands)
         verdict: Verdict = "with care" if worst > MOST_LEFT_OUT else "yes"
         yield Statement("Were most rows used?", verdict if any(used.values()) else "no",
                         "; ".join(texts) + ". The reasons are below, or in the .json beside a table.")  # fmt: skip
 
 
-def _excluded(facts: Facts) -> int:
-    """The number of rows that a command could not read."""
-    return sum(entry[-1] for entry in facts.get("rows_excluded", []) if isinstance(entry[-1], int))
+def _excluded(facts: Facts) -> Counter[str]:
+    """The rows that a command could not read, by the name of the kind in words."""
+    number = Counter[str]()
+    for kind, *_, rows in facts.get("rows_excluded", []):
+        number[kind.replace("_", " ").replace("unproductive", NOT_PRODUCTIVE)] += rows
+    return number
 
 
 def _models(outputs: Outputs) -> Iterator[Statement]:
@@ -130,14 +141,16 @@ def _sharing(outputs: Outputs) -> Iterator[Statement]:
             text += "Copies look like sharing. q is fitted without the likely ones; others make it too small. "
         if facts.get("likely_copies"):
             text += f"{facts['likely_copies']:,} of the hits are likely copies. "
-        verdict: Verdict = "no"
         if facts.get("q_at_bound"):
-            text += "The fit of q stopped at its bound: the model does not explain the sharing."
-        elif not hits:
-            text += "The sharing of single sequences is what recombination explains."
-        else:
+            text += "This is the largest q: no more is shared than recombination makes. "
+        if facts.get("q_refuted"):
+            text += "Far more is shared than the given q explains, so the p-values are too small. "
+        verdict: Verdict = "no"
+        if hits > (facts.get("likely_copies") or 0):
             verdict = "with care"
             text += "They are shared by more individuals than the model explains, which is no proof of an antigen."
+        elif not hits:
+            text += "The sharing of single sequences is what recombination explains."
         yield Statement("Are sequences shared beyond chance?", verdict, text)
 
 
@@ -187,7 +200,9 @@ def _nothing_tested(command: str) -> str:
 
 def _sentence(text: str) -> str:
     """Words of the command line as a sentence, with a space after it."""
-    return f"{text[0].upper()}{text[1:]}{'' if text.endswith('?') else '.'} ".replace("kappa", "κ")
+    begin = text[0].upper() if text[0].isascii() else text[0]
+    end = "" if text.endswith("?") else "."
+    return f"{begin}{text[1:]}{end} ".replace("kappa", "κ")
 
 
 def _verdict(tested: int, hits: int) -> Verdict:
@@ -229,72 +244,45 @@ def _enrichment(outputs: Outputs) -> Iterator[Statement]:
     yield Statement("Are there neighbourhoods beyond chance?", _verdict(tested, hits), text.strip())
 
 
-MOST_SAMPLES = 8
-"""At most this many samples of `annotate` have a statement each."""
-
-KNOWN_BEYOND_CHANCE = "Are there clonotypes of known specificity beyond chance?"
-
-
 def _annotation(outputs: Outputs) -> Iterator[Statement]:
     findings = outputs.of("annotate")
-    if len(findings) > MOST_SAMPLES:
-        yield _many_annotated(findings)
+    if not findings:
         return
-    for finding in findings:
-        facts, kappa = finding.facts, finding.facts["kappa"]
-        called = facts["hits_called"] + facts["epitopes_called"]
-        text = f"{finding.sample}: {chance_of_hits(finding)} "
-        text += f"κ = {shown(kappa['value'])} ({kappa['source']}), dispersion {shown(facts['dispersion'])}. "
-        verdict: Verdict = "no"
-        if not facts["tested"]:
-            verdict = "not checked"
-            text += f"{_nothing_tested('annotate')} "
-        elif facts.get("decoys_passed") is False:
-            text += "The decoys come out more often than chance allows, so nothing is called. "
-        elif kappa["source"] in NO_KAPPA:
-            text += _sentence(NO_KAPPA[kappa["source"]])
-        elif called:
-            verdict = "with care"
-            most_q = facts["settings"].get("max_q", 0.05)
-            text += f"At a false discovery rate of at most {most_q:g}: {facts['hits_called']:,} hits, and "
-            text += f"{facts['epitopes_called']:,} epitopes. "
-            if facts.get("decoys_passed") is None:
-                text += "No decoys checked this: give some with --decoys. "
-        else:
-            text += "No more than chance is shown. "
-        if kappa["source"] == "records":
-            text += "κ of all hits hides what they have in common. "
-        differ = [name for name, test in facts.get("kappa_by", {}).items() if test["p_value"] < DIFFERS]
-        if differ:
-            text += f"κ differs by {', '.join(differ)}: no single κ is right, and some hits are commoner than expected."
-        yield Statement(KNOWN_BEYOND_CHANCE, verdict, text.strip())
-
-
-def _many_annotated(findings: list[Finding]) -> Statement:
-    """One statement about all samples: how many hits there are, where something is called, and where nothing can be."""
-    hits, expected, tested = (sum(f.facts[name] for f in findings) for name in ("found", "expected", "tested"))
-    text = f"{len(findings):,} samples have {hits:,} hits, where {expected:,.1f} are expected by chance. "
+    hits, expected = (sum(f.facts[name] for f in findings) for name in ("found", "expected"))
+    of_samples = f"{len(findings):,} samples have" if findings[1:] else f"{findings[0].sample} has"
+    text = f"{of_samples} {hits:,} hits, where {expected:,.1f} are expected by chance. "
+    known = [f for f in findings if f.facts["tested"] and f.facts.get("decoys_passed") is not False
+             and f.facts["kappa"]["source"] not in NO_KAPPA]  # fmt: skip
     called = sorted((f for f in findings if f.facts["hits_called"] + f.facts["epitopes_called"]),
                     key=lambda f: -f.facts["hits_called"])  # fmt: skip
     if called:
         hits, epitopes = (sum(f.facts[name] for f in called) for name in ("hits_called", "epitopes_called"))
-        text += f"Called: {hits:,} hits and {epitopes:,} epitopes in {len(called):,} of them, "
+        most_q = " or ".join(f"{q:g}" for q in sorted({f.facts["settings"].get("max_q", 0.05) for f in findings}))
+        text += f"At a false discovery rate of at most {most_q}, called: {hits:,} hits and {epitopes:,} epitopes, in "
         text += few([f"{f.sample} ({f.facts['hits_called']:,}, {f.facts['epitopes_called']:,})" for f in called]) + ". "
-    elif tested:
+    elif known:
         text += "No more than chance is shown. "
+    kappas = sorted({facts["kappa"]["value"] for facts in (f.facts for f in findings) if facts["tested"]})
+    if kappas:
+        text += f"κ = {' to '.join(shown(kappa) for kappa in dict.fromkeys((kappas[0], kappas[-1])))}. "
     for why, names in (
-        (f"Nothing could be tested, as {NOTHING_TESTED['annotate']}, in",
+        (f"Nothing could be tested: {NOTHING_TESTED['annotate']}",
          [f.sample for f in findings if not f.facts["tested"]]),
-        ("The decoys come out more often than chance allows, so nothing is called, in",
+        ("The decoys come out more often than chance allows, so nothing is called",
          [f.sample for f in findings if f.facts.get("decoys_passed") is False]),
-        *((f"{_sentence(text)}So in", [f.sample for f in findings if f.facts["kappa"]["source"] == source])
+        ("No decoys checked this; --decoys gives some",
+         [f.sample for f in called if f.facts.get("decoys_passed") is None]),
+        *((text, [f.sample for f in findings if f.facts["kappa"]["source"] == source])
           for source, text in NO_KAPPA.items()),
-        ("κ of all hits hides what they have in common in",
+        ("κ of all hits hides what they have in common",
          [f.sample for f in findings if f.facts["kappa"]["source"] == "records"]),
+        ("κ differs between classes of sequences, so no single κ is right, and some hits are commoner than expected",
+         [f.sample for f in known if any(test["p_value"] < DIFFERS for test in f.facts.get("kappa_by", {}).values())]),
     ):  # fmt: skip
         if names:
-            text += f"{why} {few(names)}. "
-    return Statement(KNOWN_BEYOND_CHANCE, _verdict(tested, len(called)), text.strip())
+            text += f"{few(names)}: {_sentence(why)}"
+    yield Statement("Are there clonotypes of known specificity beyond chance?", _verdict(len(known), len(called)),
+                    text.strip())  # fmt: skip
 
 
 def origins(outputs: Outputs) -> Section:

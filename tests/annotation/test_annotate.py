@@ -467,7 +467,8 @@ def test_a_sample_that_is_the_database_decides_for_itself_only(model, drawn):
     assert (by["of the database"].kappa.source, by["of the database"].kappa.value) == ("bound", 1000)
     assert {sample.called for sample in answer.samples} == {(0, 0)}
     assert answer.hits["fdr"].null_count == len(answer.hits)
-    alone = hpcvdj.annotate({"x": tables["of the database"]}, database, model, mismatches=0, kappa=1000.0, backend="cpu").samples[0]
+    itself = tables["of the database"]
+    alone = hpcvdj.annotate(itself, database, model, mismatches=0, kappa=1000.0, backend="cpu").samples[0]
     assert alone.kappa.source == "given", "people may set it"
 
 

@@ -71,8 +71,8 @@ def test_donors_and_rows_of_the_metadata_that_do_not_match_are_said():
     metadata = pa.table({"file": ["a.tsv", "b", "c.tsv.gz", "", "d"], "arm": ["ill", "well", "ill", "ill", "well"]})
     given = Donors(metadata=metadata, case={"arm": "ill"})
     for samples, expected in (
-        ("abe", "the metadata have no value for 1 of the donors, which are left out: e; 2 row(s) of the metadata name no "
-                "table: c, d"),
+        ("abe", "the metadata have no value for 1 of the donors, which are left out: e; 2 row(s) of the metadata name "
+                "no table: c, d"),
         ("abcd", ""), ("abcde", "the metadata have no value for 1 of the donors, which are left out: e"),
         ("abc", "1 row(s) of the metadata name no table: d"),
     ):  # fmt: skip

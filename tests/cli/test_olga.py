@@ -91,7 +91,8 @@ def test_files_of_olga(name, tmp_path):
     output = tmp_path / f"olga{written.suffix}"
     olga("compute_pgen", *words, "-o", output, folder=tmp_path)
     assert_equal(*(cells_of(path, delimiter) for path in (written, output)))
-    assert output.read_text() == (STORED / name).read_text()
+    # The last digit of OLGA's numbers depends on the processor.
+    assert_equal(*(cells_of(path, delimiter) for path in (STORED / name, output)))
 
 
 @pytest.mark.olga

@@ -94,7 +94,7 @@ def test_samples_of_which_some_cannot_be_tested(tmp_path, report):
         examples.annotation(tmp_path / "annotated" / f"d{k}", f"d{k}", tested=0 if k < 2 else 4, **none)
     page = report([tmp_path / "annotated"])
     assert verdict(page) == "no"
-    assert "have the V and J genes of a record, in d0, d1." in page.text
+    assert "d0, d1: Nothing could be tested: too few clonotypes have the V and J genes of a record." in page.text
     for k in range(2, 9):
         examples.annotation(tmp_path / "annotated" / f"d{k}", f"d{k}", tested=0, **none)
     page = report([tmp_path / "annotated"])

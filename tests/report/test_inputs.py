@@ -92,9 +92,10 @@ def test_samples_of_annotate_by_any_of_their_tables(tmp_path, report):
     pages = [report([folder]), report([folder / "donor1.hits.tsv", failed, first])]
     for page in pages:
         assert "6.2 of 9 hits are expected by chance" in page.text
-        assert "donor2: 6.2 of 9 hits are expected by chance. κ = 1.31 (decoys), dispersion 1.25." in page.text
-        assert "The decoys come out more often than chance allows, so nothing is called." in page.text
-        assert "At a false discovery rate of at most 0.05: 2 hits, and 1 epitopes." in page.text
+        assert "2 samples have 18 hits, where 12.4 are expected by chance." in page.text
+        assert "donor2: The decoys come out more often than chance allows, so nothing is called." in page.text
+        assert "called: 2 hits and 1 epitopes, in donor1 (2, 1). κ = 1.31." in page.text
+        assert "At a false discovery rate of at most 0.05, called" in page.text
         assert [row["sample"] for row in page.rows("annotate_samples")] == ["donor1", "donor2"]
         assert len(page.rows("annotate_epitopes")) == 8
         hits = page.rows("annotate_hits")
@@ -217,9 +218,10 @@ def test_many_samples_of_annotate_are_one_statement(tmp_path, report):
         examples.annotation(folder / f"donor{k:02}", sample=f"donor{k:02}", **facts)
     text = report([folder]).text
     assert "12 samples have 108 hits, where 74.4 are expected by chance." in text
-    assert "Called: 3 hits and 0 epitopes in 2 of them, donor02 (2, 0), donor01 (1, 0)." in text
-    assert "so nothing is called, in donor03." in text
-    assert "Too few hits to know κ, so nothing is called, in donor09, donor10, donor11." in text
+    assert "called: 3 hits and 0 epitopes, in donor02 (2, 0), donor01 (1, 0)." in text
+    assert "donor03: The decoys come out more often than chance allows, so nothing is called." in text
+    assert "κ = 1 to 1.31." in text
+    assert "donor09, donor10, donor11: Too few hits to estimate κ, so nothing is called." in text
 
 
 def test_metadata_without_rows_with_comments_and_with_numbers(tmp_path, report):
