@@ -206,15 +206,28 @@ class AnnotationQuestion(Question[Annotation]):
              f"sequences within {self.settings.mismatches} exchange(s)"),
             *(("", f"{number:,} left out: {reason}") for reason, number in database.left_out.items()),
         ]  # fmt: skip
-        return lines + [line for sample in answer.samples for line in _sample_lines(sample)]
+        shown = sorted(answer.samples, key=lambda sample: -sum(sample.called))[:MOST_SHOWN]
+        lines += [line for sample in shown for line in _sample_lines(sample)]
+        more = len(answer.samples) - len(shown)
+        return [*lines, ("", f"and {more:,} more samples, in which no more is called")] if more else lines
+
+
+MOST_SHOWN = 10
+"""The largest number of samples that have lines of their own in the summary."""
+
+KAPPA_IS = {
+    "given": "as given", "decoys": "from decoys", "epitopes": "from epitopes", "samples": "from other samples",
+    "records": "from all records", "none": "as it is not known", "bound": "the largest that is tried",
+}  # fmt: skip
+"""Where κ comes from, in words, by its source."""
 
 
 def _sample_lines(sample: SampleAnnotation) -> Lines:
     kappa = sample.kappa
     sure = f" ({kappa.low:.2f} to {kappa.high:.2f})" if kappa.low is not None and kappa.high is not None else ""
     lines = [
-        (sample.name, f"{hits_text(sample.found, sample.expected, kappa.source)}; kappa {kappa.value:.2f}{sure} by "
-         f"{kappa.source}, dispersion {sample.dispersion:.2f}"),
+        (sample.name, f"{hits_text(sample.found, sample.expected, kappa.source)}; kappa {kappa.value:.2f}{sure}, "
+         f"{KAPPA_IS[kappa.source]}, dispersion {sample.dispersion:.2f}"),
     ]  # fmt: skip
     if sample.passed is False:
         return [*lines, ("", "the decoys fail, so nothing is called")]

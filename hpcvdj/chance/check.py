@@ -45,7 +45,7 @@ from hpcvdj.repertoires.genes import by_gene, has_nucleotides, kinds_of, sequenc
 from hpcvdj.repertoires.inputs import Inputs, read_table
 from hpcvdj.repertoires.junctions import Junctions
 from hpcvdj.repertoires.reading import Reading
-from hpcvdj.repertoires.species import OF_OTHERS, species_warning
+from hpcvdj.repertoires.species import species_warning
 from hpcvdj.repertoires.tally import tally_of
 from hpcvdj.runs.run import Run
 from hpcvdj.values.compute import count_in_memory
@@ -299,7 +299,7 @@ def _other_tables(impossible: NDArray[np.bool_], table_of: NDArray[np.int32], na
 def _require_readable(sample: Junctions, model: Model, names: str) -> None:
     """Raise InputError if no row can be read, and most have genes that the model lacks."""
     tally = tally_of(sample)
-    lacking = sum(rows for exclusion, rows in tally.excluded if exclusion.kind in OF_OTHERS)
+    lacking = sum(rows for exclusion, rows in tally.excluded if exclusion.kind in _OF_OTHERS)
     if len(sample) == 0 and lacking >= max(FEWEST_TO_SAY, tally.rows_read / 2):
         of = f"{names}: " if names else ""
         raise InputError(f"{of}{species_warning(tally, model)} Give their model; {option('force', True)} goes on")
@@ -320,6 +320,7 @@ def _require_possible(fit: ModelFit, model: Model) -> None:
     )
 
 
+_OF_OTHERS = (ExclusionKind.NOT_IN_MODEL, ExclusionKind.TIE_NOT_IN_MODEL, ExclusionKind.OTHER_LOCUS)
 _LACKING = (ExclusionKind.NOT_IN_MODEL, ExclusionKind.ALLELE_NOT_IN_MODEL, ExclusionKind.TIE_NOT_IN_MODEL)
 
 

@@ -69,8 +69,7 @@ class Rows:
     def dealt(self, model: Model, run: Run, alike: Alike = "amino acids", *, numbered: bool = False) -> Dealt:
         """Read the rows on all ranks and distribute them as `deal` does; log which rows are excluded."""
         dealt = deal(self.inputs, model, run, alike, numbered=numbered)
-        if dealt.tally is not None:
-            warn_of_rows(dealt.tally, model, self.inputs.names)
+        _tell_rows(dealt, self.inputs, model, run)
         return dealt
 
 
@@ -310,9 +309,18 @@ def read_on_root(inputs: Inputs, model: Model, run: Run) -> Dealt | None:
     alone = run.alone()
     alone.request = run.request
     dealt = run.root_steps(lambda: deal(inputs, model, alone, numbered=False), NOTHING_YET)
-    if dealt is not None and dealt.tally is not None:
-        warn_of_rows(dealt.tally, model, inputs.names)
+    if dealt is not None:
+        _tell_rows(dealt, inputs, model, run)
     return dealt
+
+
+def _tell_rows(dealt: Dealt, inputs: Inputs, model: Model, run: Run) -> None:
+    """Log which rows are excluded, once for each table and reading if the run is `keeping`."""
+    told = run.once(("rows told", inputs.reading), None, set[Path])
+    paths = {table.path for table in inputs.tables}
+    if dealt.tally is not None and not paths <= told:
+        warn_of_rows(dealt.tally, model, inputs.names)
+    told |= paths
 
 
 def _facts(question: Question[A], answer: A, rows: Rows, model: Model, checks: Checks, run: Run) -> Facts:

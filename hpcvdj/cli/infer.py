@@ -70,10 +70,10 @@ def command(
         target = run.to(output, resume=resume, overwrite=overwrite)
         inferred = infer_tables(inputs, reference, plan, target, backend, strict_binding=strict_binding)
     if inferred is not None:
-        _report(inferred, output)
+        _report(inferred, output, reference.name)
 
 
-def _report(inferred: "Inferred", output: Path) -> None:
+def _report(inferred: "Inferred", output: Path, start: str) -> None:
     fit, left_out = inferred.fit, [f"{number:,} {reason}" for reason, number in inferred.left_out.items() if number]
     common.say(
         f"rows       {inferred.rows_read:,} read, {inferred.excluded:,} excluded"
@@ -83,10 +83,10 @@ def _report(inferred: "Inferred", output: Path) -> None:
     best, first = fit.best, fit.trace[0]
     gain = best.log_likelihood - first.log_likelihood
     held = f"; held out {best.held_out:.5f} ({best.held_out - first.held_out:+.5f})" if fit.counted[1] else ""
-    common.say(f"likelihood {best.log_likelihood:.5f} nats per row ({gain:+.5f} from the start){held}")
+    common.say(f"likelihood {best.log_likelihood:.5f} nats per row ({gain:+.5f} since iteration 1){held}")
     if fit.gain is not None:
         nats = f"{fit.gain.nats:.3f} ± {fit.gain.error:.3f} nats"
-        common.say(f"gain       {nats} a held-out junction, over the model that inference began with")
+        common.say(f"gain       {nats} a held-out junction, over {start}")
     common.say(f"iteration  {best.iteration} of {len(fit.trace)}")
     if first.error_rate:
         common.say(f"error rate {fit.model.error_rate:.3g} per base of V, D and J")

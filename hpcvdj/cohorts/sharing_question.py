@@ -108,8 +108,10 @@ class SharingQuestion(CohortQuestion[Sharing]):
                 ("", "far more is shared than this q explains, so p-values are too small: do not believe the hits")
             )
         if answer.copied.any():
-            lines.append(("", f"fitted without {answer.copied.sum():,} likely copies; others, if there are any, make q "
-                          "too small"))  # fmt: skip
+            number = f"{answer.copied.sum():,}"
+            lines.append(
+                ("", f"likely copies left out of the fit: {number}; others, if there are any, make q too small")
+            )
         lines += _spectrum_lines(answer)
         for group, other, shared, expected in overlap_of_groups(answer):
             lines.append(("overlap", f"{group} with {other}: {shared:,} shared by pairs, {expected:,.1f} expected"))

@@ -26,11 +26,10 @@ Unlisted = Sequence[tuple[SegmentType, str, int]]
 Listing = Callable[[SegmentType, str], bool | None]
 """Whether a table or model lists a call that another one lacks; None if the call does not distinguish the two."""
 
-OF_OTHERS = (
+_LACKING = (
     ExclusionKind.UNLISTED_GENE, ExclusionKind.UNLISTED_ALLELE, ExclusionKind.NOT_IN_MODEL,
     ExclusionKind.ALLELE_NOT_IN_MODEL, ExclusionKind.TIE_NOT_IN_MODEL, ExclusionKind.OTHER_LOCUS,
 )  # fmt: skip
-"""The reasons for which rows of another species or locus are excluded."""
 
 
 def species_warning(summary: Tally, reference: Reference) -> str | None:
@@ -46,7 +45,7 @@ def species_warning(summary: Tally, reference: Reference) -> str | None:
             count,
         )  # type: ignore[misc]
         for exclusion, count in summary.excluded
-        if exclusion.kind in OF_OTHERS
+        if exclusion.kind in _LACKING
     ]
     rows, counted, reached = summary.rows_read, summary.counted, summary.nonzero
     lacking = sum(count for *_, count in unlisted)

@@ -91,7 +91,8 @@ def test_what_a_cohort_allows_is_done_and_the_rest_has_its_reason(analysed):
     assert "left out: no row to infer a model from" in line
     # Several steps read the same tables, and say the same of them.
     lines = [line for line in logged.splitlines() if not line.startswith("hpcvdj:  ")]
-    assert "hpcvdj: step 5 of 8: sharing" in lines
+    told = [line.removeprefix("hpcvdj: ") for line in lines if line.startswith("hpcvdj: step ")]
+    assert [line.partition(":")[0] for line in told] == [f"step {k} of 8" for k in range(1, 9)]
     assert len(set(lines)) == len(lines)
     # What was not asked for is not mentioned.
     assert "annotate" not in said
@@ -263,7 +264,8 @@ def test_wrong_options_are_said_at_once(options, message, cohort, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_one_individual_is_compared_with_nobody(cohort, tmp_path):
+def test_one_individual_is_compared_with_nobody(cohort, tmp_path, caplog):
+    caplog.set_level("INFO")
     done = hpcvdj.analyze(
         [cohort / "tables" / "d0.tsv"], MODEL, tmp_path / "out", without=["infer", "infer-selection"], backend="cpu"
     )
@@ -271,6 +273,8 @@ def test_one_individual_is_compared_with_nobody(cohort, tmp_path):
     assert reasons["sharing"] == reasons["contamination"] == "it compares individuals, and there is one"
     assert "no database is given" in reasons["annotate"]
     assert set(done.answers) == {"pgen", "enrich", "report"}
+    steps_told = [line for line in caplog.messages if line.startswith("step ")]
+    assert steps_told == ["step 1 of 3: pgen", "step 2 of 3: enrich", "step 3 of 3: report"]
     assert not done.refused
 
 
@@ -293,6 +297,16 @@ def test_metadata_are_looked_at_before_the_first_step_and_may_be_corrected(cohor
     hpcvdj_command(*line)
     assert {path: path.stat().st_mtime_ns for path in (copied / "pgen").iterdir()} == before
     assert json.loads((copied / "associated.tsv.json").read_text())["phenotypes"][0]["cases"] == 3
+
+
+def test_a_model_of_another_locus_is_refused_before_the_first_step(cohort, tmp_path):
+    """Eight steps said the same, and left a folder with empty tables."""
+    line = [*words(cohort, tmp_path / "out", "--without", "annotate")]
+    line[line.index("-m") + 1] = "mouse_tra"
+    said, logged = hpcvdj_command(*line, code=2)
+    assert "d0.tsv, d1.tsv, d2.tsv and 1 more: 4,800 of 4,800 rows have a V or J call that" in error_line(logged)
+    assert "step 1" not in logged + said
+    assert not (tmp_path / "out").exists()
 
 
 def test_visits_of_one_person_are_compared_with_each_other_alone(cohort, tmp_path):

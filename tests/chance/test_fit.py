@@ -188,6 +188,26 @@ def test_another_species():
     assert 1 <= len(said) <= 2
 
 
+@pytest.mark.olga
+@pytest.mark.parametrize("rows", [19, 20, 300])
+def test_a_table_of_another_locus_is_refused_at_once(rows, model, tmp_path):
+    """Each command said so several times, and wrote an empty table.  A single row of the locus is enough."""
+    other, reading = rows_of(load_model("mouse_tra"), rows), PgenConfig().reads(Reading())
+    tables = {"other": other, "mixed": pa.concat_tables([other, rows_of(model, 1)])}
+    for name, table in tables.items():
+        write_table(tmp_path / f"{name}.tsv", table.to_batches(), overwrite=False)
+        inputs = tables_of([tmp_path / f"{name}.tsv"], reading)
+        check_tables(Checks(force=True), [inputs], model)
+        if name == "mixed" or rows < checking.FEWEST_TO_SAY:
+            check_tables(Checks(), [inputs], model)
+        else:
+            text = f"^other.tsv: {rows} of {rows} rows have .* but mouse_tra.* Give their model; force=True goes on$"
+            with pytest.raises(InputError, match=text):
+                check_tables(Checks(), [inputs], model)
+    alleles = renamed(rows_of(model, rows), "v_call", lambda call: f"{call.partition('*')[0]}*99")
+    assert hpcvdj.pgen(alleles, model, backend="cpu")["pgen_excluded"].null_count == 0, "they are of its genes"
+
+
 @pytest.mark.slow
 @pytest.mark.olga
 def test_one_table_of_another_species(tmp_path):
