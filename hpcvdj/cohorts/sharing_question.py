@@ -108,10 +108,8 @@ class SharingQuestion(CohortQuestion[Sharing]):
                 ("", "far more is shared than this q explains, so p-values are too small: do not believe the hits")
             )
         if answer.copied.any():
-            number = f"{answer.copied.sum():,}"
-            lines.append(
-                ("", f"likely copies left out of the fit: {number}; others, if there are any, make q too small")
-            )
+            left_out = f"likely copies left out of the fit: {answer.copied.sum():,}"
+            lines.append(("", f"{left_out}; others, if there are any, make q too small"))
         lines += _spectrum_lines(answer)
         for group, other, shared, expected in overlap_of_groups(answer):
             lines.append(("overlap", f"{group} with {other}: {shared:,} shared by pairs, {expected:,.1f} expected"))

@@ -57,9 +57,9 @@ def _require_spelled(source: object, names: Sequence[str], rows: Sequence[str]) 
     misspelt = [(others[_spelling(name)], name) for name in names if name not in rows and _spelling(name) in others]
     if misspelt:
         row, name = misspelt[0]
-        others = f" (and {len(misspelt) - 1:,} more like this)" if misspelt[1:] else ""
+        more = f" (and {len(misspelt) - 1:,} more like this)" if misspelt[1:] else ""
         raise InputError(
-            f"{source}: {row} names no table, and {name} has no row{others}; write {name} for {row}, or, if they are "
+            f"{source}: {row} names no table, and {name} has no row{more}; write {name} for {row}, or, if they are "
             f"different, add a row for {name}, which may be empty"
         )
 
