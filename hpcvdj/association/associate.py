@@ -114,7 +114,7 @@ def associate(
     p = chance.of_ranks([sequences.repertoire], PGEN_AA if balls is None else COLUMNS, run)[0]
     p_junctions = improbable = None
     if cohort.nucleotides:
-        p_junctions = chance.of_ranks([cohort.repertoire], columns, run)[0][:, 0]
+        p_junctions = cohort.probabilities(chance, columns[0])
         kept = without_genes(cohort.repertoire, fit.broken)
         improbable = improbable_of(cohort, p_junctions, sizes, of_drawn, None, kept)
         require_different_people(cohort, improbable.pairs)

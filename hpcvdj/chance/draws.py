@@ -43,13 +43,17 @@ class Chance:
     strict_binding: bool
 
     def drawn(self, run: Run) -> Repertoire | None:
-        """Draw sequences with their genes; all ranks draw, and only root gets them."""
-        plan = GenerationSettings(self.draws, self.seed, productive=True)
-        batches = list(generate(self.model, plan, run.bind(self.backend, strict=self.strict_binding), run))
-        if not run.is_root:
-            return None
-        table = pa.Table.from_batches(batches).select(["v_call", "j_call", "junction"])
-        return by_gene(read_table(table, self.model, productive_reading()).repertoire, self.model)[0]
+        """Draw sequences with their genes; all ranks draw, and only root gets them.  Once if the run is `keeping`."""
+
+        def draw() -> Repertoire | None:
+            plan = GenerationSettings(self.draws, self.seed, productive=True)
+            batches = list(generate(self.model, plan, run.bind(self.backend, strict=self.strict_binding), run))
+            if not run.is_root:
+                return None
+            table = pa.Table.from_batches(batches).select(["v_call", "j_call", "junction"])
+            return by_gene(read_table(table, self.model, productive_reading()).repertoire, self.model)[0]
+
+        return run.once(("drawn", self.draws, self.seed), str(self.model.facts(selection=False)), draw)
 
     def probabilities(self, repertoire: Repertoire | None, names: tuple[str, ...], run: Run) -> Floats | None:
         """Compute generation probabilities of root's junctions, float64 [junctions, names], on root."""

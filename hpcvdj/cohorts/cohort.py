@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from hpcvdj.chance.clone_sizes import CloneSizes, SizesOfSamples
 from hpcvdj.chance.dealing import Dealt, spans
+from hpcvdj.chance.draws import Chance, Floats
 from hpcvdj.cohorts import Unit
 from hpcvdj.errors import InputError, few, option
 from hpcvdj.kernels.neighbours.blocks import blocks
@@ -175,6 +176,7 @@ class Cohort:
     example         a junction of any rank
     run             the ranks
     clones          the clone sizes of each individual, by its name; on root, if read counts are known
+    computed        what `probabilities` returned, by model and column
     """
 
     individuals: list[Individual]
@@ -187,6 +189,22 @@ class Cohort:
     example: Repertoire
     run: Run
     clones: Mapping[str, CloneSizes]
+    computed: dict[tuple[Any, ...], Floats] = field(default_factory=dict, repr=False)
+
+    def grouped(self, group_of: Mapping[str, str] | None, run: Run) -> "Cohort":
+        """Return the cohort with the groups of its individuals, for a run of the same ranks."""
+        individuals = [
+            replace(individual, group=(group_of or {}).get(individual.name)) for individual in self.individuals
+        ]
+        return replace(self, individuals=individuals, run=run)
+
+    def probabilities(self, chance: Chance, column: str) -> Floats:
+        """Return P of this rank's junctions, among productive recombinations, float64 [junctions]; computed once."""
+        key = str(chance.model.facts(selection=False)), column
+        if key not in self.computed:
+            self.computed.clear()
+            self.computed[key] = chance.of_ranks([self.repertoire], (column,), self.run)[0][:, 0]
+        return self.computed[key]
 
     @property
     def names(self) -> list[str]:

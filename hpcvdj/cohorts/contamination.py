@@ -139,7 +139,7 @@ def contaminate(
     chance = Chance(model, settings.draws, settings.seed, settings.backend, settings.strict_binding)
     p_drawn = chance.among_productive(chance.drawn(run), PGEN_COLUMNS[:1], run)
     of_drawn = run.share_arrays({"p": p_drawn[:, 0]} if p_drawn is not None else None)["p"]
-    p = chance.of_ranks([cohort.repertoire], PGEN_COLUMNS[:1], run)[0][:, 0]
+    p = cohort.probabilities(chance, PGEN_COLUMNS[0])
     has, kept = cohort.has, without_genes(cohort.repertoire, fit.broken)
 
     def recombinations() -> Floats:

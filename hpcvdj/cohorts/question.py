@@ -10,7 +10,7 @@ from typing import ClassVar, TypeVar
 from hpcvdj.chance.clone_sizes import CloneSizes
 from hpcvdj.chance.dealing import Alike, Dealt
 from hpcvdj.chance.question import Question, Rows
-from hpcvdj.cohorts.cohort import Cohort, cohort_of
+from hpcvdj.cohorts.cohort import Cohort, People, cohort_of
 from hpcvdj.cohorts.settings import Individuals
 from hpcvdj.errors import InputError, few, option
 from hpcvdj.recombination.models import Model
@@ -80,24 +80,36 @@ class CohortQuestion(Question[A]):
         return cohort.clones
 
     def cohort(self, rows: Rows, model: Model, run: Run) -> Cohort:
-        """Build the cohort, of which each rank has a part."""
-        dealt = rows.dealt(model, run, self.alike, numbered=self.names_rows and rows.inputs.has_reads)
-        cohort = self._cohort_of(dealt, model)
-        del dealt
+        """Build the cohort, of which each rank has a part; once for questions that compare the same, if a run keeps it.
+
+        `Cohort.origins` may then be known without being asked for.
+        """
+        inputs = rows.inputs
+        people = run.from_root(lambda: self.naming.people(inputs.repertoires))
+        compared = (
+            tuple(table.path for table in inputs.tables), inputs.reading, self.alike, tuple(people.subject.items()),
+            str(model.facts(selection=False)),
+        )  # fmt: skip
+        numbered = inputs.has_reads and (self.names_rows or run.is_keeping)
+
+        def build() -> Cohort:
+            return self._cohort_of(rows.dealt(model, run, self.alike, numbered=numbered), model, People(people.subject))
+
+        cohort = run.once("cohort", compared, build)
         return_freed_memory()
-        return cohort
+        return cohort.grouped(people.group, run)
 
     def cohort_on_root(self, rows: Rows, model: Model, run: Run) -> Cohort | None:
         """Build the whole cohort on root; return None on the other ranks."""
 
         def build() -> Cohort:
             assert rows.on_root is not None
-            return self._cohort_of(rows.on_root, model)
+            return self._cohort_of(rows.on_root, model, self.naming.people(rows.on_root.samples))
 
         return run.root_steps(build, NOTHING_YET)
 
-    def _cohort_of(self, dealt: Dealt, model: Model) -> Cohort:
-        cohort = cohort_of(dealt, model, dealt.run.from_root(lambda: self.naming.people(dealt.samples)))
+    def _cohort_of(self, dealt: Dealt, model: Model, people: People) -> Cohort:
+        cohort = cohort_of(dealt, model, people)
         if dealt.run.is_root and cohort.several_genes > SEVERAL_GENES * cohort.rows:
             log.warning(
                 "%s of %s rows name several V or several J genes; they are sequences of their own, which drawn "

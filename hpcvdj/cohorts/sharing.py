@@ -225,10 +225,10 @@ def _probabilities(cohort: Cohort, drawn: _Drawn, chance: Chance, asked: Asked, 
     """Compute the probabilities of the sequences of each rank."""
     model, unit, name = chance.model, asked.settings.unit, asked.compared
 
-    def among_productive(part: Cohort | Sequences, names: tuple[str, ...]) -> Floats:
+    def among_productive(part: Sequences, names: tuple[str, ...]) -> Floats:
         return chance.of_ranks([part.repertoire], names, run)[0][:, 0]
 
-    p_junctions = among_productive(cohort, PGEN_COLUMNS[:1]) if asked.nucleotides else None
+    p_junctions = cohort.probabilities(chance, PGEN_COLUMNS[0]) if asked.nucleotides else None
     everything = sequences_of(cohort, unit, model)
     chosen = everything.only(_needed(everything, asked.settings, run))
     p = among_productive(chosen, name)

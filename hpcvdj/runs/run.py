@@ -64,6 +64,11 @@ class Run:
         run._kept = {}
         return run
 
+    @property
+    def is_keeping(self) -> bool:
+        """Whether this run keeps what `once` makes."""
+        return self._kept is not None
+
     def once(self, what: Hashable, key: Hashable, make: Callable[[], T]) -> T:
         """Return `make()`.  A run that is `keeping` makes it once, until it is asked for the same with another key.
 
@@ -72,7 +77,7 @@ class Run:
         kept = self._kept
         if kept is None:
             return make()
-        if self.kept(what, key) is None:
+        if what not in kept or kept[what][0] != key:
             # Of the value for another key, nothing is left while the new one is made.
             kept.pop(what, None)
             kept[what] = key, make()

@@ -2,13 +2,16 @@
 
 import logging
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from hpcvdj.chance.draws import Chance
 from hpcvdj.chance.question import read_rows
 from hpcvdj.chance.settings import CHECKS, Checks
+from hpcvdj.cohorts import question as asking
 from hpcvdj.cohorts.cohort import REPEATED, names_of_holders, sequences_of
 from hpcvdj.cohorts.question import CohortQuestion, left_out_text, rows_text
 from hpcvdj.cohorts.settings import Naming, SharingSettings
@@ -86,6 +89,45 @@ def test_files_and_tables_are_the_same_cohort(few, model, tmp_path, caplog, read
     assert said == []
     missing = "no column duplicate_count: the sizes of clones are not known"
     assert [record.getMessage() for record in caplog.records] == [missing] * 2 * (not reads)
+
+
+def test_a_run_that_keeps_builds_each_cohort_once(few, model, tmp_path, monkeypatch):
+    paths, run, built = files_of(few, tmp_path / "in"), Run().keeping(), []
+    right = asking.cohort_of
+    monkeypatch.setattr(asking, "cohort_of", lambda *of: built.append(1) or right(*of))
+
+    def cohort(naming=None, of=model, run=run):
+        question = Shared(naming or Naming())
+        return question.cohort(read_rows(question, tables_in(paths), of, CHECKS, run), of, run)
+
+    groups = Naming(group={"a": "x", "b": "x", "c": "y"})
+    first, grouped = cohort(), cohort(groups)
+    assert len(built) == 1
+    assert [person.group for person in first.individuals] == [None] * 3
+    assert contents(grouped) == contents(cohort(groups, run=Run()))
+    built.clear()
+    metadata = pa.table({"sample": NAMES, "who": ["p", "p", "q"]})
+    assert [person.name for person in cohort(Naming(metadata=metadata, subject="who")).individuals] == ["p", "q"]
+    other = replace(model, name="other")
+    assert contents(cohort(of=other)) == contents(first)
+    assert len(built) == 2, "for other people, and for another model"
+
+
+def test_probabilities_of_a_cohort_are_computed_once_for_a_model(few, model, monkeypatch):
+    cohort, _, _ = in_memory(few, model)
+    asked, right = [], Chance.of_ranks
+    monkeypatch.setattr(Chance, "of_ranks", lambda *of: asked.append(1) or right(*of))
+    chance = Chance(model, 10, 0, "cpu", False)
+    p = cohort.probabilities(chance, "pgen_nt")
+    assert p.tolist() == cohort.grouped(None, Run()).probabilities(chance, "pgen_nt").tolist()
+    assert len(asked) == 1
+    assert p.tolist() == right(chance, [cohort.repertoire], ("pgen_nt",), Run())[0][:, 0].tolist()
+    amino_acids = cohort.probabilities(chance, "pgen_aa")
+    assert (amino_acids >= p).all()
+    assert (amino_acids > p).any()
+    named = replace(chance, model=replace(model, name="other"))
+    assert cohort.probabilities(named, "pgen_aa").tolist() == amino_acids.tolist()
+    assert len(asked) == 3
 
 
 def test_how_the_model_is_checked(few, model, tmp_path):

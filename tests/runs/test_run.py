@@ -163,6 +163,10 @@ def test_a_run_keeps_what_it_makes_once_if_it_is_asked_to():
     assert run.once("a", 1, make("u")) == ["u"]
     assert keeping.kept("a", 1) == ["w"]
     assert keeping.kept("a", 2) is run.kept("a", 1) is None
+    made.clear()
+    # Ranks that have nothing must not make it again, as others would not take part.
+    assert keeping.once("d", 1, lambda: made.append("nothing")) is keeping.once("d", 1, make("s")) is None
+    assert made == ["nothing"]
     with pytest.raises(ZeroDivisionError):
         keeping.once("c", 1, lambda: 1 // 0)
     assert keeping.once("c", 1, make("t")) == ["t"]
