@@ -5,6 +5,7 @@ that were seen are tested.  The q-values are over all sequences that were seen. 
 expected numbers.  See also docs/sharing.md.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -40,8 +41,11 @@ MOST_STEPS, SETTLED = 20, 1e-6
 """The largest number of steps in which q and the numbers of recombinations are computed from each other, and the change
 of ln q that ends them."""
 
+FEWEST_TO_FIT = 20
+"""Individuals that did not contaminate each other must share so many sequences, or q is fitted to all individuals."""
+
 REFUTED = 1e-6
-"""The chance of so many shared sequences below which a share q that the user sets is refuted."""
+"""The chance of so many shared sequences below which q is refuted."""
 
 WITHOUT_NUCLEOTIDES = ("nucleotide variants", "likely copies", "pairs that share improbable junctions")
 """What is not known if only amino acids are."""
@@ -63,6 +67,8 @@ class Sharing(Shown):
     factor      whether a selection factor was used
     observed    int64 [individuals + 1]: tested sequences in 0, 1, … individuals
     copied      int64 [individuals + 1]: likely copies among these
+    fitted_to   the number of individuals to which q is fitted: no two of them contaminated each other, unless these
+                share too few sequences
     expected    float64 [individuals + 1]
     expected_q1 float64 [individuals + 1]: expected if all sequences survive
     low, high   float64 [individuals + 1]: the 95 % interval of `expected` by a bootstrap of the draws
@@ -83,6 +89,7 @@ class Sharing(Shown):
     factor: bool
     observed: Counts
     copied: Counts
+    fitted_to: int
     expected: Floats
     expected_q1: Floats
     low: Floats
@@ -128,7 +135,7 @@ class Sharing(Shown):
 
     @property
     def refuted(self) -> bool:
-        """Whether far more sequences are shared than q explains, if the user sets it."""
+        """Whether far more sequences are shared than q explains: users set it wrongly, or there are copies."""
         return bool(poisson_tail((self.observed - self.copied)[2:].sum(), self.expected[2:].sum()) < REFUTED)
 
     @property
@@ -293,30 +300,48 @@ def _tested(computed: _Computed, drawn: _Drawn, asked: Asked, run: Run) -> Shari
 
     def answered() -> Sharing:
         assert gathered is not None
-        return _answered(cohort, drawn, asked, *gathered, observed, shared, improbable, number)
+        return _answered(cohort, drawn, asked, _Gathered(*gathered, observed, shared, improbable, number))
 
     return run.on_root(answered)
 
 
-def _answered(
-    cohort: Cohort, drawn: _Drawn, asked: Asked, chosen: Sequences, values: dict[str, Any], observed: Counts,
-    shared: Counts, improbable: Improbable | None, number: int,
-) -> Sharing:  # fmt: skip
-    """Build the answer from the sequences of all ranks.
+@dataclass(frozen=True)
+class _Gathered:
+    """The sequences of all ranks, on root.
 
-    chosen, values  the sequences whose probability is computed, and their values
-    number          the number of all sequences
+    chosen, values    the sequences whose probability is computed, and their values
+    observed, shared  as in `Sharing`
+    number            the number of all sequences
     """
+
+    chosen: Sequences
+    values: dict[str, Any]
+    observed: Counts
+    shared: Counts
+    improbable: Improbable | None
+    number: int
+
+
+def _answered(cohort: Cohort, drawn: _Drawn, asked: Asked, gathered: _Gathered) -> Sharing:
+    """Build the answer."""
+    chosen, values, observed, improbable = gathered.chosen, gathered.values, gathered.observed, gathered.improbable
     settings, public, not_tested = asked.settings, chosen.has.numbers >= 2, values["not_tested"]
     copies, copied = None, np.zeros_like(observed)
+    apart, likely = np.ones(len(cohort.individuals), dtype=bool), np.zeros(len(public), dtype=bool)
     if improbable is not None:
         copies = Copies(**{name.name: values[name.name] for name in fields(Copies)})
-        copied = np.bincount(chosen.has.numbers[public & (not_tested == 0) & copies.likely], minlength=len(observed))
-    # Copies look like selection.
-    q, at_bound, sizes = _fitted(cohort, observed - copied, drawn, settings.q)
+        likely = copies.likely
+        copied = np.bincount(chosen.has.numbers[public & (not_tested == 0) & likely], minlength=len(observed))
+        apart = apart_from(improbable.pairs.verdicts == "contaminated", cohort.names)
+    # Copies look like selection, and not all of them look like copies.
+    honest = _of_individuals(chosen, (not_tested == 0) & ~likely, apart)
+    if honest[2:].sum() < FEWEST_TO_FIT and not apart.all():
+        apart[:] = True
+        honest = _of_individuals(chosen, (not_tested == 0) & ~likely, apart)
+    q, at_bound, sizes = _fitted(cohort, honest, apart, drawn, settings.q)
     numbers, weights = Numbers(sizes), drawn.unit.on_grid(np.log(q))
     low, high = band(numbers, drawn.unit, np.log(q), settings.seed)
-    tests = Tests(values["p"], values["log_factor"], q, numbers, not_tested, copies, number)
+    tests = Tests(values["p"], values["log_factor"], q, numbers, not_tested, copies, gathered.number)
     scores = {"pgen": np.log(np.where(tests.p > 0, tests.p, 1e-300))}
     if asked.factor is not None:
         scores["p_post"] = scores["pgen"] + tests.log_factor
@@ -330,15 +355,16 @@ def _answered(
         factor=asked.factor is not None,
         observed=observed,
         copied=copied,
+        fitted_to=int(apart.sum()),
         expected=numbers.spectrum(weights),
         expected_q1=Numbers(_recombinations(cohort, drawn, 1.0)).spectrum(drawn.unit.on_grid(0.0)),
         low=low,
         high=high,
-        shared=shared,
+        shared=gathered.shared,
         expected_shared=numbers.overlap(weights),
         aucs={name: area for name, score in scores.items() if (area := auc(score, public)) is not None},
         curves=(scores, public),
-        tested=number,
+        tested=gathered.number,
         not_tested={reason: int((public & (not_tested == k)).sum()) for k, reason in enumerate(NOT_TESTED) if k},
         improbable=improbable,
         fit=asked.fit,
@@ -349,10 +375,31 @@ def _recombinations(cohort: Cohort, drawn: _Drawn, q: float) -> Floats:
     return recombinations_of(cohort.sizes, drawn.junctions.on_grid(np.log(q)), cohort.names)
 
 
-def _fitted(cohort: Cohort, observed: Counts, drawn: _Drawn, fixed_q: float | None) -> tuple[float, bool, Floats]:
+def apart_from(contaminated: NDArray[np.bool_], names: Sequence[str]) -> NDArray[np.bool_]:
+    """Choose individuals of whom no two contaminated each other, bool [individuals].
+
+    Those with most partners are left out, one after another, the first by name of equal ones.
+    """
+    apart, order = np.ones(len(names), dtype=bool), np.argsort(np.array(names, dtype=object), kind="stable")
+    partners = contaminated & ~np.eye(len(names), dtype=bool)
+    while (number := (partners & apart & apart[:, np.newaxis]).sum(axis=1)).any():
+        apart[order[np.argmax(number[order])]] = False
+    return apart
+
+
+def _of_individuals(chosen: Sequences, kept: NDArray[np.bool_], individuals: NDArray[np.bool_]) -> Counts:
+    """Count the kept sequences that 0, 1, … of some individuals have."""
+    has = chosen.has
+    numbers = np.bincount(has.sequence[individuals[has.individual]], minlength=len(kept))
+    return np.bincount(numbers[kept], minlength=int(individuals.sum()) + 1)
+
+
+def _fitted(
+    cohort: Cohort, observed: Counts, individuals: NDArray[np.bool_], drawn: _Drawn, fixed_q: float | None
+) -> tuple[float, bool, Floats]:
     """Fit q and the recombinations of each individual in turn; also return whether q is at its upper bound, 1.
 
-    observed  int64 [individuals + 1]: sequences in 0, 1, … individuals, without likely copies
+    observed  int64: sequences in 0, 1, … of the `individuals`, without likely copies
     """
     q, at_bound = fixed_q or 1.0, False
     for _ in range(MOST_STEPS):
@@ -360,7 +407,7 @@ def _fitted(cohort: Cohort, observed: Counts, drawn: _Drawn, fixed_q: float | No
         if fixed_q is not None:
             break
         before = q
-        q, at_bound = survivors_share(observed, Numbers(sizes), drawn.unit)
+        q, at_bound = survivors_share(observed, Numbers(sizes[individuals]), drawn.unit)
         if abs(np.log(q / before)) < SETTLED:
             break
     return q, at_bound, sizes

@@ -68,6 +68,7 @@ class SharingQuestion(CohortQuestion[Sharing]):
             "not_tested": answer.not_tested,
             "hits": answer.hits,
             "likely_copies": answer.likely_copies,
+            "q_individuals": answer.fitted_to,
             "copies_shared": int(answer.copied.sum()),
             "max_pgen": improbable.max_pgen if improbable is not None else None,
             "standing_out": improbable.pairs.standing_out if improbable is not None else None,
@@ -87,7 +88,8 @@ class SharingQuestion(CohortQuestion[Sharing]):
         lines = []
         if answer.refuted:
             lines.append(
-                f"far more is shared than q = {answer.q:g} explains, so p-values are too small: do not believe the hits"
+                f"far more is shared than q = {answer.q:g} explains: p-values are too small, or there are copies; do "
+                "not believe the hits"
             )
         if answer.q_at_bound:
             lines.append("the fitted q is 1, its largest: no more is shared than recombination makes")
@@ -104,9 +106,12 @@ class SharingQuestion(CohortQuestion[Sharing]):
             ("q", f"{answer.q:.4g}{bound}{factor}"),
         ]
         if answer.refuted:
-            lines.append(
-                ("", "far more is shared than this q explains, so p-values are too small: do not believe the hits")
-            )
+            lines += [
+                ("", "far more is shared than this q explains: p-values are too small, or there are copies;"),
+                ("", "do not believe the hits"),
+            ]
+        if answer.fitted_to < len(sizes):
+            lines.append(("", f"fitted to {answer.fitted_to:,} individuals, no two of whom contaminated each other"))
         if answer.copied.any():
             left_out = f"likely copies left out of the fit: {answer.copied.sum():,}"
             lines.append(("", f"{left_out}; others, if there are any, make q too small"))

@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
 
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.inference.layout import Expected
@@ -160,6 +159,8 @@ def most_likely_steps(before: Array, first: Array, steps: Array) -> Array:
     near = _shares(steps + reverse * first[:, None], before, 0)
     if value(near) >= value(before):
         return near
+    from scipy.optimize import minimize
+
     minimum = minimize(lambda logs: -value(_columns(logs, before)), np.zeros(16), method="L-BFGS-B")
     refined = _columns(minimum.x, before)
     return refined if value(refined) > value(before) else before

@@ -138,13 +138,13 @@ def _sharing(outputs: Outputs) -> Iterator[Statement]:
         if facts.get("standing_out"):
             pairs = pairs_standing_out(finding)
             text += "" if pairs in of_contamination else f"{pairs} "
-            text += "Copies look like sharing. q is fitted without the likely ones; others make it too small. "
+            text += "Copies look like sharing. q is fitted without the likely ones. "
         if facts.get("likely_copies"):
             text += f"{facts['likely_copies']:,} of the hits are likely copies. "
         if facts.get("q_at_bound"):
             text += "This is the largest q: no more is shared than recombination makes. "
         if facts.get("q_refuted"):
-            text += "Far more is shared than the given q explains, so the p-values are too small. "
+            text += "Far more is shared than q explains, so p-values are too small, or there are copies. "
         verdict: Verdict = "no"
         if hits > (facts.get("likely_copies") or 0):
             verdict = "with care"

@@ -11,6 +11,7 @@ import pytest
 import hpcvdj
 from hpcvdj.cohorts.cohort import Holding
 from hpcvdj.cohorts.copies import BOTH, PERHAPS_SAME, SAME, LargeClones, copies_of
+from hpcvdj.cohorts.sharing import apart_from
 from hpcvdj.probabilities.settings import PgenConfig
 from hpcvdj.recombination.alphabet import AMINO_ACIDS
 from hpcvdj.recombination.igor import load_model
@@ -182,6 +183,25 @@ def test_planted_copies_and_honest_sequences(name):
     assert np.mean(others) <= 0.01
 
 
+@pytest.mark.parametrize(
+    ("pairs", "apart"),
+    [
+        ([], "abcdef"), ([(0, 1)], "bcdef"), ([(0, k) for k in range(1, 6)], "bcdef"),
+        ([(0, 1), (1, 2), (3, 4)], "acef"), ([(k, (k + 1) % 6) for k in range(6)], "bdf"),
+        ([(i, j) for i in range(6) for j in range(i)], "f"),
+    ],
+)  # fmt: skip
+def test_individuals_of_whom_no_two_contaminated_each_other(pairs, apart):
+    """Those with most partners are left out, the first by name of equal ones, whatever their order is."""
+    for order in (np.arange(6), np.random.default_rng(1).permutation(6)):
+        contaminated, place = np.zeros((6, 6), dtype=bool), np.argsort(order)
+        for i, j in pairs:
+            contaminated[place[i], place[j]] = contaminated[place[j], place[i]] = True
+        names = ["abcdef"[k] for k in order]
+        chosen = apart_from(contaminated, names)
+        assert "".join(sorted(name for name, kept in zip(names, chosen, strict=True) if kept)) == apart
+
+
 def test_likely_copies_do_not_count_for_q():
     """Each of six drawn individuals has 60 junctions of the next one, too."""
     rows, parts = drawn(load_model("human_tra"), 48_000, 77), []
@@ -194,7 +214,9 @@ def test_likely_copies_do_not_count_for_q():
     assert not without.copied.any()
     # Of 360 copies; with these, q was 0.665.
     assert (int(copies.copied.sum()), int((copies.observed - without.observed)[2:].sum())) == (151, 346)
-    assert (without.q, copies.q) == pytest.approx((0.951, 0.772), abs=0.002)
-    twice = replace(copies, observed=2 * copies.observed, copied=copies.observed + copies.copied)
-    assert not twice.refuted, "all that is more is likely copies"
-    assert replace(twice, copied=copies.copied).refuted
+    assert (without.fitted_to, copies.fitted_to) == (6, 3), "every second one of a ring"
+    # With all six individuals, q was 0.772.
+    assert (without.q, copies.q) == pytest.approx((0.951, 0.928), abs=0.002)
+    assert replace(copies, copied=0 * copies.copied).refuted
+    fitted = replace(without, observed=3 * without.observed, copied=2 * without.observed)
+    assert not fitted.refuted, "all that is more is likely copies"
