@@ -79,7 +79,9 @@ class Part:
 
     @staticmethod
     def joined(parts: Sequence["Part"]) -> "Part":
-        """Merge the rows of several parts, by gene."""
+        """Merge the rows of parts, by gene."""
+        if len(parts) == 1:
+            return parts[0]
         repertoire, order = merged([part.repertoire for part in parts])
         sample, row, reads = (
             None if getattr(parts[0], name) is None else np.concatenate([getattr(part, name) for part in parts])[order]
@@ -116,8 +118,7 @@ class Dealt:
     @cached_property
     def whole(self) -> Part:
         """All rows of this rank, by gene."""
-        parts = [part for part in self.parts if len(part)] or self.parts[:1]
-        return Part.joined(parts) if len(parts) > 1 else parts[0]
+        return Part.joined([part for part in self.parts if len(part)] or self.parts[:1])
 
     def collected(self) -> Collected:
         """Return an empty store for junctions of the rows, which are to be added in the order of `by_gene`."""
@@ -326,7 +327,7 @@ def _exchanged(parts: list[Part], run: Run, alike: Alike) -> list[Part]:
     if run.ranks == 1:
         return parts
     # A few large parts are processed faster than many small ones.
-    part = Part.joined(parts) if len(parts) > 1 else parts[0]
+    part = Part.joined(parts)
     owner = owners(part.repertoire, run.ranks, alike)
     received: list[Part] = []
     for k in range(int(run.slowest(-(-len(owner) // ROWS_AT_ONCE))[0])):
