@@ -17,6 +17,7 @@ from hpcvdj.analysis.steps import STEP, Done, Job
 from hpcvdj.association.phenotypes import phenotypes_of
 from hpcvdj.chance.check import check_tables
 from hpcvdj.chance.question import Lines
+from hpcvdj.cohorts.question import require_rows
 from hpcvdj.errors import CompleteError, InputError, TooFewError, few, option
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.repertoires.inputs import together_of
@@ -96,10 +97,12 @@ def analyze(job: Job, tell: Callable[[Outcome], None] = lambda _: None) -> Analy
         inputs = together_of(job.tables, productive_reading(common_fields(job.tables), opening, reads=True))
         # Several steps read the same rows.
         job = replace(job, inputs=surveyed(inputs, run), run=run.keeping())
-        run.on_root(lambda: _require_metadata(job))
+        run.on_root(lambda: _require_suitable(job))
         # A model of another species or locus would be refused by every step.
         run.on_root(lambda: check_tables(job.checks, [inputs], job.checks.model(job.model), run=job.run))
         planned = run.from_root(lambda: _planned(job))
+        if run.is_root and job.settings.asks("report") and "report" not in planned:
+            log.warning("there will be no page: %s", STEP["report"].why_not(job))
         outcomes: list[Outcome] = []
         answers: dict[str, Any] = {}
         for step in STEPS:
@@ -113,8 +116,9 @@ def analyze(job: Job, tell: Callable[[Outcome], None] = lambda _: None) -> Analy
         return run.on_root(lambda: Analysis(job.folder, outcomes, answers))
 
 
-def _require_metadata(job: Job) -> None:
-    """Raise InputError, before any step begins, for metadata that would make a step be refused."""
+def _require_suitable(job: Job) -> None:
+    """Raise InputError, before any step begins, for tables or metadata that would make steps be refused."""
+    require_rows(job.inputs)
     samples, donors = job.inputs.repertoires, job.cohort.donors()
     job.cohort.naming().people(samples)
     asked = job.settings.asks("associate") and not STEP["associate"].why_not(job)
@@ -145,9 +149,11 @@ def _do(step: str, planned: Sequence[str], job: Job, before: Outcome | None) -> 
     Returns its outcome on all ranks, the answer on root, and the job of the next step.
     """
     run, plan = job.run, STEP[step]
-    if not job.settings.asks(step):
-        return Outcome(step, LEFT_OUT, _NOT_ASKED), None, job
-    if reason := run.from_root(lambda: plan.why_not(job)):
+    reason = _NOT_ASKED if not job.settings.asks(step) else run.from_root(lambda: plan.why_not(job))
+    if reason and before is not None and run.from_root(lambda: _is_kept(job, before)):
+        # The page goes on showing what is in the folder.
+        return before, None, job
+    if reason:
         return Outcome(step, LEFT_OUT, reason), None, job
     identity = run.from_root(lambda: _identity(job, step))
     if before is not None and run.from_root(lambda: _is_done(job, before, identity)):
@@ -208,6 +214,16 @@ def _is_done(job: Job, before: Outcome, identity: Identity) -> bool:
             f"{option('overwrite', True)}"
         )
     return not changes and all(_is_unchanged(job, name, digest) for name, digest in before.written.items())
+
+
+def _is_kept(job: Job, before: Outcome) -> bool:
+    """Whether a step that is not asked for now was done before, with the same tables, and its output has not changed.
+
+    A model that is not asked for is not taken, and a page is made anew.
+    """
+    tables = _identity(job, before.step)["tables"]
+    same = before.state == DONE and bool(before.shown) and before.identity["tables"] == tables
+    return same and not job.run.overwrite and all(_is_unchanged(job, *written) for written in before.written.items())
 
 
 def _is_unchanged(job: Job, name: str, digest: str) -> bool:

@@ -34,11 +34,11 @@ from hpcvdj.chance.check import (
     contradicting,
 )
 from hpcvdj.chance.clonotypes import Clonotypes
-from hpcvdj.chance.p_values import Bools, Counts, Floats, benjamini_hochberg, quantiles, randomised
+from hpcvdj.chance.p_values import Bools, Counts, Floats, benjamini_hochberg, poisson_tail, quantiles, randomised
 from hpcvdj.kernels.neighbours.blocks import groups
 from hpcvdj.recombination.models import ANY, Model
 from hpcvdj.repertoires.genes import letter_words
-from hpcvdj.reports.outputs import NO_KAPPA
+from hpcvdj.reports.outputs import DIFFERS, NO_KAPPA
 
 OF_ITSELF = ("given", "decoys", "epitopes")
 """The sources of a κ for which a sample needs no other sample."""
@@ -72,6 +72,14 @@ class Sample:
 
 
 @dataclass(frozen=True)
+class OfTheOthers:
+    """κ of the records of the other samples, and the chance of so many hits as a sample has with it."""
+
+    kappa: float
+    p_value: float
+
+
+@dataclass(frozen=True)
 class SampleAnnotation:
     """The hits and epitopes of one sample.
 
@@ -87,6 +95,7 @@ class SampleAnnotation:
     qq          quantiles of `uniform`: see `hpcvdj.chance.p_values.quantiles`
     by          found and expected hits by length, V gene and decade of p
     kappa_by    whether κ differs by these, among decoys if there are any
+    of_the_others  κ of the other samples, if κ is fitted to far more hits than they have
     """
 
     name: str
@@ -108,6 +117,7 @@ class SampleAnnotation:
     clonotypes: int
     others: int
     left_out: Mapping[str, int] = field(default_factory=dict)
+    of_the_others: OfTheOthers | None = None
 
 
 def sample_of(name: str, clonotypes: Clonotypes, union: Union, depth: Depth) -> Sample:
@@ -202,7 +212,7 @@ def annotate(
     uniform = randomised(p_values, np.concatenate([test.more[test.testable] for test in tests]), settings.seed)
     ends = np.cumsum([test.testable.sum() for test in tests])[:-1]
     return [
-        _annotation(test, q, of_chance, union, p, settings)
+        replace(_annotation(test, q, of_chance, union, p, settings), of_the_others=_of_the_others(tests, test))
         for test, q, of_chance in zip(tests, np.split(q_values, ends), np.split(uniform, ends), strict=True)
     ]
 
@@ -255,6 +265,18 @@ def _tested(
         of_decoys=(int(seen[near].sum()), float(of_one[near].sum())),
         of_records=(int(seen.sum()), float(of_one.sum())),
     )  # fmt: skip
+
+
+def _of_the_others(tests: Sequence[Tested], tested: Tested) -> OfTheOthers | None:
+    """κ by the records of all other samples, if κ of a sample is fitted to its own records and it has far more hits."""
+    if tested.kappa.source not in ("records", "bound"):
+        return None
+    hits, expected = (sum(test.of_records[k] for test in tests if test is not tested) for k in (0, 1))
+    if hits < statistics.FEWEST_HITS or not expected:
+        return None
+    found, of_chance = tested.of_records
+    p_value = float(poisson_tail(found, of_chance * hits / expected))
+    return OfTheOthers(hits / expected, p_value) if p_value < DIFFERS else None
 
 
 def _common_kappa(tests: Sequence[Tested], union: Union, settings: AnnotationSettings) -> Kappa | None:

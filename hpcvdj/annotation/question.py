@@ -192,7 +192,13 @@ class AnnotationQuestion(Question[Annotation]):
             )
         if source == "bound":
             yield f"{NO_KAPPA[source]} {option('kappa')} sets it"
-        if source == "records":
+        if sample.of_the_others is not None:
+            given = option("kappa", round(sample.of_the_others.kappa, 2))
+            yield (
+                f"hits are far more common than in the other samples (p = {sample.of_the_others.p_value:.1g}), and "
+                f"kappa is fitted to them, which hides them; {given}, that of the others, tests them"
+            )
+        elif source == "records":
             more = "more decoys" if sample.decoys else option("decoys")
             yield (
                 f"kappa is that of all records, which hides what they have in common; give {more}, or "
@@ -256,6 +262,7 @@ def sample_facts(sample: SampleAnnotation) -> Facts:
         "dispersion": sample.dispersion, "decoys": dict(sample.decoys), "decoys_passed": sample.passed,
         "qq": dict(sample.qq), "found_and_expected_by": dict(sample.by),
         "kappa_by": {name: asdict(difference) for name, difference in sample.kappa_by.items()},
+        "of_the_others": asdict(sample.of_the_others) if sample.of_the_others is not None else None,
     }  # fmt: skip
 
 

@@ -97,7 +97,14 @@ def laws_of_levels(sizes: Floats, level: Counts, carriers: Counts) -> list[Law]:
     ends = np.cumsum(lengths)
     mass = np.zeros(int(lengths.sum()))
     sums_of_levels(rates(sizes, carriers), carriers, sizes[has_any], level[has_any], ends - lengths, mass)
-    return [(0, part / part.sum()) for part in np.split(mass, ends[:-1])] if len(ends) else []
+    return [_possible(part) for part in np.split(mass, ends[:-1])] if len(ends) else []
+
+
+def _possible(mass: Floats) -> Law:
+    """The law of a mass from 0 on, without the impossible values at its ends, which no p-value can reach."""
+    possible = np.flatnonzero(mass)
+    mass = mass[possible[0] : possible[-1] + 1]
+    return int(possible[0]), mass / mass.sum()
 
 
 def levels_of(values: Floats) -> Counts:

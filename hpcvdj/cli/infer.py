@@ -85,8 +85,9 @@ def _report(inferred: "Inferred", output: Path, start: str) -> None:
     held = f"; held out {best.held_out:.5f} ({best.held_out - first.held_out:+.5f})" if fit.counted[1] else ""
     common.say(f"likelihood {best.log_likelihood:.5f} nats per row ({gain:+.5f} since iteration 1){held}")
     if fit.gain is not None:
-        nats = f"{fit.gain.nats:.3f} ± {fit.gain.error:.3f} nats"
-        common.say(f"gain       {nats} a held-out junction, over {start}")
+        nats, lost, gained = f"{fit.gain.nats:.3f} ± {fit.gain.error:.3f} nats", fit.gain.lost, fit.gain.gained
+        only = f"; {lost:,} only {start} makes, {gained:,} only the result" if lost or gained else ""
+        common.say(f"gain       {nats} a held-out junction that both make, over {start}{only}")
     common.say(f"iteration  {best.iteration} of {len(fit.trace)}")
     if first.error_rate:
         common.say(f"error rate {fit.model.error_rate:.3g} per base of V, D and J")

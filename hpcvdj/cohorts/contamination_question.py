@@ -17,7 +17,7 @@ from hpcvdj.errors import InputError, option
 from hpcvdj.recombination.models import Model
 from hpcvdj.repertoires.filtering import require_filterable, write_without
 from hpcvdj.repertoires.inputs import Inputs
-from hpcvdj.results.facts import Facts
+from hpcvdj.results.facts import Facts, facts_path
 from hpcvdj.runs.folder import Identity
 from hpcvdj.runs.run import Run
 from hpcvdj.storage.files import require_apart
@@ -162,7 +162,11 @@ class CleanOutput(TableOutput[Contamination]):
     def summary(self, answer: Contamination) -> Lines:
         if self.clean is None:
             return []
-        return [("removed", f"{len(answer.copies or []):,} rows, which OUT.json lists")]
+        return [
+            ("removed", f"{len(answer.copies or []):,} rows, which {facts_path(self.target).name} lists"),
+            ("", "copies of probable junctions stay, and nothing marks them then: leave one of the two out, or do not"),
+            ("", "believe what they alone share"),
+        ]
 
     def written(self, *, hidden: bool = False) -> list[Path]:
         return [*super().written(hidden=hidden), *([self.clean] if self.clean is not None else [])]

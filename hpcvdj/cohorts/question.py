@@ -61,6 +61,7 @@ class CohortQuestion(Question[A]):
         draw(table, target, overwrite=overwrite)
 
     def require(self, inputs: Inputs) -> None:
+        require_rows(inputs)
         for table in inputs.tables:
             if table.in_memory and not (table.of_one or names_repertoires(table)):
                 raise InputError(
@@ -119,6 +120,13 @@ class CohortQuestion(Question[A]):
         if dealt.run.is_root and cohort.has.reads is None:
             log.info("no column %s: the sizes of clones are not known", READS)
         return cohort
+
+
+def require_rows(inputs: Inputs) -> None:
+    """Raise InputError if a table has no rows: the individual would seem to share nothing."""
+    empty = [table.path.name for table in inputs.tables if not table.rows]
+    if empty:
+        raise InputError(f"{few(empty)}: no data rows; leave such tables out")
 
 
 def left_out_text(cohort: Cohort) -> str:

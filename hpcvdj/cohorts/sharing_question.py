@@ -112,6 +112,8 @@ class SharingQuestion(CohortQuestion[Sharing]):
             ]
         if answer.fitted_to < len(sizes):
             lines.append(("", f"fitted to {answer.fitted_to:,} individuals, no two of whom contaminated each other"))
+        elif answer.pairs is not None and (answer.pairs.verdicts == "contaminated").any():
+            lines.append(("", "too small, as some contaminated each other, and the others share too little for a fit"))
         if answer.copied.any():
             left_out = f"likely copies left out of the fit: {answer.copied.sum():,}"
             lines.append(("", f"{left_out}; others, if there are any, make q too small"))

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numba import get_num_threads
 from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError, option
@@ -43,12 +42,6 @@ REPERTOIRE = "repertoire_id"
 
 LONGEST_TEXT = 4096
 """Bytes of the longest id or call.  Results store text in columns as wide as their longest value."""
-
-_FEW_TEXTS = {"v_call", "j_call", REPERTOIRE, REASON}
-"""Columns of few different texts."""
-
-MOST_THREADS = 4
-"""The largest number of threads that pack batches, which one thread adds: it is not faster with more."""
 
 Reference = Germline | Model
 """What calls refer to: the segments of a germline table, or the alleles of a recombination model."""
@@ -145,8 +138,7 @@ def read_junctions(
     InputError if a row cannot be counted and `reading` is strict.
     """
     builder = _Builder(germline, reading, sources, repertoires)
-    threads = min(max(2, get_num_threads()), MOST_THREADS)
-    for packed in in_threads(builder.packed, _numbered(batches, first_row), threads):
+    for packed in in_threads(builder.packed, _numbered(batches, first_row)):
         builder.add(packed)
         if reading.strict and builder.excluded:
             break
@@ -172,7 +164,6 @@ def _numbered(batches: Iterable[pa.RecordBatch], first_row: int) -> Iterator[tup
 class _Packed:
     """A batch whose sequences are packed.
 
-    batch    the columns of `_FEW_TEXTS`, dictionary-encoded
     rows     int64 [rows]: their numbers
     ids      pyarrow large_string Array
     hashes   uint64 [rows]: of the ids
@@ -230,9 +221,6 @@ class _Builder:
         words, lengths, unfit = self._pack(batch.column(self.reading.sequence_field))
         has_reads = READS in batch.schema.names
         reads, no_count = read_counts(batch.column(READS)) if has_reads else (None, {})
-        # Equal texts are found here, as only one thread adds batches.
-        columns = {name: pc.dictionary_encode(batch.column(name)) for name in _FEW_TEXTS & {*batch.schema.names}}
-        batch = pa.RecordBatch.from_pydict(columns) if columns else batch
         return _Packed(batch, rows, ids, hashes, reads, words, lengths, [*no_count.items(), *unfit])
 
     def add(self, packed: _Packed) -> None:

@@ -11,7 +11,7 @@ from hpcvdj.recombination.igor import model_folders, read_model
 from hpcvdj.recombination.models import Alleles, Model
 from hpcvdj.recombination.packaged import germline_names, germline_paths
 from hpcvdj.repertoires.junctions import Reference
-from hpcvdj.repertoires.tally import Tally, log_exclusions
+from hpcvdj.repertoires.tally import Tally, level_of, log_exclusions
 
 log = logging.getLogger(__name__)
 
@@ -81,7 +81,9 @@ def warn_of_rows(tally: Tally, reference: Reference, names: str = "", column: st
         lines = [species and f"{names}: {species}"]
     else:
         where = f"; the column {column} says why" if column and tally.excluded else ""
-        lines = [tally.substitutions, tally.exclusions + where, species]
+        if tally.excluded:
+            log.log(level_of(tally.excluded), "%s", tally.exclusions + where)
+        lines = [tally.substitutions, species]
     for line in filter(None, lines):
         log.warning("%s", line)
 

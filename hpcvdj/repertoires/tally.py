@@ -4,7 +4,7 @@ import logging
 from dataclasses import dataclass
 
 from hpcvdj.errors import few
-from hpcvdj.recombination.exclusions import Exclusion, by_summary
+from hpcvdj.recombination.exclusions import Exclusion, ExclusionKind, by_summary
 from hpcvdj.repertoires.junctions import Junctions
 
 log = logging.getLogger(__name__)
@@ -86,10 +86,17 @@ def log_exclusions(
         log.warning("and %d more calls; the attribute substituted_calls of the result lists all", more)
     if not excluded:
         return
-    log.warning("%s: %s of %s rows excluded:", name, f"{sum(rows for _, rows in excluded):,}", f"{rows_read:,}")
+    level = level_of(excluded)
+    log.log(level, "%s: %s of %s rows excluded:", name, f"{sum(rows for _, rows in excluded):,}", f"{rows_read:,}")
     for line in reason_lines(excluded):
         # Details are no warnings.
-        log.log(logging.INFO if line.startswith(_DETAIL) else logging.WARNING, "%s", line)
+        log.log(logging.INFO if line.startswith(_DETAIL) else level, "%s", line)
+
+
+def level_of(excluded: list[tuple[Exclusion, int]]) -> int:
+    """The level at which excluded rows are logged.  That receptors are productive is expected, no warning."""
+    only = all(exclusion.kind is ExclusionKind.UNPRODUCTIVE for exclusion, _ in excluded)
+    return logging.INFO if only else logging.WARNING
 
 
 def reason_lines(excluded: list[tuple[Exclusion, int]]) -> list[str]:

@@ -248,9 +248,14 @@ def _annotation(outputs: Outputs) -> Iterator[Statement]:
     findings = outputs.of("annotate")
     if not findings:
         return
-    hits, expected = (sum(f.facts[name] for f in findings) for name in ("found", "expected"))
-    of_samples = f"{len(findings):,} samples have" if findings[1:] else f"{findings[0].sample} has"
-    text = f"{of_samples} {hits:,} hits, where {expected:,.1f} are expected by chance. "
+    text = ""
+    fitted = [f for f in findings if f.facts["kappa"]["source"] == "records"]
+    for of, chance in ((fitted, False), ([f for f in findings if f not in fitted], True)):
+        if of:
+            hits, expected = (sum(f.facts[name] for f in of) for name in ("found", "expected"))
+            text += f"{len(of):,} samples have" if of[1:] else f"{of[0].sample} has"
+            text += f" {hits:,} hits, "
+            text += f"where {expected:,.1f} are expected by chance. " if chance else "to whose number κ is fitted. "
     known = [f for f in findings if f.facts["tested"] and f.facts.get("decoys_passed") is not False
              and f.facts["kappa"]["source"] not in NO_KAPPA]  # fmt: skip
     called = sorted((f for f in findings if f.facts["hits_called"] + f.facts["epitopes_called"]),
@@ -274,8 +279,9 @@ def _annotation(outputs: Outputs) -> Iterator[Statement]:
          [f.sample for f in called if f.facts.get("decoys_passed") is None]),
         *((text, [f.sample for f in findings if f.facts["kappa"]["source"] == source])
           for source, text in NO_KAPPA.items()),
-        ("κ of all hits hides what they have in common",
-         [f.sample for f in findings if f.facts["kappa"]["source"] == "records"]),
+        ("κ of all hits hides what they have in common", [f.sample for f in fitted]),
+        *((f"Hits are far more common than in the other samples; --kappa {other['kappa']:.2f}, that of the others, "
+           "tests them", [f.sample]) for f in findings if (other := f.facts.get("of_the_others"))),
         ("κ differs between classes of sequences, so no single κ is right, and some hits are commoner than expected",
          [f.sample for f in known if any(test["p_value"] < DIFFERS for test in f.facts.get("kappa_by", {}).values())]),
     ):  # fmt: skip

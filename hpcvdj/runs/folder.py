@@ -1,8 +1,9 @@
 """The folder of a run: its finished work, and its identity."""
 
 import json
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -161,7 +162,22 @@ def differences(theirs: Identity, ours: Identity) -> str:
 def _difference(name: str, was: Any, now: Any) -> str:
     if isinstance(was, list) and isinstance(now, list) and all(map(_is_entry, was + now)):
         return _of_lists(name, was, now)
-    return f"{name} was {was}, is {now}"
+    if _is_digest(was) and _is_digest(now):
+        return f"{name} has other content"
+    return f"{name} was {_in_words(was)}, is {_in_words(now)}"
+
+
+def _is_digest(value: Any) -> bool:
+    return isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) is not None
+
+
+def _in_words(value: Any) -> str:
+    """Return a setting as users give it."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}={text}" for key, text in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "not given"
+    return "a file" if _is_digest(value) else "not given" if value is None else str(value)
 
 
 def _is_entry(item: Any) -> bool:

@@ -15,7 +15,10 @@ log = logging.getLogger(__name__)
 LOG_SECONDS = 30.0
 """Seconds between two lines in a batch log; the first comes after `PATIENT_SECONDS`."""
 
-COMPILING = "compiling the kernel, which takes up to a minute the first time on a machine"
+COMPILING = "loading the kernel; to compile it, the first time on a machine, takes up to a minute"
+
+_TOLD: set[str] = set()
+"""What a process says once."""
 
 PATIENT_SECONDS = 2.0
 """Seconds without output after which users wonder what happens."""
@@ -33,8 +36,10 @@ def told_if_slow(what: str, *, shown: bool) -> Iterator[None]:
     ended, started = Event(), time.monotonic()
 
     def tell() -> None:
-        if ended.wait(PATIENT_SECONDS):
+        if ended.wait(PATIENT_SECONDS) or what in _TOLD:
             return
+        if what == COMPILING:
+            _TOLD.add(what)
         log.info("%s", what)
         while not ended.wait(AGAIN_SECONDS):
             log.info("%s: %.0f s so far", what.partition(",")[0], time.monotonic() - started)

@@ -198,7 +198,7 @@ def test_resuming_does_what_was_not_asked_for_before(cohort, copied):
     ("change", "message"),
     [
         ({"MODEL": "mouse"}, "its contamination is of another run"),
-        ({"--case": "ill=no"}, "its associate is of another run (case was {'ill': 'yes'}, is {'ill': 'no'})"),
+        ({"--case": "ill=no"}, "its associate is of another run (case was ill=yes, is ill=no)"),
     ],
 )
 def test_another_run_is_not_continued(change, message, cohort, copied):
@@ -219,6 +219,29 @@ def test_a_table_that_was_changed_is_made_again(cohort, analysed, copied):
     (copied / "shared.tsv").write_text("changed")
     hpcvdj_command(*words(cohort, copied, "--resume", "--without", "annotate"))
     assert (copied / "shared.tsv").read_bytes() == (analysed[0] / "shared.tsv").read_bytes()
+
+
+def test_what_was_done_before_and_is_not_asked_for_now_stays_on_the_page(cohort, copied):
+    """The page lost the associations, whose tables stayed in the folder."""
+    before = written(copied)
+    line = ["analyze", cohort / "tables", "-m", MODEL, "--backend", "cpu", "-o", copied, "--without", "annotate"]
+    line += ["--metadata", cohort / "people.tsv", "--group", "batch", "--resume"]
+    hpcvdj_command(*line)
+    assert state(copied)["associate"] == "done"
+    after = written(copied)
+    assert {name for name in before if before[name] != after[name]} == {"analysis.json"}
+    (copied / "associated.tsv").write_text("mine")
+    hpcvdj_command(*line)
+    assert state(copied)["associate"] == "left out", "it is no longer what was done"
+
+
+def test_a_table_without_rows_is_refused_before_the_first_step(cohort, tmp_path):
+    """It counted as an individual that shares nothing, and pgen was refused for all."""
+    shutil.copytree(cohort / "tables", tmp_path / "tables")
+    (tmp_path / "tables" / "d9.tsv").write_text("\t".join([*COLUMNS, "duplicate_count"]) + "\n")
+    line = ["analyze", tmp_path / "tables", "-m", MODEL, "-o", tmp_path / "out", "--backend", "cpu"]
+    assert "d9.tsv: no data rows; leave such tables out" in error_line(hpcvdj_command(*line, code=2)[1])
+    assert not (tmp_path / "out").exists()
 
 
 def test_overwriting_leaves_nothing_of_the_run_before_and_nothing_foreign_goes(cohort, copied):

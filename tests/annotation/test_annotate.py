@@ -472,6 +472,25 @@ def test_a_sample_that_is_the_database_decides_for_itself_only(model, drawn):
     assert alone.kappa.source == "given", "people may set it"
 
 
+def test_a_sample_that_stands_out_among_the_others_is_told(model, drawn):
+    """κ of a sample with twelve planted hits was fitted to these, and nothing said that they are there."""
+    database = records_of(drawn.slice(0, 200), 4)
+    tables = {f"s{k}": sample_of(drawn.slice(2_000 + 1_500 * k, 1_500)) for k in range(4)}
+    tables["planted"] = pa.concat_tables([sample_of(drawn.slice(9_000, 1_500)), sample_of(drawn.slice(0, 30))])
+    with pytest.warns(hpcvdj.HpcvdjWarning, match="^planted: hits are far more common than in the other samples"):
+        answer = hpcvdj.annotate(tables, database, model, backend="cpu")
+    by = {sample.name: sample for sample in answer.samples}
+    assert by["planted"].kappa.source in ("records", "bound")
+    assert [by[f"s{k}"].of_the_others for k in range(4)] == [None] * 4
+    others = by["planted"].of_the_others
+    found, expected = (sum(getattr(by[f"s{k}"], name) for k in range(4)) for name in ("found", "expected"))
+    assert others.p_value < 1e-3
+    given = hpcvdj.annotate(tables["planted"], database, model, kappa=others.kappa, backend="cpu")
+    assert given.samples[0].called[1] > 10
+    assert found >= 10
+    assert expected > 0
+
+
 def test_hits_of_decoys_are_marked_and_counted(model, drawn):
     database = records_of(drawn.slice(0, 400), 40)
     answer = hpcvdj.annotate(

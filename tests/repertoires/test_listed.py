@@ -159,7 +159,7 @@ def test_a_table_without_rows_or_types(field):
         assert len(hpcvdj.pgen(empty, "human_trb_m15", genes=genes, sequence_field=field)) == 0
     with pytest.raises(InputError, match="no clonotype is left"):
         hpcvdj.enrich(empty, "human_trb_m15")
-    with pytest.raises(InputError, match="only nobody has productive junctions"):
+    with pytest.raises(InputError, match="the table a, the table b: no data rows; leave such tables out"):
         hpcvdj.sharing({"a": empty, "b": empty}, "human_trb_m15")
 
 

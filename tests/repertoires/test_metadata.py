@@ -94,3 +94,12 @@ def test_other_names_are_not_other_spellings():
     both = pa.table({"who": ["P3", "P03"], "arm": ["x", "y"]})
     assert listed_in(both, "arm", ("P3", "P03")) == {"P3": "x", "P03": "y"}
     assert listed_in(both, "arm", ("P3",)) == {"P3": "x"}
+    assert listed_in(both.slice(0, 1), "arm", ("P3", "P03")) == {"P3": "x"}, "it names a table of its own"
+
+
+def test_other_misspelt_names_are_counted():
+    metadata = pa.table({"who": ["P1", "p2", "P3"], "arm": ["x", "y", "y"]})
+    with pytest.raises(
+        InputError, match=r"p2 names no table, and P02 has no row \(and 1 more like this\)"
+    ):
+        listed_in(metadata, "arm", ("P1", "P02", "P03"))

@@ -76,6 +76,13 @@ def test_another_run_is_refused_by_what_differs(tmp_path):
 def test_differences_of_tables(now, text):
     assert differences(IDENTITY, {**IDENTITY, "tables": now}) == text
     assert differences(IDENTITY, dict(IDENTITY)) == ""
+    digest, other = "0a" * 32, "0b" * 32
+    for was, now, words in (
+        (digest, other, "x has other content"), (None, digest, "x was not given, is a file"),
+        ({"ill": "yes"}, {"ill": "no"}, "x was ill=yes, is ill=no"), (["HIV-1"], [], "x was HIV-1, is not given"),
+        (digest[1:], other, f"x was {digest[1:]}, is a file"), (0.1, 0.2, "x was 0.1, is 0.2"),
+    ):  # fmt: skip
+        assert differences({"x": was}, {"x": now}) == words
 
 
 @pytest.mark.parametrize("content", [None, "[]", "{", '{"format": "other"}', '{"format": "hpcvdj-run"}'])
