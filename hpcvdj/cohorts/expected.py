@@ -22,6 +22,9 @@ BOOTSTRAPS = 200
 
 _MOST_STEPS = 200
 
+FEWEST_IN_CLASS = 5.0
+"""The expected number of sequences in the last class of a fit of q, if all sequences survive."""
+
 
 class Numbers:
     """The number of individuals that have a sequence, by its probability."""
@@ -109,6 +112,9 @@ class Numbers:
 def survivors_share(observed: Counts, numbers: Numbers, draws: Draws) -> tuple[float, bool]:
     """Fit q by the Poisson likelihood of the numbers of sequences in 2, 3, … individuals.
 
+    Large numbers of individuals are one class: a few sequences that an antigen made public, of which next to none are
+    expected, would otherwise decide q, and hide themselves.
+
     observed  int64 [individuals + 1]
 
     Returns q, and whether it is at its upper bound, 1.  Raises InputError if it is at its lower bound.
@@ -118,9 +124,17 @@ def survivors_share(observed: Counts, numbers: Numbers, draws: Draws) -> tuple[f
     if not observed[2:].any():
         return 1.0, True
 
+    without = np.cumsum(numbers.spectrum(draws.on_grid(0.0))[:1:-1])[::-1]
+    last = max(0, int(np.searchsorted(-without, -FEWEST_IN_CLASS, side="right")) - 1)
+
+    def classes(spectrum: Floats) -> Floats:
+        return np.append(spectrum[2 : 2 + last], spectrum[2 + last :].sum())
+
+    in_class = classes(observed.astype(np.float64))
+
     def deficit(log_q: float) -> float:
-        expected = np.maximum(numbers.spectrum(draws.on_grid(log_q))[2:], 1e-300)
-        return float((expected - observed[2:] * np.log(expected)).sum())
+        expected = np.maximum(classes(numbers.spectrum(draws.on_grid(log_q))), 1e-300)
+        return float((expected - in_class * np.log(expected)).sum())
 
     tried = np.linspace(np.log(SMALLEST_Q), 0.0, 41)
     values = [deficit(log_q) for log_q in tried]

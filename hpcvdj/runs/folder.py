@@ -176,7 +176,7 @@ def _in_words(value: Any) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{key}={text}" for key, text in value.items())
     if isinstance(value, list):
-        return ", ".join(map(str, value)) or "not given"
+        return ", ".join(str(item[0] if _is_entry(item) else item) for item in value) or "not given"
     return "a file" if _is_digest(value) else "not given" if value is None else str(value)
 
 

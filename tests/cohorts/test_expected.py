@@ -136,6 +136,20 @@ def test_the_share_of_survivors_is_found(numbers, truth):
     assert q == pytest.approx(truth, rel=0.1)
 
 
+@pytest.mark.parametrize(("truth", "before"), [(0.3, 0.247), (0.9, 0.551)])
+def test_public_sequences_do_not_decide_the_share(truth, before, monkeypatch):
+    """Four sequences in 26 of 60 people, where next to none are expected: q came out as `before`."""
+    numbers, draws = Numbers(np.full(60, 2_000.0)), Draws(np.log(np.full(9, 2e-8)), np.full(9, 1 / 9))
+    observed = np.rint(numbers.spectrum(draws.on_grid(np.log(truth)))).astype(int)
+    assert numbers.spectrum(draws.on_grid(0.0))[26] < 1e-12
+    assert survivors_share(observed, numbers, draws)[0] == pytest.approx(truth, rel=0.01)
+    observed[26] += 4
+    # They are 4 of 157 shared sequences, or of 468.
+    assert survivors_share(observed, numbers, draws)[0] == pytest.approx(truth, rel=0.03)
+    monkeypatch.setattr("hpcvdj.cohorts.expected.FEWEST_IN_CLASS", -1.0)
+    assert survivors_share(observed, numbers, draws)[0] == pytest.approx(before, abs=0.001)
+
+
 def test_a_share_at_its_bounds(numbers):
     p = zipf(100_000, 0.8)
     expected = numbers.spectrum(every(p).on_grid(0.0))

@@ -180,7 +180,7 @@ def test_when_a_model_is_complete(tmp_path, fit):
     with pytest.raises(InputError, match=f"m: {ITERATIONS} changed since hpcvdj wrote it"):
         raise_if_inferred(target, IDENTITY)
     written(fit, tmp_path / "old")
-    with pytest.raises(InputError, match=r"old: is the model of another run \(tables was None"):
+    with pytest.raises(InputError, match=r"old: is the model of another run \(tables was not given, is a.tsv"):
         raise_if_inferred(tmp_path / "old", IDENTITY)
 
 

@@ -99,7 +99,5 @@ def test_other_names_are_not_other_spellings():
 
 def test_other_misspelt_names_are_counted():
     metadata = pa.table({"who": ["P1", "p2", "P3"], "arm": ["x", "y", "y"]})
-    with pytest.raises(
-        InputError, match=r"p2 names no table, and P02 has no row \(and 1 more like this\)"
-    ):
+    with pytest.raises(InputError, match=r"p2 names no table, and P02 has no row \(and 1 more like this\)"):
         listed_in(metadata, "arm", ("P1", "P02", "P03"))
