@@ -47,6 +47,9 @@ FEWEST_TO_FIT = 20
 REFUTED = 1e-6
 """The chance of so many shared sequences below which q is refuted."""
 
+FAR_MORE = 1.1
+"""Times the expected number: a constant q leaves a few percent of what a large cohort shares unexplained."""
+
 WITHOUT_NUCLEOTIDES = ("nucleotide variants", "likely copies", "pairs that share improbable junctions")
 """What is not known if only amino acids are."""
 
@@ -136,7 +139,8 @@ class Sharing(Shown):
     @property
     def refuted(self) -> bool:
         """Whether far more sequences are shared than q explains: users set it wrongly, or there are copies."""
-        return bool(poisson_tail((self.observed - self.copied)[2:].sum(), self.expected[2:].sum()) < REFUTED)
+        number = (self.observed - self.copied)[2:].sum()
+        return bool(poisson_tail(number, FAR_MORE * self.expected[2:].sum()) < REFUTED)
 
     @property
     def likely_copies(self) -> int | None:

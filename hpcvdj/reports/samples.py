@@ -42,7 +42,7 @@ def samples(outputs: Outputs) -> Section:
     titles |= {f"hill_{order}_interval": "95 % interval" for order in ORDERS}
     table = Table.of("samples_table", "Samples", keys, rows, **titles)
     words = _words(outputs, depth, {name for name, row in diverse.items() if row["reads"] == depth})
-    words += ["Medians are at most 1 % too low."] * bool(measures)
+    words += ["Medians of probabilities are at most 1 % too low."] * bool(measures)
     missing = [survey.samples[k] for survey, k in once(outputs) if not outputs.group(survey.samples[k])]
     if outputs.groups and missing:
         words.append(f"Samples without a group: {few(missing)}.")

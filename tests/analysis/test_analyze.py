@@ -322,6 +322,7 @@ def test_metadata_are_looked_at_before_the_first_step_and_may_be_corrected(cohor
     assert json.loads((copied / "associated.tsv.json").read_text())["phenotypes"][0]["cases"] == 3
 
 
+@pytest.mark.olga
 def test_a_model_of_another_locus_is_refused_before_the_first_step(cohort, tmp_path):
     """Eight steps said the same, and left a folder with empty tables."""
     line = [*words(cohort, tmp_path / "out", "--without", "annotate")]

@@ -202,6 +202,7 @@ def test_individuals_of_whom_no_two_contaminated_each_other(pairs, apart):
         assert "".join(sorted(name for name, kept in zip(names, chosen, strict=True) if kept)) == apart
 
 
+@pytest.mark.olga
 def test_likely_copies_do_not_count_for_q():
     """Each of six drawn individuals has 60 junctions of the next one, too."""
     rows, parts = drawn(load_model("human_tra"), 48_000, 77), []

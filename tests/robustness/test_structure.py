@@ -195,10 +195,11 @@ def test_an_identity(tmp_path, identity):
         raise_if_complete(tmp_path / "o.h5", RunFolder(tmp_path / "o.h5.checkpoint", {}), "*")
 
 
-@pytest.mark.parametrize("was", [[[[1]]], [[]], [[{}]], [[1, 2]], "a"])
-def test_the_difference_of_any_json(was):
-    said = differences({"tables": was}, {"tables": [["t.tsv", "ab"]]})
-    assert said == f"tables was {was}, is [['t.tsv', 'ab']]"
+@pytest.mark.parametrize(
+    ("was", "words"), [([[[1]]], "[[1]]"), ([[]], "[]"), ([[{}]], "[{}]"), ([[1, 2]], "[1, 2]"), ("a", "a")]
+)  # fmt: skip
+def test_the_difference_of_any_json(was, words):
+    assert differences({"tables": was}, {"tables": [["t.tsv", "ab"]]}) == f"tables was {words}, is t.tsv"
 
 
 def test_a_message_is_one_line(made, tmp_path):
