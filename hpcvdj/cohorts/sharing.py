@@ -7,6 +7,7 @@ expected numbers.  See also docs/sharing.md.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -149,6 +150,18 @@ class Sharing(Shown):
             return None
         hits = pc.less_equal(self.table["q_value"], HIT)
         return int(pc.sum(pc.and_(hits, self.table["likely_copy"])).as_py() or 0)
+
+    @property
+    def hits_of_contaminated(self) -> int | None:
+        """The number of other hits of individuals that all contaminated each other; None without nucleotides."""
+        if self.pairs is None:
+            return None
+        kept = pc.and_(pc.less_equal(self.table["q_value"], HIT), pc.invert(self.table["likely_copy"]))
+        contaminated = self.pairs.verdicts == "contaminated"
+        number = {name: k for k, name in enumerate(self.cohort.names)}
+        holders = ([number[name] for name in names.split(",")]
+                   for names in self.table["individuals"].filter(kept).to_pylist())  # fmt: skip
+        return sum(all(contaminated[pair] for pair in combinations(sorted(who), 2)) for who in holders)
 
 
 @dataclass(frozen=True)

@@ -69,6 +69,7 @@ class SharingQuestion(CohortQuestion[Sharing]):
             "hits": answer.hits,
             "likely_copies": answer.likely_copies,
             "q_individuals": answer.fitted_to,
+            "hits_of_contaminated": answer.hits_of_contaminated,
             "copies_shared": int(answer.copied.sum()),
             "max_pgen": improbable.max_pgen if improbable is not None else None,
             "standing_out": improbable.pairs.standing_out if improbable is not None else None,
@@ -129,7 +130,13 @@ class SharingQuestion(CohortQuestion[Sharing]):
         if answer.not_available:
             lines.append(("not known", f"for want of nucleotides: {', '.join(answer.not_available)}"))
         copies = f"; {answer.hits - answer.likely_copies:,} without likely copies" if answer.likely_copies else ""
-        return [*lines, ("hits", f"{answer.hits:,} with q_value <= 0.05{copies}")]
+        lines.append(("hits", f"{answer.hits:,} with q_value <= 0.05{copies}"))
+        if answer.hits_of_contaminated:
+            number = f"{answer.hits_of_contaminated:,}"
+            lines.append(
+                ("", f"{number} of these have only individuals that contaminated each other: copies, it seems")
+            )
+        return lines
 
 
 def _spectrum_lines(answer: Sharing) -> Lines:

@@ -141,12 +141,14 @@ def _sharing(outputs: Outputs) -> Iterator[Statement]:
             text += "Copies look like sharing. q is fitted without the likely ones. "
         if facts.get("likely_copies"):
             text += f"{facts['likely_copies']:,} of the hits are likely copies. "
+        if facts.get("hits_of_contaminated"):
+            text += f"{facts['hits_of_contaminated']:,} others have only individuals that contaminated each other. "
         if facts.get("q_at_bound"):
             text += "This is the largest q: no more is shared than recombination makes. "
         if facts.get("q_refuted"):
             text += "Far more is shared than q explains, so p-values are too small, or there are copies. "
         verdict: Verdict = "no"
-        if hits > (facts.get("likely_copies") or 0):
+        if hits > (facts.get("likely_copies") or 0) + (facts.get("hits_of_contaminated") or 0):
             verdict = "with care"
             text += "They are shared by more individuals than the model explains, which is no proof of an antigen."
         elif not hits:

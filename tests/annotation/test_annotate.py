@@ -414,7 +414,7 @@ def test_probabilities_of_a_database_are_kept_and_change_nothing(few, tmp_path):
 @pytest.mark.slow
 def test_samples_with_few_hits_have_kappa_from_the_others(model, drawn, tmp_path):
     """Twelve small samples of one model, each with too few hits."""
-    database = records_of(drawn.slice(0, 2_000), 20)
+    database = records_of(drawn.slice(0, 1_000), 20)
     size = 150
     tables = {f"s{k:02}": sample_of(drawn.slice(2_000 + size * k, size)) for k in range(12)}
     alone = hpcvdj.annotate({"s00": tables["s00"]}, database, model, cache=tmp_path, backend="cpu").samples[0]

@@ -100,7 +100,7 @@ def test_files_of_olga(name, tmp_path):
 @pytest.mark.parametrize(
     ("model", "kind"),
     [
-        pytest.param(model, kind, marks=[pytest.mark.exhaustive] * (kind != "all" or model != "--mouse_T_beta"))
+        pytest.param(model, kind, marks=[pytest.mark.exhaustive] * (kind != "ntseq" or model != "--mouse_T_beta"))
         for model in ("--humanTRA", "--human_B_heavy", "--mouse_T_beta")
         for kind in ("all", "ntseq", "aaseq")
     ],

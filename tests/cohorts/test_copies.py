@@ -210,14 +210,22 @@ def test_likely_copies_do_not_count_for_q():
         table = pa.concat_tables([rows.slice(8_000 * k, 8_000), rows.slice(8_000 * ((k + 1) % 6), 60)])
         parts.append(table.append_column("repertoire_id", pa.array([f"s{k}"] * len(table))))
     with pytest.warns(hpcvdj.HpcvdjWarning, match="share improbable junctions|improbable junctions shared"):
-        copies = hpcvdj.sharing(pa.concat_tables(parts), "human_tra", backend="cpu")
-    without = hpcvdj.sharing(pa.concat_tables([part.slice(0, 8_000) for part in parts]), "human_tra", backend="cpu")
+        copies = hpcvdj.sharing(pa.concat_tables(parts), "human_tra", draws=100_000, backend="cpu")
+    honest = pa.concat_tables([part.slice(0, 8_000) for part in parts])
+    without = hpcvdj.sharing(honest, "human_tra", draws=100_000, backend="cpu")
     assert not without.copied.any()
     # Of 360 copies; with these, q was 0.665.
     assert (int(copies.copied.sum()), int((copies.observed - without.observed)[2:].sum())) == (151, 346)
     assert (without.fitted_to, copies.fitted_to) == (6, 3), "every second one of a ring"
+    # All other hits are copies, too, though their nucleotides do not show it.
+    assert copies.hits - copies.likely_copies == copies.hits_of_contaminated > 5
+    assert without.hits_of_contaminated == 0
+    alone = copies.table.filter(pa.compute.equal(copies.table["likely_copy"], False)).slice(0, 1)
+    three = alone.set_column(alone.column_names.index("individuals"), "individuals", pa.array(["s0,s1,s3"]))
+    assert replace(copies, table=alone).hits_of_contaminated == 1
+    assert replace(copies, table=three).hits_of_contaminated == 0, "s3 contaminated neither"
     # With all six individuals, q was 0.772.
-    assert (without.q, copies.q) == pytest.approx((0.951, 0.928), abs=0.002)
+    assert (without.q, copies.q) == pytest.approx((0.949, 0.925), abs=0.002)
     assert replace(copies, copied=0 * copies.copied).refuted
     fitted = replace(without, observed=3 * without.observed, copied=2 * without.observed)
     assert not fitted.refuted, "all that is more is likely copies"
