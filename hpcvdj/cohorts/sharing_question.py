@@ -131,10 +131,9 @@ class SharingQuestion(CohortQuestion[Sharing]):
             lines.append(("not known", f"for want of nucleotides: {', '.join(answer.not_available)}"))
         copies = f"; {answer.hits - answer.likely_copies:,} without likely copies" if answer.likely_copies else ""
         lines.append(("hits", f"{answer.hits:,} with q_value <= 0.05{copies}"))
-        if answer.hits_of_contaminated:
-            number = f"{answer.hits_of_contaminated:,}"
+        if suspect := answer.hits_of_contaminated:
             lines.append(
-                ("", f"{number} of these have only individuals that contaminated each other: copies, it seems")
+                ("", f"{suspect:,} of these have only individuals that contaminated each other: copies, it seems")
             )
         return lines
 
