@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 LOG_SECONDS = 30.0
 """Seconds between two lines in a batch log; the first comes after `PATIENT_SECONDS`."""
 
-COMPILING = "loading the kernel; to compile it, the first time on a machine, takes up to a minute"
+COMPILING = "loading the kernel, which is compiled first on a new machine, in up to a minute"
 
 _TOLD: set[str] = set()
 """What a process says once."""

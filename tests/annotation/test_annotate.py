@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -10,10 +9,8 @@ import pytest
 from scipy import stats
 
 import hpcvdj
-from hpcvdj.annotation.annotate import _common_kappa, _of_the_others
 from hpcvdj.annotation.centres import centres_of
 from hpcvdj.annotation.settings import AnnotationSettings, DatabaseSettings
-from hpcvdj.annotation.statistics import Kappa
 from hpcvdj.annotation.union import PGEN_AA, probabilities, union_of
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.pgen.pgen_cpu import PgenKernel
@@ -492,53 +489,6 @@ def test_a_sample_that_stands_out_among_the_others_is_told(model, drawn):
     assert given.samples[0].called[1] > 10
     assert found >= 10
     assert expected > 0
-
-
-def of_a_sample(source, value, records, decoys=(0, 0.0)):
-    """What a sample says of κ: its source and value, hits of records and of decoys, found and expected."""
-    none = np.zeros(2)
-    return SimpleNamespace(kappa=Kappa(value, source=source), of_records=records, of_decoys=decoys, k=none, alone=none)
-
-
-@pytest.mark.parametrize(
-    ("samples", "expected"),
-    [
-        ([("none", 1.0, (5, 2.5)), ("none", 1.0, (5, 2.5)), ("records", 99.0, (99, 1.0))], (2.0, "records")),
-        ([("none", 1.0, (4, 2.5)), ("none", 1.0, (5, 2.5)), *[("records", 9.0, (99, 1.0))] * 2], None),
-        ([("none", 1.0, (4, 2.5)), *[("records", k, (99, 1.0)) for k in (7.0, 2.0, 3.0)]], (3.0, "records")),
-        ([("none", 1.0, (0, 2.5), (9, 3.0)), ("none", 1.0, (0, 2.5), (1, 2.0))], (2.0, "samples")),
-        ([("none", 1.0, (9, 2.5), (9, 3.0)), ("none", 1.0, (0, 2.5), (0, 2.0))], None),
-        ([("none", 1.0, (0, 0.0), (10, 0.0)), ("none", 1.0, (10, 0.0))], None),
-        ([("none", 1.0, (50, 2.5)), ("epitopes", 1.5, (9, 2.0)), ("decoys", 2.5, (9, 2.0))], (2.0, "samples")),
-        ([("epitopes", 1.5, (9, 2.0)), ("decoys", 2.5, (9, 2.0))], None), ([("none", 1.0, (50, 2.5))], None),
-    ],
-)  # fmt: skip
-def test_kappa_of_samples_with_too_few_hits(samples, expected):
-    union = SimpleNamespace(decoy=np.zeros(2, dtype=bool))
-    tests = [of_a_sample(*sample) for sample in samples]
-    found = _common_kappa(tests, union, AnnotationSettings())
-    assert (found and (found.value, found.source)) == expected
-    assert _common_kappa(tests, union, AnnotationSettings(kappa=2.0)) is None
-
-
-@pytest.mark.parametrize(
-    ("found", "source", "told"),
-    [(40, "records", True), (40, "bound", True), (40, "decoys", False), (24, "records", False), (0, "records", False)],
-)
-def test_a_sample_is_compared_with_the_records_of_the_others(found, source, told):
-    """Of 10 expected hits with κ = 1; the others have twice as many as expected."""
-    tests = [
-        of_a_sample(source, 4.0, (found, 10.0)),
-        of_a_sample("none", 1.0, (4, 2.0)),
-        of_a_sample("none", 1, (8, 4.0)),
-    ]
-    others = _of_the_others(tests, tests[0])
-    assert (others is not None) == told
-    if told:
-        assert others.kappa == 2.0
-        assert others.p_value == pytest.approx(stats.poisson.sf(found - 1, 20.0), rel=1e-9)
-    tests[1] = of_a_sample("none", 1.0, (1, 0.5))
-    assert _of_the_others(tests, tests[0]) is None, "nine hits of the others say nothing"
 
 
 def test_hits_of_decoys_are_marked_and_counted(model, drawn):
