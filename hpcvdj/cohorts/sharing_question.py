@@ -111,13 +111,8 @@ class SharingQuestion(CohortQuestion[Sharing]):
                 ("", "far more is shared than this q explains: p-values are too small, or there are copies;"),
                 ("", "do not believe the hits"),
             ]
-        if answer.fitted_to < len(sizes):
-            lines.append(("", f"fitted to {answer.fitted_to:,} individuals, no two of whom contaminated each other"))
-        elif answer.pairs is not None and (answer.pairs.verdicts == "contaminated").any():
-            lines.append(("", "too small, as some contaminated each other, and the others share too little for a fit"))
-        if answer.copied.any():
-            left_out = f"likely copies left out of the fit: {answer.copied.sum():,}"
-            lines.append(("", f"{left_out}; others, if there are any, make q too small"))
+        if self.settings.q is None:
+            lines += _fit_lines(answer)
         lines += _spectrum_lines(answer)
         for group, other, shared, expected in overlap_of_groups(answer):
             lines.append(("overlap", f"{group} with {other}: {shared:,} shared by pairs, {expected:,.1f} expected"))
@@ -136,6 +131,19 @@ class SharingQuestion(CohortQuestion[Sharing]):
                 ("", f"{suspect:,} of these have only individuals that contaminated each other: copies, it seems")
             )
         return lines
+
+
+def _fit_lines(answer: Sharing) -> Lines:
+    """Return lines about what q is fitted to."""
+    lines: Lines = []
+    if answer.fitted_to < len(answer.cohort.individuals):
+        lines.append(("", f"fitted to {answer.fitted_to:,} individuals, no two of whom contaminated each other"))
+    elif answer.pairs is not None and (answer.pairs.verdicts == "contaminated").any():
+        lines.append(("", "too small, as some contaminated each other, and the others share too little for a fit"))
+    if answer.copied.any():
+        left_out = f"likely copies left out of the fit: {answer.copied.sum():,}"
+        lines.append(("", f"{left_out}; others, if there are any, make q too small"))
+    return lines
 
 
 def _spectrum_lines(answer: Sharing) -> Lines:

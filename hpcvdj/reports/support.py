@@ -18,7 +18,7 @@ MOST_LEFT_OUT = 0.2
 """Above this share of rows left out, results need care."""
 
 NOT_PRODUCTIVE = "not productive"
-"""In the reasons for which rows are left out of everything that is about receptors, which nobody has to care about."""
+"""Part of the reason of rows that no question about receptors takes: most tables have such rows."""
 
 NOTHING_TESTED: dict[str, str] = {
     "sharing": "no sequence was read",
@@ -138,7 +138,8 @@ def _sharing(outputs: Outputs) -> Iterator[Statement]:
         if facts.get("standing_out"):
             pairs = pairs_standing_out(finding)
             text += "" if pairs in of_contamination else f"{pairs} "
-            text += "Copies look like sharing. q is fitted without the likely ones. "
+            text += "Copies look like sharing. "
+            text += "q is fitted without the likely ones. " * ((facts.get("settings") or {}).get("q") is None)
         if facts.get("likely_copies"):
             text += f"{facts['likely_copies']:,} of the hits are likely copies. "
         if facts.get("hits_of_contaminated"):

@@ -11,7 +11,9 @@ import pytest
 import hpcvdj
 from hpcvdj.cohorts.cohort import Holding
 from hpcvdj.cohorts.copies import BOTH, PERHAPS_SAME, SAME, LargeClones, copies_of
+from hpcvdj.cohorts.settings import Naming, SharingSettings
 from hpcvdj.cohorts.sharing import apart_from
+from hpcvdj.cohorts.sharing_question import SharingQuestion
 from hpcvdj.probabilities.settings import PgenConfig
 from hpcvdj.recombination.alphabet import AMINO_ACIDS
 from hpcvdj.recombination.igor import load_model
@@ -227,5 +229,10 @@ def test_likely_copies_do_not_count_for_q():
     # With all six individuals, q was 0.772.
     assert (without.q, copies.q) == pytest.approx((0.949, 0.925), abs=0.002)
     assert replace(copies, copied=0 * copies.copied).refuted
+    question = SharingQuestion(Naming(), SharingSettings())
+    said = [text for _, text in question.summary(copies)]
+    assert "fitted to 3 individuals, no two of whom contaminated each other" in said
+    given = SharingQuestion(Naming(), SharingSettings(q=copies.q)).summary(copies)
+    assert not any("fit" in text for _, text in given), "a given q is not fitted"
     fitted = replace(without, observed=3 * without.observed, copied=2 * without.observed)
     assert not fitted.refuted, "all that is more is likely copies"
