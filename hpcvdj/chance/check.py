@@ -37,7 +37,7 @@ from hpcvdj.probabilities.settings import PgenConfig
 from hpcvdj.recombination.calls import locus_of
 from hpcvdj.recombination.exclusions import ExclusionKind
 from hpcvdj.recombination.germline import SegmentType
-from hpcvdj.recombination.igor import model_folders, read_model
+from hpcvdj.recombination.igor import model_folders, models_of, read_model
 from hpcvdj.recombination.models import ANY, Alleles, Model
 from hpcvdj.recombination.productive import productive_probability
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS, PgenProblem, Repertoire
@@ -429,10 +429,9 @@ def _better(side: Side, rows: Counts, model: Model, names: tuple[str, ...]) -> t
     part = side.repertoire.subset(rows)
     of_model = _log_likelihoods(side.p[rows], model)
     best: tuple[str, float] | None = None
-    locus = locus_of(model.v[0].allele)
-    for name in model_folders():
+    for name in models_of(locus_of(model.v[0].allele)):
         other = _named(name)
-        if other.digest == model.digest or other.caution is not None or locus_of(other.v[0].allele) != locus:
+        if other.digest == model.digest or other.caution is not None:
             continue
         pairs = [(_of_other(other, "V", v), _of_other(other, "J", j)) for v, j in part.pairs]
         gains = _log_likelihoods(_probabilities(replace(part, pairs=pairs), other, names), other) - of_model

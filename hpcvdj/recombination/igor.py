@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib.metadata import distributions
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,6 +22,7 @@ import numpy as np
 
 from hpcvdj.errors import InputError, installing
 from hpcvdj.recombination.alphabet import reverse_complement
+from hpcvdj.recombination.calls import locus_of
 from hpcvdj.recombination.corrections import checked
 from hpcvdj.recombination.germline import extended_j, extended_v
 from hpcvdj.recombination.models import (
@@ -98,6 +100,18 @@ def model_folders() -> dict[str, Path]:
     olga = olga_folder()
     named = {} if olga is None else {name: olga / folder for name, folder in OLGA_FOLDERS.items()}
     return named | model_paths()
+
+
+def models_of(locus: str) -> list[str]:
+    """List the models that have a name and are of a locus, such as `TRB`."""
+    return [name for name, folder in model_folders().items() if _locus(folder) == locus]
+
+
+@cache
+def _locus(folder: Path) -> str:
+    """Return the locus of a model's first gene; to read the whole model takes a hundred times as long."""
+    with model_files(folder)[0].open() as lines:
+        return locus_of(next((line[1:] for line in lines if line.startswith("%")), ""))
 
 
 def load_model(name: str | Path, *, pseudogenes: bool = False) -> Model:

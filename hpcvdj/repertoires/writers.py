@@ -26,6 +26,9 @@ from hpcvdj.storage.parquet import join_parquet
 _FILE = "part-{:06}.parquet"
 """The names of the files in a folder."""
 
+_ROWS_TO_JUDGE = 1 << 13
+"""The number of rows that decide which columns of a Parquet file are dictionaries."""
+
 
 def packed(stream: IO[bytes], packing: str | None) -> AbstractContextManager[Any]:
     """A stream that packs its data into `stream`, with `gzip` or `zstd`; None packs nothing."""
@@ -250,7 +253,7 @@ def fill_table(
 
 def _repetitive(batch: pa.RecordBatch) -> list[str]:
     """Columns with few distinct values in the first rows.  For other columns, a dictionary takes time for no gain."""
-    first = batch.slice(0, reader.BATCH_ROWS)
+    first = batch.slice(0, _ROWS_TO_JUDGE)
     most = first.num_rows // 4
     # The first of these rows often show that a column has more values.
     fewer = most + most // 4 + 1
