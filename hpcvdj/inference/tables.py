@@ -16,7 +16,7 @@ from hpcvdj.inference.infer import Fit, infer
 from hpcvdj.inference.rows import ChosenRows, choose
 from hpcvdj.inference.settings import InferenceSettings
 from hpcvdj.inference.start import from_germline, with_anchors
-from hpcvdj.kernels.backends import AUTO, Backend, CpuBackend
+from hpcvdj.kernels.backends import Backend
 from hpcvdj.kernels.inference.layout import LEAST
 from hpcvdj.kernels.inference.method import ExpectationWithErrors, InferenceProblem
 from hpcvdj.probabilities.settings import PgenConfig
@@ -78,18 +78,6 @@ def reference_of(start: Model | Germline, plan: InferenceSettings) -> tuple[Mode
     return from_germline(start), replace(plan, start="uniform")
 
 
-def _backend_name(plan: InferenceSettings, name: str) -> str:
-    """Return the backend to open; raises InputError if it cannot take sequencing errors into account."""
-    if not plan.errors:
-        return name
-    if name not in (AUTO, CpuBackend.name):
-        raise InputError(
-            f"{option('errors', True)} runs on CPU cores only, not with {option('backend', name)}; use "
-            f"{option('backend', 'cpu')}"
-        )
-    return CpuBackend.name
-
-
 def infer_tables(
     inputs: Inputs, start: Model | Germline, plan: InferenceSettings, run: Run, backend_name: str, *,
     strict_binding: bool = False, fewest: int = 0,
@@ -102,7 +90,6 @@ def infer_tables(
     Raises HpcvdjError for bad input, too few rows and failures, and leaves the target as it was.
     """
     target = run.target
-    backend_name = run.from_root(lambda: _backend_name(plan, backend_name))
     with ExitStack() as stack:
         if target is not None:
             lock = exclusive_folder(target, *inputs.files, overwrite=run.overwrite, resume=run.resume)

@@ -7,6 +7,8 @@ compute-sanitizer --tool racecheck python tests/gpu/under_sanitizer.py
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -103,18 +105,19 @@ def check_generation() -> None:
 
 def check_inference() -> None:
     """Expected counts: with and without D genes, trees and D forms in shared and in global memory, all lengths."""
+    from hpcvdj.kernels.inference.errors_cuda import ErrorsKernel
     from hpcvdj.kernels.inference.expectation_cuda import ExpectationKernel
 
     igh = olga_model("human_igh")
     models = {"VDJ": (small_model(1), 64), "VJ": (long_insertions(False, 90), 128)}
     models |= {"IGH": (igh, 128)} if igh else {}
-    for name, (model, longest) in models.items():
-        for given in ("both", "none"):
-            problem = problem_with(model, given, 40, longest, 3)
-            counts = counts_of(ExpectationKernel(problem, 64), problem, (7,))
-            differences = largest_differences(problem, counts, counted_on_cpu(problem))
-            assert max(differences.values()) <= problem.rows * unit_of(problem.rows)[0] * 2.0**-30
-            print(f"expected counts, {name}, genes given: {given}: same", flush=True)
+    for (name, (model, longest)), given, errors in product(models.items(), ("both", "none"), (False, True)):
+        model = replace(model, error_rate=0.01 if errors else 0.0)
+        problem = problem_with(model, given, 40, longest, 3, errors=errors)
+        counts = counts_of((ErrorsKernel if errors else ExpectationKernel)(problem, 64), problem, (7,))
+        differences = largest_differences(problem, counts, counted_on_cpu(problem))
+        assert max(differences.values()) <= problem.rows * unit_of(problem.rows)[0] * 2.0**-30
+        print(f"expected counts, {name}, genes given: {given}, errors: {errors}: same", flush=True)
 
 
 def check_neighbours() -> None:

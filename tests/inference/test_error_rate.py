@@ -13,7 +13,7 @@ import pytest
 import hpcvdj
 from hpcvdj.errors import InputError
 from tests.cli.test_mpiexec import MPIEXEC, launch
-from tests.commands import error_line, hpcvdj_command
+from tests.commands import hpcvdj_command
 from tests.recombination.igor_files import mouse_files
 
 RATE, ROWS = 0.02, 1500
@@ -124,14 +124,6 @@ def test_without_errors_nothing_says_a_rate(table, model, tmp_path):
     assert json.loads((tmp_path / "o" / "inference.json").read_text())["error_rate"] is None
     assert "error_rate" not in (tmp_path / "o" / "iterations.tsv").read_text()
     assert (tmp_path / "o" / "model_params.txt").read_text().endswith("#SingleErrorRate\n0.0\n")
-
-
-def test_gpus_are_refused(table, model, rows, tmp_path):
-    _, err = hpcvdj_command("infer", table, "-m", model, "-o", tmp_path / "o", "--errors", "--backend", "cuda", code=2)
-    assert "--errors runs on CPU cores only" in error_line(err)
-    assert not list(tmp_path.iterdir())
-    with pytest.raises(InputError, match="CPU cores only"):
-        hpcvdj.infer(rows, model, errors=True, backend="cuda")
 
 
 def test_rows_that_errors_explain_are_not_unexplained(rows, table, model, tmp_path):

@@ -22,6 +22,7 @@ KERNELS = {
         f"direct<{width}, {count}>" for width in (2, 4) for count in ("int", "long long")
     ),
     "kernels/generation/draw.cu": tuple(f"draw<{width}>" for width in (1, 3, 5, 8)),
+    "kernels/inference/errors.cu": ("expectation_with_errors<2>", "expectation_with_errors<4>"),
     "kernels/inference/expectation.cu": ("expectation<2>", "expectation<4>"),
     "kernels/kmers/join.cu": tuple(
         f"{name}<{key}{raw}>"
@@ -57,6 +58,7 @@ HOSTS = {
     "kernels/pathways/baseline.cu": "hpcvdj.kernels.pathways.enumerating_cuda.BaselineKernel.constants",
     "kernels/pathways/direct.cu": "hpcvdj.kernels.pathways.direct_cuda.CONSTANTS",
     "kernels/generation/draw.cu": "hpcvdj.kernels.generation.draw_cuda.CONSTANTS",
+    "kernels/inference/errors.cu": "hpcvdj.kernels.inference.errors_cuda.CONSTANTS",
     "kernels/inference/expectation.cu": "hpcvdj.kernels.inference.expectation_cuda.CONSTANTS",
     "kernels/kmers/join.cu": "hpcvdj.kernels.kmers.kmers_cuda.CONSTANTS",
     "kernels/kmers/matrix.cu": "hpcvdj.kernels.kmers.kmers_cuda.CONSTANTS",

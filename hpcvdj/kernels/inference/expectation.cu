@@ -15,34 +15,9 @@
 // The host defines STEP, the nodes that go on together, PAIRS of bases, and MOST_THREADS of a block, and structs, which
 // pgen/tables.py, layout.py and expectation_cuda.py describe; Counted says where the counts of each kind begin.
 
-#include "../tile.cuh"
+#include "counting.cuh"
 
-constexpr int LANES = 32;  // of a warp
-constexpr unsigned ALL = 0xffffffffu;
 constexpr int WINDOW = BASES_PER_WORD - 1;  // pairs of neighbouring bases in a word
-
-// 64-bit counts in shared memory, low half first: GPUs add 32 bits there at once, but loop to add 64.
-struct Counts {
-    u32 *halves;
-
-    __device__ __forceinline__ void add(int place, u64 value) const
-    {
-        const u32 low = (u32)value;
-        const u32 before = atomicAdd(halves + 2 * place, low);
-        const u32 high = (u32)(value >> 32) + (before + low < before);
-        if (high) atomicAdd(halves + 2 * place + 1, high);
-    }
-
-    // All threads of the block: zero the counts, after adding them to those `there`.
-    __device__ __forceinline__ void flush(int size, u64 *there) const
-    {
-        for (int k = threadIdx.x; k < size; k += blockDim.x) {
-            const u64 value = (u64)halves[2 * k + 1] << 32 | halves[2 * k];
-            if (value) atomicAdd(there + k, value);
-            halves[2 * k] = halves[2 * k + 1] = 0;
-        }
-    }
-};
 
 // Counts of nodes: the first `size` are collected in shared memory, those of the others are added to all at once.
 struct NodeCounts {
@@ -59,21 +34,6 @@ struct NodeCounts {
             atomicAdd(there + node, value);
     }
 };
-
-// What a posterior weight is in counts.
-struct Scale {
-    double unit;
-    u64 times;  // that the junction counts
-
-    __device__ __forceinline__ u64 operator()(double weight) const { return (u64)(i64)(weight * unit + 0.5) * times; }
-};
-
-__device__ __forceinline__ u64 warp_sum(u64 value)
-{
-    #pragma unroll
-    for (int apart = LANES / 2; apart; apart /= 2) value += __shfl_xor_sync(ALL, value, apart);
-    return value;
-}
 
 // A junction's bases from one of its ends, 32 to a word, the first in the most significant bits; zeros after the last.
 template <int W>
@@ -307,11 +267,6 @@ struct Forms {
             if (node < 0) return;
         }
     }
-};
-
-// Counts of one insertion: where they are among those of both.
-struct InsertionPlaces {
-    int lengths, first, steps;
 };
 
 template <int W>

@@ -90,18 +90,22 @@ class ExpectationKernel(Kernel):
             )
         self.problem, self.layout, self.clock = problem, layout, DeviceClock()
         self._host = HostArrays(sum(layout.sizes))
+        self._junctions = on_gpu(repertoire.words), on_gpu(repertoire.lengths)
+        self.weigh(problem)
+        self.take(problem.model)
+        self._load(problem, min(THREADS, max(32, threads_per_block // 32 * 32)))
+
+    def _load(self, problem: InferenceProblem, threads: int) -> None:
+        """Compile the kernel, and copy what does not change with the model or the weights."""
+        layout, repertoire = self.layout, problem.repertoire
         trees, groups = layout.trees, layout.groups
         sizes = TreeSizes(_tree_sizes(groups.v, len(trees.v)), _tree_sizes(groups.j, len(trees.j)))
         most = *(int(size.max(initial=0)) for size in sizes), len(trees.d)
         self._here = Here(*(min(MOST_HERE, size) for size in most))
-        self._junctions = on_gpu(repertoire.words), on_gpu(repertoire.lengths)
-        self._tables = Struct(groups), Struct(sizes), Struct(trees)
+        self._tables: tuple[Struct, ...] = Struct(groups), Struct(sizes), Struct(trees)
         self._places = Struct(self._here), Struct(begins(layout.sizes))
-        self.weigh(problem)
-        self.take(problem.model)
         name = f"expectation<{2 if repertoire.longest <= 2 * BASES_PER_WORD else 4}>"
         self._kernel = compile_kernels(FILE, (name,), **CONSTANTS).get_function(name)
-        threads = min(THREADS, max(32, threads_per_block // 32 * 32))
         self._threads = fitting_threads(self._kernel, threads, lambda threads: self._shared(threads)[1])
         parts, self._bytes = self._shared(self._threads)
         self._parts = Struct(parts)
@@ -119,7 +123,7 @@ class ExpectationKernel(Kernel):
         """Count the same junctions with other weights."""
         self.problem, self._row_weights = problem, on_gpu(problem.row_weights)
         unit, log_unit = unit_of(problem.rows)
-        self._units = np.float64(unit), np.float64(log_unit), np.float64(LEAST), np.int32(problem.repertoire.longest)
+        self._units = np.float64(unit), np.float64(log_unit), np.float64(LEAST)
 
     @gpu_errors()
     def take(self, model: Model) -> None:
@@ -137,9 +141,13 @@ class ExpectationKernel(Kernel):
             arguments = (
                 words[first:last], np.int32(words.shape[1]), lengths[first:last], self._row_weights[first:last],
                 on_gpu(tiles.view(np.uint8)), *self._tables, *self._weights,
-                *self._places, self._parts, *self._units, out,
+                *self._places, self._parts, *self._units, np.int32(self.problem.repertoire.longest), out,
             )  # fmt: skip
             self.clock.launch(self._kernel, (len(tiles),), self._threads, arguments, self._bytes)
+        return self._counts(out)
+
+    def _counts(self, out: cupy.ndarray) -> Pending:
+        """Wait for the counts, int64 [1, counts]."""
         counts = self._host.next(1)
         out.get(out=counts, blocking=False)
         return self.clock.pending(counts.view(np.int64))

@@ -72,4 +72,7 @@ class ExpectationWithErrors(Expectation):
 
     name = "expectation-with-errors"
     summary = "expected numbers of recombination events, with sequencing errors"
-    kernels: ClassVar[Mapping[str, str]] = {"cpu": "hpcvdj.kernels.inference.errors_cpu.ErrorsKernel"}
+    kernels: ClassVar[Mapping[str, str]] = {
+        "cpu": "hpcvdj.kernels.inference.errors_cpu.ErrorsKernel",
+        "cuda": "hpcvdj.kernels.inference.errors_cuda.ErrorsKernel",
+    }

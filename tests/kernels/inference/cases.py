@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from hpcvdj.kernels.inference.errors_cpu import ErrorsKernel
 from hpcvdj.kernels.inference.expectation_cpu import ExpectationKernel
 from hpcvdj.kernels.inference.method import Expectation, InferenceProblem
 from hpcvdj.kernels.kernel import Kernel
@@ -16,9 +17,6 @@ from tests.kernels.pgen.problems import junctions, small_model
 
 GIVEN = ("both", "lists", "none")
 """What is known of the genes of a junction: both, a list of up to three of each, or nothing."""
-
-PARTS = ("V", "J", "D", *(f"{what} {name}" for what in ("lengths", "first", "steps") for name in ("VD", "DJ")))
-"""Of the counts, before log-likelihoods and lost rows."""
 
 
 def problem(model: Model, rows: list[Junction], weights: np.ndarray, *, errors: bool = False) -> InferenceProblem:
@@ -30,8 +28,9 @@ def problem(model: Model, rows: list[Junction], weights: np.ndarray, *, errors: 
 
 
 def problem_with(
-    model: Model, given: str, count: int = 60, longest: int = 64, seed: int = 1, extra: tuple[str, ...] = ()
-) -> InferenceProblem:
+    model: Model, given: str, count: int = 60, longest: int = 64, seed: int = 1, extra: tuple[str, ...] = (), *,
+    errors: bool = False,
+) -> InferenceProblem:  # fmt: skip
     """Junctions that a model's segments spell, of all genes, and extra ones; a fifth of all is held out."""
     rng = np.random.default_rng(seed)
     rows: list[Junction] = []
@@ -43,7 +42,7 @@ def problem_with(
             others = rng.choice(places, 2 if given == "lists" else 0)
             masks.append(None if given == "none" else tuple(sorted({place, *map(int, others)})))
         rows.append((text, *masks))
-    return problem(model, rows, rng.integers(0, 5, len(rows)))
+    return problem(model, rows, rng.integers(0, 5, len(rows)), errors=errors)
 
 
 def every_length(longest: int, seed: int = 1) -> tuple[str, ...]:
@@ -73,12 +72,13 @@ def counts_of(kernel: Kernel, own: InferenceProblem, cuts: tuple[int, ...] = ())
 
 def on_cpu(own: InferenceProblem) -> np.ndarray:
     """The counts of the CPU kernel."""
-    return counts_of(ExpectationKernel(own, 1), own)
+    return counts_of((ErrorsKernel if own.errors else ExpectationKernel)(own, 1), own)
 
 
 def largest_differences(own: InferenceProblem, counts: np.ndarray, expected: np.ndarray) -> dict[str, int]:
-    """By part of the counts; the lost rows are to be the same."""
-    differences = np.split(np.abs(counts - expected), np.cumsum(own.layout.sizes)[:-1])
-    *differences, logs, lost = [int(part.max(initial=0)) for part in differences]
-    assert lost == 0
-    return {**dict(zip(PARTS, differences, strict=True)), "log-likelihood": logs}
+    """By the name of a part of the counts; the lost rows are to be the same."""
+    sizes = own.layout.sizes
+    differences = np.split(np.abs(counts - expected), np.cumsum(sizes)[:-1])
+    largest = {name: int(part.max(initial=0)) for name, part in zip(sizes._fields, differences, strict=True)}
+    assert largest.pop("lost") == 0
+    return largest

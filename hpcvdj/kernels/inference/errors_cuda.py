@@ -1,0 +1,132 @@
+"""Expected counts with sequencing errors on a GPU: a warp has one junction at a time."""
+
+from typing import NamedTuple
+
+import cupy
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcvdj.kernels.device import Struct, compile_kernels, fitting_threads, gpu_errors, on_gpu
+from hpcvdj.kernels.inference.errors_layout import ErrorCounts, Masks, Texts, Weights
+from hpcvdj.kernels.inference.expectation_cuda import PAIRS, THREADS, ExpectationKernel
+from hpcvdj.kernels.inference.layout import begins
+from hpcvdj.kernels.inference.method import InferenceProblem
+from hpcvdj.kernels.kernel import Pending, Unit
+from hpcvdj.kernels.pathways.tiles import TILE
+from hpcvdj.kernels.pgen.tables import Chain, chains
+from hpcvdj.kernels.structs import places
+from hpcvdj.recombination.alphabet import BASES_PER_WORD
+from hpcvdj.recombination.models import Array, Model
+from hpcvdj.recombination.repertoire import LONGEST_CDR3
+
+FILE = "kernels/inference/errors.cu"
+
+WARP = 32
+
+ROOMS = 7
+"""Arrays of the length of a junction that a warp has in shared memory."""
+
+BLOCKS = 32
+"""Blocks for each multiprocessor: a warp takes one junction after another."""
+
+
+class PackedTexts(NamedTuple):
+    """Templates from one of their ends: packed bases, uint64 [alleles, words], and int64 [alleles], their numbers.
+
+    longest  the largest number of bases
+    """
+
+    words: NDArray[np.uint64]
+    lengths: NDArray[np.int64]
+    longest: int
+
+    @staticmethod
+    def of(texts: Texts, words: int) -> "PackedTexts":
+        """Pack the first bases, as many as so many words have."""
+        codes = np.zeros((len(texts.codes), words * BASES_PER_WORD), dtype=np.uint64)
+        kept = texts.codes[:, : codes.shape[1]]
+        codes[:, : kept.shape[1]] = kept
+        shifts = np.arange(BASES_PER_WORD - 1, -1, -1, dtype=np.uint64) * np.uint64(2)
+        packed = (codes.reshape(len(codes), words, BASES_PER_WORD) << shifts).sum(axis=2, dtype=np.uint64)
+        return PackedTexts(packed, texts.lengths, texts.codes.shape[1])
+
+
+class Powers(NamedTuple):
+    """The probabilities that 0, 1, … bases are read, and that they are misread as the bases of a junction: float64."""
+
+    hit: Array
+    miss: Array
+
+    @staticmethod
+    def of(error_rate: float) -> "Powers":
+        """The powers up to the longest junction."""
+        exponents = np.arange(LONGEST_CDR3 + 1)
+        return Powers(np.power(1.0 - error_rate, exponents), np.power(error_rate / 3.0, exponents))
+
+
+class Shared(NamedTuple):
+    """Parts of a block's shared memory: both insertions, and counts; of each warp, arrays, packed bases, and bases."""
+
+    vd: int
+    dj: int
+    counts: int
+    room: int
+    packed: int
+    codes: int
+
+
+CONSTANTS: dict[str, int | type] = {
+    "BASES_PER_WORD": BASES_PER_WORD, "TILE_BYTES": TILE.itemsize, "MOST_THREADS": THREADS, "PAIRS": PAIRS,
+    "ROOMS": ROOMS, "Masks": Masks, "PackedTexts": PackedTexts, "Texts": Texts, "Weights": Weights, "Powers": Powers,
+    "Insertion": Chain, "Counted": ErrorCounts, "Shared": Shared,
+}  # fmt: skip
+"""What host and device share."""
+
+
+class ErrorsKernel(ExpectationKernel):
+    """As `hpcvdj.kernels.inference.errors_cpu.ErrorsKernel`, and with its counts, but for rounding."""
+
+    def _load(self, problem: InferenceProblem, threads: int) -> None:
+        layout, repertoire = self.layout, problem.repertoire
+        self._words = 2 if repertoire.longest <= 2 * BASES_PER_WORD else 4
+        self._offsets = on_gpu(repertoire.offsets.astype(np.int64))
+        # Without D genes, their texts have no bases.
+        d = Texts(np.pad(layout.d.codes, ((0, 0), (0, 1))), layout.d.lengths)
+        sides = (PackedTexts.of(texts, self._words) for texts in (layout.v, layout.j))
+        self._tables = tuple(map(Struct, (layout.v_masks, layout.j_masks, *sides, d)))
+        self._columns = np.int32(layout.shapes[-1][-1])
+        name = f"expectation_with_errors<{self._words}>"
+        self._kernel = compile_kernels(FILE, (name,), **CONSTANTS).get_function(name)
+        self._threads = fitting_threads(self._kernel, threads, lambda threads: self._shared(threads)[1])
+        parts, self._bytes = self._shared(self._threads)
+        self._places = Struct(begins(layout.sizes)), Struct(parts)
+
+    def _shared(self, threads: int) -> tuple[Shared, int]:  # type: ignore[override]
+        """Where the parts of a block's shared memory begin, and its bytes."""
+        warps, bases = threads // WARP, self._words * BASES_PER_WORD
+        (vd, dj), sizes = self.layout.lags, self.layout.sizes
+        counts = sum(sizes) - begins(sizes).vd_lengths
+        chain = PAIRS + 4
+        numbers = vd + chain, dj + chain, counts, warps * ROOMS * (bases + 2), warps * 2 * self._words
+        return places(Shared(*(8 * number for number in numbers), codes=warps * 2 * bases))  # type: ignore[misc]
+
+    @gpu_errors()
+    def take(self, model: Model) -> None:
+        """Count the events of another model with the same alleles."""
+        self._weights = tuple(map(Struct, (Weights.of(model), Powers.of(model.error_rate), *chains(model))))
+
+    @gpu_errors()
+    def start(self, unit: Unit, first: int, last: int) -> Pending:
+        """Begin to count junctions first … last-1: int64 [1, counts]."""
+        words, lengths = self._junctions
+        out = cupy.zeros((1, sum(self.layout.sizes)), np.uint64)
+        if last > first:
+            blocks = -(-(last - first) // (self._threads // WARP))
+            blocks = min(blocks, BLOCKS * int(cupy.cuda.Device().attributes["MultiProcessorCount"]))
+            arguments = (
+                words[first:last], np.int32(words.shape[1]), lengths[first:last], self._row_weights[first:last],
+                self._offsets, np.int32(len(self._offsets) - 1), np.int64(first), np.int64(last - first),
+                *self._tables, *self._weights, self._columns, *self._places, *self._units, out,
+            )  # fmt: skip
+            self.clock.launch(self._kernel, (blocks,), self._threads, arguments, self._bytes)
+        return self._counts(out)
