@@ -29,9 +29,6 @@ ROOT = Path(__file__).resolve().parents[1]
 
 sys.path.append(str(ROOT))  # some benchmarks take what the tests have, such as OLGA as a peer
 
-GERMLINE = Path("inputs/germline/mouse_trb_paper.tsv")
-JUNCTIONS = Path("inputs/mouse_trb/repertoire.tsv.gz")
-
 HPCVDJ = (sys.executable, "-m", "hpcvdj")
 """The command `hpcvdj` of this interpreter."""
 
