@@ -7,14 +7,15 @@ Each individual has productive junctions and some out of frame, drawn from a mod
 - clusters: a rare junction and others with one residue exchanged, in one individual;
 - carry-over: the largest clones of the first individual, with one read in the second.
 
-The seed gives the same bytes.  `python benchmarks/_cohort.py FOLDER` makes one.
+The seed gives the same bytes.  `python benchmarks/_cohort.py FOLDER MODEL '{"individuals": 5}'` makes one.
 """
 
 from __future__ import annotations
 
-import argparse
+import json
+import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,9 @@ from hpcvdj.repertoires.writers import write_table
 PUBLIC, CLUSTER, CARRIED = "public", "cluster", "carried"
 
 Row = dict[str, Any]
+
+Clonotype = tuple[str, str, str]
+"""V gene, J gene, amino acids."""
 
 
 @dataclass(frozen=True)
@@ -163,17 +167,16 @@ def exchanged(junction: str, number: int, margin: int, rng: np.random.Generator)
     return sorted(texts)
 
 
-def main() -> None:
-    """Make a cohort in a new folder."""
-    parser = argparse.ArgumentParser(description="Make a cohort with planted signals.")
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--model", default="human_trb_m15")
-    for own in fields(Cohort):
-        kind = {"action": "store_true"} if own.name == "selection" else {"type": type(own.default)}
-        parser.add_argument(f"--{own.name}", default=own.default, **kind)
-    options = vars(parser.parse_args())
-    make(options.pop("folder"), load_model(options.pop("model")), Cohort(**options))
+def exchanges(one: str, other: str) -> int:
+    """In how many places two sequences differ; many, if they differ in length."""
+    return sum(a != b for a, b in zip(one, other, strict=True)) if len(one) == len(other) else 99
+
+
+def near(a: Clonotype, b: Clonotype) -> bool:
+    """Whether two clonotypes are equal, or differ in one residue."""
+    return a[:2] == b[:2] and exchanges(a[2], b[2]) <= 1
 
 
 if __name__ == "__main__":
-    main()
+    folder, name, plan = sys.argv[1:]
+    make(Path(folder), load_model(name), Cohort(**json.loads(plan)))

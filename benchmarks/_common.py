@@ -1,12 +1,15 @@
 """What the benchmarks share: command line, raw rows with how they were measured, pages, commands timed from outside.
 
 A benchmark is a generator of rows, dictionaries or dataclass instances.  `record` writes them as CSV, each as soon as
-it is measured, below comment lines with the command, the machine and the versions.
+it is measured, below comment lines with the command, the machine and the versions.  Rows that have lists in them are
+added to a file of JSON lines.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
+import json
 import os
 import shlex
 import statistics
@@ -25,9 +28,6 @@ ROOT = Path(__file__).resolve().parents[1]
 """The repository; commands run here, so that they record relative paths."""
 
 sys.path.append(str(ROOT))  # some benchmarks take what the tests have, such as OLGA as a peer
-
-GERMLINE = Path("inputs/germline/mouse_trb_paper.tsv")
-JUNCTIONS = Path("inputs/mouse_trb/repertoire.tsv.gz")
 
 HPCVDJ = (sys.executable, "-m", "hpcvdj")
 """The command `hpcvdj` of this interpreter."""
@@ -61,7 +61,10 @@ def record(
 
         for row in measured(options):
             rows.append(asdict(row) if is_dataclass(row) else row)
-            write_rows(target, facts, list(map(_rounded, rows)))
+            if target.suffix == ".jsonl":
+                _append(target, rows[-1])
+            else:
+                write_rows(target, facts, list(map(_rounded, rows)))
             print(*rows[-1].values(), sep=", ", flush=True)
     if study:
         from hpcvdj.studies.pages import render
@@ -78,7 +81,7 @@ def _parsed(about: str, study: Any, arguments: dict[str, tuple[Any, str]]) -> ar
         parser.add_argument("--render", action="store_true", help="only make README.md again, from raw.csv")
     else:
         parser.set_defaults(render=False)
-        parser.add_argument("--output", metavar="CSV", type=Path, required=True, help="file of raw rows")
+        parser.add_argument("--output", metavar="FILE", type=Path, required=True, help="raw rows: .csv or .jsonl")
     for name, (default, text) in arguments.items():
         option, several = "--" + name.replace("_", "-"), isinstance(default, list)
         if default is False:
@@ -111,6 +114,18 @@ def _facts(options: argparse.Namespace, study: Any) -> dict[str, str]:
 def _rounded(row: dict[str, Any]) -> dict[str, Any]:
     """Numbers with six digits."""
     return {name: f"{value:.6g}" if isinstance(value, float) else value for name, value in row.items()}
+
+
+def _append(target: Path, row: dict[str, Any]) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with target.open("a") as stream:
+        stream.write(json.dumps(row) + "\n")
+
+
+def read_rows(path: Path) -> list[dict[str, str]]:
+    """The rows of a table between tabs."""
+    with path.open(newline="") as stream:
+        return list(csv.DictReader(stream, delimiter="\t"))
 
 
 def timed(work: Callable[[], Any]) -> tuple[Any, dict[str, float]]:

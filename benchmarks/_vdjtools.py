@@ -11,6 +11,7 @@ import time
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 VERSION = "5.2.2"
 
@@ -20,46 +21,44 @@ Call = tuple[str, str]
 """V and J allele; both empty for all genes."""
 
 
+def template(name: str) -> Any:
+    """A model of OLGA as vdjtools reads it."""
+    from vdjtools.model.io import from_olga
+
+    from hpcvdj.recombination.igor import OLGA_FOLDERS, olga_folder
+
+    folder = olga_folder()
+    assert folder is not None
+    organism, locus = name.split("_")
+    return from_olga(folder / OLGA_FOLDERS[name], locus=locus.upper(), organism=organism)
+
+
 class Vdjtools:
     """A model of OLGA as vdjtools reads it, and its compiled sums on one thread."""
 
     def __init__(self, name: str) -> None:
         from vdjtools.model import native
-        from vdjtools.model.io import from_olga
 
-        from hpcvdj.recombination.igor import OLGA_FOLDERS, olga_folder
+        self._model, self._native = template(name), native
 
-        folder = olga_folder()
-        assert folder is not None
-        organism, locus = name.split("_")
-        self._model = from_olga(folder / OLGA_FOLDERS[name], locus=locus.upper(), organism=organism)
-        self._native = native
-
-    def nt(self, junctions: Sequence[str], calls: Sequence[Call]) -> list[float]:
-        """Probabilities of nucleotide sequences."""
-        return [
-            self._native.pgen_nt(self._model, text, v or None, j or None)
-            for text, (v, j) in zip(junctions, calls, strict=True)
-        ]
-
-    def aa(self, texts: Sequence[str], calls: Sequence[Call], mismatches: int = 0) -> list[float]:
-        """Probabilities of amino-acid sequences, or of all within one mismatch."""
+    def values(self, what: str, texts: Sequence[str], calls: Sequence[Call]) -> list[float]:
+        """Probabilities of nucleotides (pgen_nt), amino acids (pgen_aa), or all within one mismatch (pgen_aa_1mm)."""
         v, j = ([name or None for name in names] for names in zip(*calls, strict=True))
+        if what == "pgen_nt":
+            return [self._native.pgen_nt(self._model, *asked) for asked in zip(texts, v, j, strict=True)]
+        mismatches = int(what == "pgen_aa_1mm")
         return list(self._native.pgen_aa_batch(self._model, list(texts), v, j, mismatches=mismatches, threads=1))
 
 
 def neighbourhoods(folder: Path) -> None:
     """`alice` and `tcrnet` of sample.parquet and control.parquet in a folder, and their processor seconds."""
-    import olga
     import polars as pl
     import seqtree
     import vdjtools
-    from vdjtools.model.io import from_olga
     from vdjtools.overlap.alice import alice
     from vdjtools.overlap.tcrnet import tcrnet
 
-    model_folder = Path(olga.__file__).parent / "default_models/human_T_beta"
-    model = from_olga(model_folder, locus="TRB", organism="human")
+    model = template("human_trb")
     sample = pl.read_parquet(folder / "sample.parquet")
     control = pl.read_parquet(folder / "control.parquet")["junction_aa"].unique().sort().to_list()
     seconds: dict[str, object] = {"version": vdjtools.__version__}

@@ -1,22 +1,22 @@
 """Is `hpcvdj annotate` calibrated?  Samples and databases drawn from one model, so that every hit is by chance.
 
-    python benchmarks/annotate_calibration.py human_trb --junctions 100000 --records 10000 --samples 4
+python benchmarks/annotate_calibration.py --models human_trb human_igk --samples 4 --planted 100 --output figures.jsonl
 
-Prints a line of JSON: hits found and expected, whether randomised p-values are uniform (the KS distance among those of
-drawn samples, as epitopes have sequences in common), epitopes called at q <= 0.05; and, with planted hits, how many are
-called at a false discovery rate of 0.2, and how many of these are false, and are estimated to be.  With --pairs, hits
-found and expected of cells with two chains.
+A line of JSON for each model: hits found and expected, whether randomised p-values are uniform (the KS distance among
+those of drawn samples, as epitopes have sequences in common), epitopes called at q <= 0.05; and, with planted hits, how
+many are called at a false discovery rate of 0.2, and how many of these are false, and are estimated to be.  With
+--pairs, hits found and expected of cells with two chains.
 """
 
-import argparse
-import json
+from __future__ import annotations
+
 import time
-from contextlib import contextmanager
-from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from _common import LOCI, record
 from scipy import stats
 
 import hpcvdj
@@ -57,22 +57,6 @@ def with_planted(sample, database, model, number, seed):
     return pa.concat_tables([own, planted]), {(v.split("*")[0], j.split("*")[0], text) for v, j, text in keys}
 
 
-@contextmanager
-def tested_numbers():
-    """Within the block, a list of what each sample's test has, with the union."""
-    numbers, test = [], annotate._tested
-
-    def recorded(sample, union, *further):
-        numbers.append((test(sample, union, *further), union))
-        return numbers[-1][0]
-
-    annotate._tested = recorded
-    try:
-        yield numbers
-    finally:
-        annotate._tested = test
-
-
 def tail_of(chance):
     """P(K >= k) of a sum of indicators, for k = 0, 1, ...; the last one is nearly 0."""
     large, rest = chance[chance > statistics.EXACT], chance[chance <= statistics.EXACT].sum()
@@ -97,44 +81,49 @@ def uniform_p_value(uniform, numbers, seed):
         for (tested, union), of_epitopes in zip(numbers, tails, strict=True):
             found = union.by_epitope((rng.random(len(union)) < tested.chance).astype(float)).astype(np.int64)
             found = found[tested.expected > 0]
+            both = list(zip(of_epitopes, found, strict=True))
             at_least, more = (
-                np.array(
-                    [own[min(number + step, len(own) - 1)] for own, number in zip(of_epitopes, found, strict=True)]
-                )
-                for step in (0, 1)
+                np.array([own[min(number + step, len(own) - 1)] for own, number in both]) for step in (0, 1)
             )
             drawn.append(randomised(at_least, more, seed + k))
         distances.append(stats.kstest(np.concatenate(drawn), "uniform").statistic)
     return float((1 + (np.array(distances) >= stats.kstest(uniform, "uniform").statistic).sum()) / (1 + REDRAWN))
 
 
-def measured(name, junctions, records, samples, planted, seed):
+def of_samples(name, options):
     """The figures of a locus."""
-    model, started = load_model(name), time.perf_counter()
+    junctions, records, samples, seed = options.junctions, options.records, options.samples, options.seed
+    model = load_model(name)
     selection = model.selection is not None
     number = records + samples * junctions
     drawn = hpcvdj.generate(model, number, seed=seed, productive=True, selection=selection, backend="cpu")
     database = database_of(drawn.slice(0, records), seed)
     parts = [drawn.slice(records + k * junctions, junctions) for k in range(samples)]
     tables = {f"s{k}": part.select(["v_call", "j_call", "junction"]) for k, part in enumerate(parts)}
-    with tested_numbers() as numbers:
+    numbers, test = [], annotate._tested
+
+    def recorded(sample, union, *further):
+        numbers.append((test(sample, union, *further), union))
+        return numbers[-1][0]
+
+    with patch.object(annotate, "_tested", recorded):
         answer = hpcvdj.annotate(tables, database, model, kappa=1.0, backend="cpu")
     found, expected = (sum(getattr(each, what) for each in answer.samples) for what in ("found", "expected"))
     # Sums of independent indicators vary less than Poisson numbers.
     deviation = np.sqrt(sum((tested.chance * (1 - tested.chance)).sum() for tested, _ in numbers))
     uniform = np.concatenate([each.uniform for each in answer.samples])
     line = {
-        "model": name, "version": hpcvdj.__version__, "junctions": junctions, "records": records, "samples": samples,
-        "seed": seed, "found": found, "expected": expected, "ratio": found / expected,
+        "junctions": junctions, "records": records, "samples": samples, "seed": seed,
+        "found": found, "expected": expected, "ratio": found / expected,
         "z": float((found - expected) / deviation), "uniform_p_value": uniform_p_value(uniform, numbers, seed),
         "epitopes_tested": len(uniform), "epitopes_called": sum(each.called[0] for each in answer.samples),
         "hits_called": sum(each.called[1] for each in answer.samples),
         "kappa_of_epitopes": [each.kappa_of_epitopes and each.kappa_of_epitopes.value for each in answer.samples],
         "dispersion": [each.dispersion for each in answer.samples],
     }  # fmt: skip
-    if planted:
-        line |= of_planted(parts, database, model, planted, seed)
-    return line | {"seconds": time.perf_counter() - started}
+    if options.planted:
+        line |= of_planted(parts, database, model, options.planted, seed)
+    return line
 
 
 def of_planted(parts, database, model, planted, seed):
@@ -158,38 +147,37 @@ def of_planted(parts, database, model, planted, seed):
     }  # fmt: skip
 
 
-def measured_pairs(name, junctions, records, seed):
+def of_pairs(name, options):
     """The figures of cells with two chains of a locus, and of receptors, which are one epitope."""
-    model, started = load_model(name), time.perf_counter()
+    model, junctions, records, seed = load_model(name), options.junctions, options.records, options.seed
     drawn = hpcvdj.generate(model, 2 * (junctions + records), seed=seed, productive=True, backend="cpu")
     database = records_of([drawn.slice(0, records), drawn.slice(records, records)], 1)
     cells = [drawn.slice(2 * records, junctions), drawn.slice(2 * records + junctions)]
     answer, _ = answered(cells, database, [model, model], kappa=1.0)
     (row,) = answer.epitopes.to_pylist()
     return {
-        "model": name, "version": hpcvdj.__version__, "pairs": junctions, "receptors": records, "seed": seed,
-        "found": row["found"], "expected": row["expected"],
-        "z": (row["found"] - row["expected"]) / np.sqrt(row["expected"]), "seconds": time.perf_counter() - started,
+        "pairs": junctions, "receptors": records, "seed": seed, "found": row["found"], "expected": row["expected"],
+        "z": (row["found"] - row["expected"]) / np.sqrt(row["expected"]),
     }  # fmt: skip
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("models", nargs="+")
-    for name, default in (("junctions", 30_000), ("records", 3_000), ("samples", 2), ("planted", 40), ("seed", 1)):
-        parser.add_argument(f"--{name}", type=int, default=default)
-    parser.add_argument("--pairs", action="store_true", help="of cells with two chains")
-    parser.add_argument("-o", "--output", type=Path)
-    args = vars(parser.parse_args())
-    models, output, pairs = args.pop("models"), args.pop("output"), args.pop("pairs")
-    for name in models:
-        of_pairs = {key: args[key] for key in ("junctions", "records", "seed")}
-        line = json.dumps(measured_pairs(name, **of_pairs) if pairs else measured(name, **args))
-        print(line, flush=True)
-        if output is not None:
-            with output.open("a") as stream:
-                stream.write(line + "\n")
+def measured(options):
+    """A line for each model."""
+    for name in options.models:
+        started = time.perf_counter()
+        line = (of_pairs if options.pairs else of_samples)(name, options)
+        about = {"model": name, "version": hpcvdj.__version__}
+        yield about | line | {"seconds": time.perf_counter() - started}
 
 
 if __name__ == "__main__":
-    main()
+    record(
+        __doc__, measured,
+        models=(LOCI, "models"),
+        junctions=(30_000, "recombinations of each sample, or cells"),
+        records=(3_000, "of the database, or receptors"),
+        samples=(2, "samples"),
+        planted=(40, "records that are put into each sample, 0: none"),
+        pairs=(False, "of cells with two chains"),
+        seed=(1, "of what is drawn"),
+    )  # fmt: skip

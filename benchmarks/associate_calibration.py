@@ -1,49 +1,45 @@
 """Is `hpcvdj associate` calibrated, and what does it find?  Cohorts drawn from a model, with cases twice as deep.
 
-    python benchmarks/associate_calibration.py human_igk --donors 200 --size 2000 --planted 60
+python benchmarks/associate_calibration.py --models human_igk --size 2000 --planted 60 --output figures.jsonl
 
-Prints a line of JSON for each model and cohort.  `null`: nothing goes with the cases.  `planted`: sequences whose rate
-is 3 or 10 times as high in cases.  `batches`: three batches of different depth, cases in the deepest alone, with strata
-or without.  Each line has the shares of small randomised p-values, the inflation and the hits, of the exact test and of
+A line of JSON for each model and cohort.  `null`: nothing goes with the cases.  `planted`: sequences whose rate is 3 or
+10 times as high in cases.  `batches`: three batches of different depth, cases in the deepest alone, with strata or
+without.  Each line has the shares of small randomised p-values, the inflation and the hits, of the exact test and of
 Fisher's.  With --unit ball, of balls; p-values are then compared with uniform ones by one ball of each family, as balls
 that overlap depend on each other, and in place of `planted` there are `families`: sequences that differ in one place
-from a rare one, each in few donors, at 3 or 10 times the rate in cases, as amino acids.  With --table, the time of the
-table of so many donors.  With --visits, what `--time` finds in persons with two samples of one time, or one, and one of
-the next, of whom 25 clonotypes grow 10 or 30 times, or none.
+from a rare one, each in few donors, at 3 or 10 times the rate in cases, as amino acids.  With --visits, what `--time`
+finds in persons with two samples of one time, or one, and one of the next, of whom 25 clonotypes grow 10 or 30 times,
+or none.
 """
 
-import argparse
-import json
-import time
+from __future__ import annotations
+
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+from _cohort import near
+from _common import LOCI, record, timed
 from scipy import stats
 
 import hpcvdj
-from hpcvdj.association.law import laws_of_cases
 from hpcvdj.association.multiplicity import inflation, q_values
 from hpcvdj.repertoires.genes import as_text, kinds_of
-from tests.association.drawn import GENES, Pool, distinct_junctions, visits
+from tests.association.drawn import GENES, Pool, distinct_junctions, metadata, visits
 
 SMALL = (0.05, 0.01, 0.001)
 ODDS = (3, 10)
 
 
 def asked(tables, model, case, batch=None, **options):
-    metadata = pa.table({
-        "donor": list(tables), "disease": np.where(case, "ill", "healthy"),
-        **({} if batch is None else {"lane": batch}),
-    })  # fmt: skip
-    began = time.perf_counter()
-    found = hpcvdj.associate(tables, model, metadata=metadata, case={"disease": "ill"}, backend="cpu", max_p=1.0,
-                             **options)  # fmt: skip
-    return found, time.perf_counter() - began
+    about = metadata(case, **({} if batch is None else {"lane": batch}))
+    given = {"metadata": about, "case": {"disease": "ill"}, "backend": "cpu", "max_p": 1.0, **options}
+    found, times = timed(lambda: hpcvdj.associate(tables, model, **given))
+    return found, times["seconds"]
 
 
 def names_of(found):
+    """V, J and amino acids of the sequences that are carried."""
     sequences = found.carriers.sequences
     pairs = [sequences.repertoire.pairs[k] for k in kinds_of(sequences.repertoire).tolist()]
     texts = as_text(sequences.letters, sequences.lengths).to_pylist()
@@ -99,7 +95,7 @@ def families(pool, sizes, case, number, seed):
         v, j, text = pool.names[own].split("|")
         changed = [text[:at] + ("A" if text[at] != "A" else "S") + text[at + 1 :] for at in range(3, len(text) - 3)]
         members = [text, *changed]
-        planted.append(["|".join((v, j, member)) for member in members])
+        planted.append([(v, j, member) for member in members])
         has = rng.random(len(sizes)) < np.where(case, 0.45, 0.225 / ODDS[k % 2])
         for donor in np.flatnonzero(has).tolist():
             rows[donor].append((v, j, members[rng.integers(len(members))]))
@@ -112,17 +108,10 @@ def families(pool, sizes, case, number, seed):
     return tables, planted
 
 
-def near(name, other):
-    """Whether two sequences have the same genes, and differ in at most one place."""
-    one, two = name.split("|"), other.split("|")
-    same = one[:2] == two[:2] and len(one[2]) == len(two[2])
-    return same and sum(a != b for a, b in zip(one[2], two[2], strict=True)) <= 1
-
-
 def found_families(found, planted):
     """Which planted families have a hit near one of their members; and hits that are near none of them."""
     (own,) = found.tested
-    hits = names_of(found)[own.rows[own.q <= 0.05]]
+    hits = [tuple(name.split("|")) for name in names_of(found)[own.rows[own.q <= 0.05]]]
     of_hit = [[k for k, members in enumerate(planted) if any(near(hit, member) for member in members)] for hit in hits]
     families = {k for own in of_hit for k in own}
     return {
@@ -132,16 +121,21 @@ def found_families(found, planted):
     }  # fmt: skip
 
 
-def by_balls(model, donors, size, planted, seed):
+def drawn(model, options):
+    """Which donors are cases, how many recombinations each has, the junctions, and what the lines begin with."""
+    case = np.arange(options.donors) % 2 == 0
+    sizes = np.where(case, 2, 1) * options.size
+    about = {"donors": options.donors, "size": options.size, "seed": options.seed}
+    return case, sizes, Pool(model, int(sizes.sum()), options.seed), about
+
+
+def by_balls(model, options):
     """The lines of a model, of balls."""
-    case = np.arange(donors) % 2 == 0
-    sizes = np.where(case, 2, 1) * size
-    pool = Pool(model, int(sizes.sum()), seed)
-    about = {"model": model, "version": hpcvdj.__version__, "unit": "ball", "donors": donors, "size": size,
-             "seed": seed}  # fmt: skip
+    case, sizes, pool, about = drawn(model, options)
+    about = {"unit": "ball", **about}
     found, seconds = asked(pool.donors(sizes), model, case, unit="ball")
     yield {**about, "cohort": "null", "seconds": seconds, **figures(found, {})}
-    tables, members = families(pool, sizes, case, planted, seed)
+    tables, members = families(pool, sizes, case, options.planted, options.seed)
     line = {**about, "cohort": "families", "planted": {str(ratio): len(members[k::2]) for k, ratio in enumerate(ODDS)}}
     for unit in ("vj-aa", "ball"):
         found, _ = asked(tables, model, case, unit=unit)
@@ -149,19 +143,17 @@ def by_balls(model, donors, size, planted, seed):
     yield line
 
 
-def measured(model, donors, size, planted, seed):
+def by_sequences(model, options):
     """The lines of a model."""
-    case = np.arange(donors) % 2 == 0
-    sizes = np.where(case, 2, 1) * size
-    pool = Pool(model, int(sizes.sum()), seed)
-    about = {"model": model, "version": hpcvdj.__version__, "donors": donors, "size": size, "seed": seed}
+    case, sizes, pool, about = drawn(model, options)
+    donors, size, seed = options.donors, options.size, options.seed
     found, seconds = asked(pool.donors(sizes, case, {}, seed), model, case)
     yield {**about, "cohort": "null", "seconds": seconds, **figures(found, {})}
-    if planted:
+    if options.planted:
         rng = np.random.default_rng([seed, 1])
         carriers = pool.numbers / len(pool.sequence) * size * donors / 2
-        some = rng.permutation(np.flatnonzero((carriers >= donors / 32) & (carriers <= donors / 8)))[: 2 * planted]
-        odds = {int(own): ODDS[k % 2] for k, own in enumerate(some)}
+        common = rng.permutation(np.flatnonzero((carriers >= donors / 32) & (carriers <= donors / 8)))
+        odds = {int(own): ODDS[k % 2] for k, own in enumerate(common[: 2 * options.planted])}
         found, seconds = asked(pool.donors(sizes, case, odds, seed), model, case)
         of_names = {pool.names[own]: ratio for own, ratio in odds.items()}
         yield {**about, "cohort": "planted", "seconds": seconds, **figures(found, of_names)}
@@ -169,14 +161,14 @@ def measured(model, donors, size, planted, seed):
     case = (batch == "deep") & (np.arange(donors) % 2 == 0)
     sizes = np.select([batch == "deep", batch == "middle"], [2 * size, size], size // 2)
     tables = pool.donors(sizes, case, {}, seed)
-    for name, options in (("batches", {"strata": ("lane",)}), ("batches_depth_none", {"depth": "none"})):
-        found, seconds = asked(tables, model, case, batch, **options)
+    for name, given in (("batches", {"strata": ("lane",)}), ("batches_depth_none", {"depth": "none"})):
+        found, seconds = asked(tables, model, case, batch, **given)
         yield {**about, "cohort": name, "seconds": seconds, **figures(found, {})}
 
 
-def visited(model, sets, seed):
+def visited(model, options):
     """What `--time` finds in so many persons, of whom nothing or 25 clonotypes grow by a factor; a line for each."""
-    number, depths = 30_000, [(4_000, 4_000, 24_000), (12_000, 12_000, 8_000)]
+    sets, seed, number, depths = options.visits, options.seed, 30_000, [(4_000, 4_000, 24_000), (12_000, 12_000, 8_000)]
     junctions = distinct_junctions(model, number, seed)
     for replicates in (True, False):
         for factor in (1, 10, 30):
@@ -199,9 +191,9 @@ def visited(model, sets, seed):
                 with_false += bool(hits - grown)
                 uniform.append(found.uniform)
             line = {
-                "model": model, "version": hpcvdj.__version__, "cohort": "visits", "seed": seed, "sets": sets,
-                "replicates": replicates, "factor": factor, "clonotypes": sum(map(len, uniform)),
-                "planted": 25 * sets * (factor > 1), "true": true, "false": false, "sets_with_false": with_false,
+                "cohort": "visits", "seed": seed, "sets": sets, "replicates": replicates, "factor": factor,
+                "clonotypes": sum(map(len, uniform)), "planted": 25 * sets * (factor > 1), "true": true, "false": false,
+                "sets_with_false": with_false,
             }  # fmt: skip
             if factor == 1:
                 values = np.concatenate(uniform)
@@ -210,47 +202,22 @@ def visited(model, sets, seed):
             yield line
 
 
-def tables_of(donors):
-    """The time of all rows of the table of so many donors."""
-    sizes = np.random.default_rng(0).lognormal(11, 0.6, donors)
-    laws_of_cases(sizes[:10], np.arange(10) < 5, np.arange(11))
-    began, used = time.perf_counter(), time.process_time()
-    laws_of_cases(sizes, np.arange(donors) % 2 == 0, np.arange(donors + 1))
-    return {"cohort": "table", "donors": donors, "seconds": time.perf_counter() - began,
-            "cpu_seconds": time.process_time() - used}  # fmt: skip
-
-
-def lines_of(args):
-    """The lines that are asked for."""
-    if args.table:
-        yield tables_of(args.table)
-    for model in args.models:
-        if args.visits:
-            yield from visited(model, args.visits, args.seed)
-        else:
-            yield from (by_balls if args.unit == "ball" else measured)(
-                model, args.donors, args.size, args.planted, args.seed
-            )
-
-
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("models", nargs="*")
-    for name, default in (("donors", 200), ("size", 2_000), ("planted", 60), ("seed", 1)):
-        parser.add_argument(f"--{name}", type=int, default=default)
-    parser.add_argument("--unit", choices=("vj-aa", "ball"), default="vj-aa")
-    parser.add_argument("--visits", type=int, help="of --time instead: so many persons of each kind")
-    parser.add_argument("--table", type=int, help="time the table of so many donors")
-    parser.add_argument("-o", "--output", type=Path)
-    args = parser.parse_args()
-    for line in lines_of(args):
-        text = json.dumps(line)
-        print(text, flush=True)
-        if args.output is not None:
-            args.output.parent.mkdir(parents=True, exist_ok=True)
-            with args.output.open("a") as stream:
-                stream.write(text + "\n")
+def measured(options):
+    """The lines of all models."""
+    ways = visited if options.visits else by_balls if options.unit == "ball" else by_sequences
+    for model in options.models:
+        for line in ways(model, options):
+            yield {"model": model, "version": hpcvdj.__version__, **line}
 
 
 if __name__ == "__main__":
-    main()
+    record(
+        __doc__, measured,
+        models=(LOCI, "models"),
+        donors=(200, "of a cohort"),
+        size=(2_000, "recombinations of each control; cases have twice as many"),
+        planted=(60, "sequences or families at each odds; 0: no such cohort"),
+        unit=("vj-aa", "vj-aa or ball"),
+        visits=(0, "of --time instead: persons of each kind"),
+        seed=(1, "of what is drawn"),
+    )  # fmt: skip

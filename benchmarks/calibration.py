@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from _cohort import exchanged
+from _cohort import exchanged, exchanges
 from _common import LOCI, record
 
 import hpcvdj
@@ -133,11 +133,6 @@ def kappas(model: Any, number: int, seed: int) -> Numbers:
         yield f"enrich {sequence}", "kappa, low", found.estimate.low
         yield f"enrich {sequence}", "kappa, high", found.estimate.high
         yield f"enrich {sequence}", "hits", found.hits
-
-
-def exchanges(one: str, other: str) -> int:
-    """In how many places two sequences differ; many, if they differ in length."""
-    return sum(a != b for a, b in zip(one, other, strict=True)) if len(one) == len(other) else 99
 
 
 def key_of(table: pd.DataFrame) -> pd.Series:

@@ -9,124 +9,94 @@ processor time, the largest resident memory, how many of the planted signals it 
 from __future__ import annotations
 
 import argparse
-import csv
+import json
 import tempfile
+from collections import defaultdict
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from _common import HPCVDJ, ROOT, record, run
+from _cohort import CLUSTER, PUBLIC, Clonotype, near
+from _common import HPCVDJ, read_rows, record, run
 
 MOST_Q = 0.05
 
-PUBLIC, CLUSTER = "public", "cluster"
-"""Kinds of planted signals in truth.tsv."""
+STEPS = ["pgen", "infer", "infer-selection", "contamination", "sharing", "enrich", "report", "analyze"]
 
-Found = tuple[int, int, int]
+Found = dict[str, int]
 """Planted signals, those that were found, and others that were."""
 
 
-def rows_of(path: Path) -> list[dict[str, str]]:
-    """The rows of a table."""
-    with open(path, newline="") as stream:
-        return list(csv.DictReader(stream, delimiter="\t"))
-
-
-STEPS = ["pgen", "infer", "infer-selection", "contamination", "sharing", "enrich", "report", "analyze"]
-
-
-def clonotype(row: dict[str, str]) -> tuple[str, str, str]:
+def clonotype(row: dict[str, str]) -> Clonotype:
     """V gene, J gene, amino acids."""
     return row["v_call"].partition("*")[0], row["j_call"].partition("*")[0], row["junction_aa"]
 
 
-def near(a: tuple[str, str, str], b: tuple[str, str, str]) -> bool:
-    """Whether two clonotypes are equal, or differ in one residue."""
-    return a[:2] == b[:2] and len(a[2]) == len(b[2]) and sum(x != y for x, y in zip(a[2], b[2], strict=True)) <= 1
+def hits_of(table: Path) -> list[dict[str, str]]:
+    """The rows of a table of tests that are hits."""
+    return [row for row in read_rows(table) if float(row["q_value"]) < MOST_Q]
 
 
-class Steps:
-    """The commands, in their order, in the folder of a cohort."""
+def found_clonotypes(folder: Path, kind: str, table: Path, repertoire: str | None = None) -> Found:
+    """Planted signals of a kind, of all individuals or of one, among the clonotypes that are hits."""
+    planted: dict[str, list[Clonotype]] = defaultdict(list)
+    for row in read_rows(folder / "truth.tsv"):
+        if row["kind"] == kind and repertoire in (None, row["repertoire_id"]):
+            planted[row["number"]].append(clonotype(row))
+    hits, found, others = list(map(clonotype, hits_of(table))), set(), 0
+    for hit in hits:
+        numbers = {number for number, own in planted.items() if any(near(hit, member) for member in own)}
+        found |= numbers
+        others += not numbers
+    return {"planted": len(planted), "found": len(found), "others": others}
 
-    def __init__(self, folder: Path, model: str, options: list[str]) -> None:
-        self.folder, self.model, self.options = folder, model, options
-        self.truth = rows_of(folder / "truth.tsv")
-        self.samples = sorted((folder / "samples").iterdir())
 
-    def all(self) -> Iterator[tuple[str, list[str], Callable[[], Found] | None]]:
-        """Name, words and what was found, of each command."""
-        tables, to = [str(path) for path in self.samples], self.folder
-        given = ["-m", self.model, "-o"]
-        yield "pgen", ["pgen", *tables, *given, str(to / "pgen"), *self.options], None
-        yield "infer", ["infer", *tables, *given, str(to / "inferred"), *self.options], None
-        selected = str(to / "selected")
-        yield "infer-selection", ["infer-selection", *tables, *given, selected, *self.options], None
-        metadata = ["--metadata", str(to / "metadata.tsv"), "--group", "group"]
-        clean = ["--write-clean", str(to / "clean")]
-        words = ["contamination", *tables, *given, str(to / "contamination.tsv"), *metadata, *clean, *self.options]
-        yield "contamination", words, self.contamination
-        # Copies of clones are shared beyond chance, too.
-        of = sorted(map(str, (to / "clean").glob("[!.]*"))) if (to / "clean").is_dir() else tables
-        yield "sharing", ["sharing", *of, *given, str(to / "sharing.tsv"), *metadata, *self.options], self.sharing
-        for path in self.samples:
-            own = to / f"enriched_{path.name}"
-            words = ["enrich", str(path), *given, str(own), *self.options]
-            yield f"enrich {path.stem}", words, lambda path=path, own=own: self.enrich(path.stem, own)
-        tables = [to / "sharing.tsv", to / "contamination.tsv", *sorted(to.glob("enriched_*.tsv"))]
-        results = [str(path) for path in [*sorted((to / "pgen").glob("*.h5")), *tables] if path.exists()]
-        yield "report", ["report", *results, *metadata, "-o", str(to / "report.html")], None
-        words = ["analyze", *map(str, self.samples), *given, str(to / "analysis"), *metadata, "--case", "group=A"]
-        yield "analyze", [*words, *self.options], None
+def found_pair(samples: list[Path], table: Path) -> Found:
+    """The pair of individuals with carry-over."""
+    hits = {frozenset((row["individual_1"], row["individual_2"])) for row in hits_of(table)}
+    pair = frozenset(path.name.partition(".")[0] for path in samples[:2])
+    return {"planted": 1, "found": int(pair in hits), "others": len(hits - {pair})}
 
-    def planted(self, kind: str, repertoire: str | None = None) -> dict[str, list[tuple[str, str, str]]]:
-        """The clonotypes of each planted signal, of all individuals or of one."""
-        found: dict[str, list[tuple[str, str, str]]] = {}
-        for row in self.truth:
-            if row["kind"] == kind and repertoire in (None, row["repertoire_id"]):
-                found.setdefault(row["number"], []).append(clonotype(row))
-        return found
 
-    def _compared(self, planted: dict[str, list[tuple[str, str, str]]], hits: list[tuple[str, str, str]]) -> Found:
-        found = {number for number, own in planted.items() if any(near(hit, member) for hit in hits for member in own)}
-        members = [member for own in planted.values() for member in own]
-        others = [hit for hit in hits if not any(near(hit, member) for member in members)]
-        return len(planted), len(found), len(others)
-
-    def sharing(self) -> Found:
-        """Public clonotypes."""
-        hits = [clonotype(row) for row in rows_of(self.folder / "sharing.tsv") if float(row["q_value"]) < MOST_Q]
-        return self._compared(self.planted(PUBLIC), hits)
-
-    def enrich(self, repertoire: str, path: Path) -> Found:
-        """Clusters."""
-        hits = [clonotype(row) for row in rows_of(path) if float(row["q_value"]) < MOST_Q]
-        return self._compared(self.planted(CLUSTER, repertoire), hits)
-
-    def contamination(self) -> Found:
-        """The pair of individuals with carry-over."""
-        rows = [row for row in rows_of(self.folder / "contamination.tsv") if float(row["q_value"]) < MOST_Q]
-        hits = {frozenset((row["individual_1"], row["individual_2"])) for row in rows}
-        pair = frozenset(path.name.partition(".")[0] for path in self.samples[:2])
-        return 1, int(pair in hits), len(hits - {pair})
+def commands(folder: Path, model: str) -> Iterator[tuple[str, list[Any], Callable[[], Found] | None]]:
+    """Name, words and what was found, of each command in the folder of a cohort, in their order."""
+    samples, metadata = sorted((folder / "samples").iterdir()), ["--metadata", folder / "metadata.tsv"]
+    grouped = [*metadata, "--group", "group"]
+    for step, target in (("pgen", "pgen"), ("infer", "inferred"), ("infer-selection", "selected")):
+        yield step, [step, *samples, "-m", model, "-o", folder / target], None
+    pairs, shared = folder / "contamination.tsv", folder / "sharing.tsv"
+    words = ["contamination", *samples, "-m", model, "-o", pairs, *grouped, "--write-clean", folder / "clean"]
+    yield "contamination", words, partial(found_pair, samples, pairs)
+    # Copies of clones are shared beyond chance, too.
+    of = sorted((folder / "clean").glob("[!.]*")) or samples
+    words = ["sharing", *of, "-m", model, "-o", shared, *grouped]
+    yield "sharing", words, partial(found_clonotypes, folder, PUBLIC, shared)
+    for path in samples:
+        own = folder / f"enriched_{path.name}"
+        words = ["enrich", path, "-m", model, "-o", own]
+        yield f"enrich {path.stem}", words, partial(found_clonotypes, folder, CLUSTER, own, path.stem)
+    tables = [path for path in (shared, pairs, *sorted(folder.glob("enriched_*.tsv"))) if path.exists()]
+    results = sorted((folder / "pgen").glob("*.h5"))
+    yield "report", ["report", *results, *tables, *grouped, "-o", folder / "report.html"], None
+    words = ["analyze", *samples, "-m", model, "-o", folder / "analysis", *grouped, "--case", "group=A"]
+    yield "analyze", words, None
 
 
 def measured(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """The raw rows: a process begins with the largest memory of this one, which therefore keeps little."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(options.folder or f"{name}/cohort").resolve()
-        words = [HPCVDJ[0], ROOT / "benchmarks/_cohort.py", folder, "--model", options.model]
-        words += [f"--{option}={getattr(options, option)}" for option in ("individuals", "junctions", "seed")]
-        done = run([*words, *["--selection"] * options.selection])
+        plan = {name: getattr(options, name) for name in ("individuals", "junctions", "seed", "selection")}
+        done = run([HPCVDJ[0], "benchmarks/_cohort.py", folder, options.model, json.dumps(plan)])
         yield {"step": "making the cohort", "status": done.status, **done.used}
-        launcher = ["mpiexec", "-n", str(options.ranks)] if options.ranks > 1 else []
-        given = ["--backend", options.backend, "--threads", str(options.threads)]
-        for step, words, signals in Steps(folder, options.model, given).all():
+        launcher = ["mpiexec", "-n", options.ranks] if options.ranks > 1 else []
+        given = ["--backend", options.backend, "--threads", options.threads]
+        for step, words, found in commands(folder, options.model):
             if words[0] in options.steps:
-                done = run([*launcher, *HPCVDJ, "-q", *words], check=False)
+                done = run([*launcher, *HPCVDJ, "-q", *words, *given * (step != "report")], check=False)
                 row = {"step": step, "status": done.status, **done.used}
-                if signals is not None and done.status == 0:
-                    row |= dict(zip(("planted", "found", "others"), signals(), strict=True))
-                yield row
+                yield row | (found() if found and done.status == 0 else {})
 
 
 if __name__ == "__main__":

@@ -41,16 +41,15 @@ def write(table: Path, target: Path, copies: Iterable[int]) -> int:
 
 def main() -> None:
     """Write the files."""
-    parser = argparse.ArgumentParser(
-        description="Write the rows of a Parquet table again and again, each copy with ids of its own.",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-    )
-    add = parser.add_argument
-    add("table", metavar="TABLE.parquet", type=Path, help="junctions, as `hpcvdj simulate` writes them")
-    add("folder", metavar="FOLDER", type=Path, help="new folder for the files")
-    add("--copies", metavar="N", type=int, default=20, help="copies of the rows, over all files")
-    add("--files", metavar="N", type=int, default=1, help="files to write; each takes a copy in turn")
-    add("--processes", metavar="N", type=int, default=os.cpu_count(), help="files written at a time")
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("table", metavar="TABLE.parquet", type=Path, help="junctions, as `hpcvdj simulate` writes them")
+    parser.add_argument("folder", metavar="FOLDER", type=Path, help="new folder for the files")
+    for name, default, text in (
+        ("copies", 20, "copies of the rows, over all files"),
+        ("files", 1, "files to write; each takes a copy in turn"),
+        ("processes", os.cpu_count(), "files written at a time"),
+    ):
+        parser.add_argument(f"--{name}", metavar="N", type=int, default=default, help=f"{text} (default: {default})")
     options = parser.parse_args()
     options.folder.mkdir(parents=True)
     digits = len(str(options.files - 1))

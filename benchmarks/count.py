@@ -1,37 +1,30 @@
-"""How fast does hpcvdj count pathways on CPU cores, beside OLGA's generation probabilities of the same junctions?
+"""How fast does hpcvdj count pathways on CPU cores?
 
 python benchmarks/count.py --output results/count_cpu/raw.csv
 
 `kernel` is `direct` alone, on one thread and on all; `command` is `hpcvdj count …` with start-up, reading and HDF5;
-`first command` compiles everything before.  `probability` is OLGA's `FastPgen` on one core, if it is installed: another
-quantity, a generation probability under a fitted model, the nearest that the field computes.  `hpcvdj study methods
---backend cpu` measures the methods that enumerate.
+`first command` compiles everything before.  `hpcvdj study methods --backend cpu` measures the methods that enumerate.
 """
 
 from __future__ import annotations
 
 import argparse
-import random
 import tempfile
 from collections.abc import Callable, Iterator
-from importlib.util import find_spec
 from typing import Any
 
 import numba
-from _common import GERMLINE, HPCVDJ, JUNCTIONS, ROOT, record, run, timed
+from _common import HPCVDJ, ROOT, record, run, timed
 
 from hpcvdj.errors import choice
 from hpcvdj.kernels.backends import open_backend
 from hpcvdj.kernels.pathways.methods import PathwayMethod
 from hpcvdj.recombination.germline import read_germline
-from hpcvdj.recombination.igor import PUBLISHED, load_model
 from hpcvdj.recombination.repertoire import Problem
 from hpcvdj.repertoires.inputs import Inputs
 
 MAX_N = 10
 """The paper's largest n-length."""
-
-MODEL = "mouse_trb"
 
 
 def loaded(repertoire: Any, germline: Any, max_n: int) -> Callable[[], Any]:
@@ -43,53 +36,13 @@ def loaded(repertoire: Any, germline: Any, max_n: int) -> Callable[[], Any]:
     return lambda: [kernel(unit, 0, unit.tasks) for unit in units]
 
 
-def queries(repertoire: Any, size: int, seed: int) -> list[tuple[str, str, str]]:
-    """A random sample of the CDR3s between the anchor codons that OLGA's model has for their V and J, and these.
-
-    For other anchor codons than the model's OLGA returns 0 at once.  It takes only junctions in frame and genes of the
-    model.
-    """
-    model = load_model(f"{MODEL}{PUBLISHED}")
-    ends = [{own.allele: own.segment for own in model.templates(kind) if own.segment} for kind in ("V", "J")]
-    rows = random.Random(seed).sample(range(len(repertoire)), len(repertoire))
-    chosen: list[tuple[str, str, str]] = []
-    for row in rows:
-        pair = int(repertoire.offsets.searchsorted(row, side="right")) - 1
-        v, j = (segment.allele for segment in repertoire.pairs[pair])
-        if repertoire.lengths[row] % 3 == 0 and v in ends[0] and j in ends[1] and len(chosen) < size:
-            chosen.append((ends[0][v][:3] + repertoire.cdr3(row) + ends[1][j][-3:], v, j))
-    return chosen
-
-
-def by_olga(repertoire: Any, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Probabilities on one core; the first one compiles what OLGA compiles."""
-    from tests.kernels.pgen.olga_peer import Olga
-
-    olga, asked = Olga(MODEL, complete=False, fast=True), queries(repertoire, options.pgen_sample, options.seed)
-    like = {"method": "OLGA", "threads": 1}
-    yield {"measured": "load", **like, "sequences": 1, **timed(lambda: olga.nt(*asked[0]))[1]}
-    for repeat in range(options.command_repeats):
-        values, times = timed(lambda: [olga.nt(*query) for query in asked])
-        positive = sum(value > 0 for value in values)
-        row = {"measured": "probability", **like, "sequences": len(asked), "repeat": repeat}
-        yield row | {"above_zero": positive} | times
-
-
 def measured(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Everything, one after another."""
     germline = read_germline(ROOT / options.germline)
     repertoire = Inputs.of_file(ROOT / options.junctions).read(germline).repertoire
     with tempfile.TemporaryDirectory() as folder:
-        words = [
-            *HPCVDJ,
-            "count",
-            options.junctions,
-            "-g",
-            options.germline,
-            "--overwrite",
-            "-o",
-            f"{folder}/counts.h5",
-        ]
+        words = [*HPCVDJ, "count", options.junctions, "-g", options.germline]
+        words += ["-o", f"{folder}/counts.h5", "--overwrite"]
         run(words)  # fills numba's cache, as after a first run
         for threads in sorted({1, options.threads}):
             numba.set_num_threads(threads)
@@ -105,18 +58,14 @@ def measured(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
                 done = run([*words, "--threads", threads], NUMBA_CACHE_DIR=f"{folder}/cache-{threads}")
                 what = {"measured": "first command" if repeat < 0 else "command", **like}
                 yield what | {"n_lengths": f"0-{MAX_N}", "repeat": max(0, repeat), **done.used}
-    if find_spec("olga"):
-        yield from by_olga(repertoire, options)
 
 
 if __name__ == "__main__":
     record(
         __doc__, measured,
-        junctions=(JUNCTIONS, "AIRR table of junctions to count"),
-        germline=(GERMLINE, "their germline table"),
+        junctions=("inputs/mouse_trb/repertoire.tsv.gz", "AIRR table of junctions to count"),
+        germline=("inputs/germline/mouse_trb_paper.tsv", "their germline table"),
         threads=(0, "most threads, timed on 1 and on so many; 0: all cores"),
         repeats=(15, "repeats of the kernel"),
-        command_repeats=(5, "repeats of the command, and of the peer"),
-        pgen_sample=(5000, "junctions given to OLGA"),
-        seed=(1, "of the random sample"),
+        command_repeats=(5, "repeats of the command"),
     )  # fmt: skip

@@ -29,7 +29,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from _common import record, timed
-from _vdjtools import INSTALLED, VERSION
+from _vdjtools import INSTALLED, VERSION, template
 
 from hpcvdj.api.models import write_model
 from hpcvdj.generation.generate import generate
@@ -117,20 +117,14 @@ def inferred(name: str, rows: int, iterations: int, backend: Backend) -> Iterato
 def by_vdjtools(name: str, rows: int) -> Iterator[dict[str, Any]]:
     """Seconds of one and of three iterations."""
     from vdjtools.model.infer import gene_masks, infer_native
-    from vdjtools.model.io import from_olga
 
-    from hpcvdj.recombination.igor import OLGA_FOLDERS, olga_folder
-
-    folder = olga_folder()
-    assert folder is not None
-    organism, locus = name.split("_")
-    template = from_olga(folder / OLGA_FOLDERS[name], locus=locus.upper(), organism=organism)
+    start = template(name)
     table = out_of_frame(load_model(name), rows, 11)
     texts = table["junction"].to_pylist()
-    masks = gene_masks(template, table["v_call"].to_pylist(), table["j_call"].to_pylist())
+    masks = gene_masks(start, table["v_call"].to_pylist(), table["j_call"].to_pylist())
     for iterations in (1, 3):
         settings = {"max_iter": iterations, "tol": 0.0, "masks": masks, "single_d": True, "threads": 1}
-        _, times = timed(lambda settings=settings: infer_native(template, texts, **settings))
+        _, times = timed(lambda settings=settings: infer_native(start, texts, **settings))
         yield {"program": f"vdjtools {VERSION}", "model": name, "rows": len(texts), "iteration": iterations, **times}
 
 

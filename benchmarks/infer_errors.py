@@ -3,10 +3,10 @@
 python benchmarks/infer_errors.py --output results/infer/errors.csv
 
 Draws rows out of frame from a model of OLGA, infers it from them from a start where everything is equally likely, and
-takes standard errors from samples of the rows, which are searched from the result:
+takes standard errors from samples of the rows:
 
-  hpcvdj     as far as a search goes
-  converged  for 150 evaluations
+  hpcvdj     searches go as far as they do
+  converged  searches, of all rows and then of the samples, go on for 150 evaluations
   spread     no samples: the standard deviation of models that are inferred from as many other sets of rows
 
 For each way and parameter, a row has the square root of the ratio of the sums of squares, these standard errors to
@@ -17,20 +17,18 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
 from _common import record, timed
 from infer import out_of_frame
 
-from hpcvdj.inference.infer import Expectations, infer
-from hpcvdj.inference.parameters import free_parameters
-from hpcvdj.inference.rows import ChosenRows, choose
-from hpcvdj.inference.search import Search
+from hpcvdj.inference.infer import infer
+from hpcvdj.inference.rows import choose
 from hpcvdj.inference.settings import InferenceSettings, RowChoice
 from hpcvdj.inference.tables import reading_for
-from hpcvdj.kernels.backends import Backend
-from hpcvdj.kernels.inference.method import InferenceProblem
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.recombination.models import Array, Model
 from hpcvdj.repertoires.inputs import read_table
@@ -59,63 +57,26 @@ def outcomes(own: Model, truth: Model) -> Values:
     return found
 
 
-def spread(found: list[Values]) -> Values:
-    """The standard deviation of each outcome."""
-    return {name: np.std([own[name] for own in found], axis=0, ddof=1) for name in found[0]}
-
-
-class Measured:
-    """Rows of a model, and what is inferred from them."""
-
-    def __init__(self, name: str, rows: int, samples: int, plan: InferenceSettings, backend: Backend) -> None:
-        self.truth, self.rows, self.plan, self.backend = load_model(name, pseudogenes=True), rows, plan, backend
-        self.samples = samples
-        self.chosen = self.drawn(1)
-
-    def drawn(self, seed: int) -> ChosenRows:
-        """Rows out of frame."""
-        table = out_of_frame(self.truth, self.rows, seed)
-        return choose(read_table(table, self.truth, reading_for(self.plan)), RowChoice())
-
-    def inferred(self, chosen: ChosenRows, plan: InferenceSettings) -> Any:
-        """The fit of some rows."""
-        return infer(chosen, self.truth, plan, Run(), self.backend)
-
-    def of_other_rows(self) -> Values:
-        """The spread of models."""
-        fits = [self.inferred(self.drawn(100 + seed), self.plan) for seed in range(self.samples)]
-        return spread([outcomes(fit.model, self.truth) for fit in fits])
-
-    def as_hpcvdj_does(self) -> Values:
-        """Standard errors of a plan."""
-        plan = InferenceSettings(start=self.plan.start, hold_out=self.plan.hold_out, bootstrap=self.samples)
-        return outcomes(self.inferred(self.chosen, plan).errors, self.truth)
-
-    def from_the_result(self, evaluations: int, tolerance: float) -> Values:
-        """From samples of the rows that are searched from the model of all rows."""
-        fit = self.inferred(self.chosen, self.plan)
-        held = np.random.default_rng(self.plan.seed).random(int(self.chosen.row.max()) + 1)[self.chosen.row]
-        rows = np.flatnonzero(held >= self.plan.hold_out)
-        problem = InferenceProblem(self.chosen.repertoire, np.ones(len(held), dtype=np.uint32), self.truth)
-        evaluate = Expectations(problem, Run(), self.backend)
-        settings = InferenceSettings(iterations=evaluations, tolerance=tolerance)
-        found = []
-        for sample in range(self.samples):
-            places = np.random.default_rng([self.plan.seed, sample, 1]).integers(len(rows), size=len(rows))
-            evaluate.weigh(np.bincount(rows[places], minlength=len(held)).astype(np.uint32))
-            search = Search(settings, free_parameters(self.truth), len(rows), 0, fit.model)
-            while not search.done:
-                search.take(evaluate(search.model, ""), 0.0)  # type: ignore[arg-type]
-            found.append(outcomes(search.best or search.model, self.truth))
-        return spread(found)
-
-
-def compared(own: Measured) -> Iterator[dict[str, Any]]:
+def compared(name: str, plan: InferenceSettings, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """A row for each way and parameter."""
+    truth, run = load_model(name, pseudogenes=True), Run()
+    backend = run.bind("cpu")
+
+    def fit(seed: int, **search: Any) -> Any:
+        junctions = read_table(out_of_frame(truth, options.rows, seed), truth, reading_for(plan))
+        return infer(choose(junctions, RowChoice()), truth, replace(plan, **search), run, backend)
+
+    def bootstrapped(**search: Any) -> Values:
+        return outcomes(fit(1, bootstrap=options.samples, **search).errors, truth)
+
+    def of_other_rows() -> Values:
+        found = [outcomes(fit(100 + seed).model, truth) for seed in range(options.samples)]
+        return {name: np.std([own[name] for own in found], axis=0, ddof=1) for name in found[0]}
+
     ways: dict[str, Callable[[], Values]] = {
-        "converged": lambda: own.from_the_result(CONVERGED, 0.0),
-        "hpcvdj": own.as_hpcvdj_does,
-        "spread": own.of_other_rows,
+        "converged": lambda: bootstrapped(iterations=CONVERGED, tolerance=0.0),
+        "hpcvdj": bootstrapped,
+        "spread": of_other_rows,
     }
     reference: Values = {}
     for way, errors in ways.items():
@@ -128,12 +89,9 @@ def compared(own: Measured) -> Iterator[dict[str, Any]]:
 
 def measured(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """The raw rows."""
-    backend = Run().bind("cpu")
-    for name in options.models:
-        for hold_out in HOLD_OUT:
-            plan = InferenceSettings(start="uniform", hold_out=hold_out)
-            for row in compared(Measured(name, options.rows, options.samples, plan, backend)):
-                yield {"model": name, "hold_out": hold_out, "rows": options.rows, "samples": options.samples, **row}
+    for name, hold_out in product(options.models, HOLD_OUT):
+        for row in compared(name, InferenceSettings(start="uniform", hold_out=hold_out), options):
+            yield {"model": name, "hold_out": hold_out, "rows": options.rows, "samples": options.samples, **row}
 
 
 if __name__ == "__main__":

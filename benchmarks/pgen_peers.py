@@ -9,8 +9,6 @@ OLGA and, if it is installed, vdjtools (both GPL) are imported; nothing of them 
 from __future__ import annotations
 
 import argparse
-import csv
-import gzip
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from _common import ROOT, record, say
 from _vdjtools import INSTALLED, Vdjtools
 
@@ -26,6 +25,8 @@ from hpcvdj.recombination.igor import OLGA_FOLDERS, PUBLISHED, load_model
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
 from hpcvdj.studies.pages import Agreement, Block, Study
 from hpcvdj.studies.tables import grouped, listing, pivot
+from tests.kernels.pgen.models import Query, pgens, queries
+from tests.kernels.pgen.olga_peer import Olga
 
 LARGEST_DIFFERENCE = 1e-12
 """Relative; hpcvdj promises that its values differ by no more from the definition."""
@@ -77,8 +78,6 @@ def compared(own: Any, peer: Any, **what: Any) -> Row:
 
 def own_values(model: Any, rows: list[Any], value: str) -> Any:
     """hpcvdj's values, float64 [rows]."""
-    from tests.kernels.pgen.models import pgens
-
     asked = [
         (row.junction, *(model.resolve(kind, call).places if call else None
                          for kind, call in (("V", row.v_call), ("J", row.j_call))))
@@ -90,8 +89,6 @@ def own_values(model: Any, rows: list[Any], value: str) -> Any:
 
 def peer_values(name: str, rows: list[Any], options: argparse.Namespace) -> Iterator[tuple[str, str, Any, Any]]:
     """(program, value, places of the rows that it computes, values)."""
-    from tests.kernels.pgen.olga_peer import Olga
-
     texts, amino_acids = [row.junction for row in rows], translate(row.junction for row in rows)
     calls = [(row.v_call, row.j_call) for row in rows]
     every = np.arange(len(rows))
@@ -104,9 +101,8 @@ def peer_values(name: str, rows: list[Any], options: argparse.Namespace) -> Iter
     vdjtools = Vdjtools(name)
 
     def by_vdjtools(value: str, places: Any, v_call: str | None = None) -> Any:
-        own = [amino_acids[place] if value != "pgen_nt" else texts[place] for place in places]
-        called = [calls[place] if v_call is None else (v_call, "") for place in places]
-        return vdjtools.nt(own, called) if value == "pgen_nt" else vdjtools.aa(own, called, int(value != "pgen_aa"))
+        asked = [(texts if value == "pgen_nt" else amino_acids)[place] for place in places]
+        return vdjtools.values(value, asked, [calls[place] if v_call is None else (v_call, "") for place in places])
 
     # It takes neither genes nor lists, nor stop codons.
     taken = {
@@ -130,11 +126,8 @@ def observed(model: Any, table: Path, number: int, seed: int) -> list[Any]:
 
     Only rows with genes of the model: OLGA takes all genes for a name that it does not know.
     """
-    from tests.kernels.pgen.models import Query
-
-    with (gzip.open if table.suffix == ".gz" else open)(table, "rt") as stream:
-        rows = {(row["junction"], row["v_call"], row["j_call"]) for row in csv.DictReader(stream, delimiter="\t")}
-    chosen: list[Any] = []
+    every, chosen = pd.read_csv(table, sep="\t", dtype=str, keep_default_na=False), []
+    rows = set(every[["junction", "v_call", "j_call"]].itertuples(index=False, name=None))
     for junction, *calls in random.Random(seed).sample(sorted(rows), len(rows)):
         known = all(model.find(segment, call) for segment, call in zip("VJ", calls, strict=True))
         if known and len(junction) % 3 == 0 and 6 <= len(junction) <= 90 and set(junction) <= set("ACGT"):
@@ -146,8 +139,6 @@ def observed(model: Any, table: Path, number: int, seed: int) -> list[Any]:
 
 def measured(options: argparse.Namespace) -> Iterator[Row]:
     """All loci."""
-    from tests.kernels.pgen.models import queries
-
     tables = dict(entry.split("=", 1) for entry in options.observed)
     for name in options.loci:
         model = load_model(f"{name}{PUBLISHED}")

@@ -16,58 +16,27 @@ from __future__ import annotations
 import argparse
 import warnings
 from collections.abc import Iterator
-from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from _common import LOCI, record, timed
 
 import hpcvdj
-from hpcvdj.recombination.models import Model
-from hpcvdj.recombination.selection import RESIDUES, Selection
+from hpcvdj.recombination.selection import Selection
+from tests.cohorts.drawn import with_individuals
+from tests.inference.test_selection_drawn import weights_of
+from tests.selected import distinct, with_factor
 
 
-def cohort(model: Model, sizes: list[int], seed: int, *, selection: bool) -> pa.Table:
-    """Productive junctions of individuals with so many recombinations each."""
-    rows = hpcvdj.generate(model, sum(sizes), seed=1000 + seed, productive=True, selection=selection)
-    return rows.append_column("repertoire_id", pa.array(np.repeat([f"i{k}" for k in range(len(sizes))], sizes)))
-
-
-def planted(model: Model) -> Model:
-    """The model with a factor whose weights are drawn: of V genes with the length, and of residues at ten positions."""
-    rng = np.random.default_rng(0)
-    weights = {}
-    for gene in sorted({own.allele.partition("*")[0] for own in model.v}):
-        level, slope = rng.normal(0, 0.4), rng.normal(0, 0.06)
-        weights |= {f"V_length:{gene}:{size}": level + slope * (size - 13) for size in range(5, 30)}
-    for side in ("left", "right"):
-        for position in range(2, 7):
-            for residue in rng.choice(list(RESIDUES), 6, replace=False):
-                weights[f"{side}:{position}:{residue}"] = rng.normal(0, 0.4)
-    logs = log_factors(Selection(weights, 0.0, -50.0, 50.0), hpcvdj.generate(model, 100_000, seed=5, productive=True))
-    shift = float(np.log(np.exp(logs).mean()))
-    return replace(model, selection=Selection(weights, -shift, float(logs.min()) - shift, float(logs.max()) - shift))
-
-
-def log_factors(factor: Selection, rows: pa.Table) -> Any:
-    """ln Q of drawn junctions."""
-    texts = rows["junction_aa"].to_pylist()
-    lengths = np.array([len(text) for text in texts])
-    letters = np.zeros((len(texts), lengths.max()), dtype=np.uint8)
-    for row, text in enumerate(texts):
-        letters[row, : len(text)] = list(text.encode())
-    calls = (rows[f"{kind}_call"].to_pylist() for kind in "vj")
-    return factor.log_factor(*calls, np.arange(len(texts)), letters, lengths)
-
-
-def compared(true: Selection, fit: Selection, rows: pa.Table) -> dict[str, float]:
-    """How near a factor is to the true one, over junctions that the model makes."""
-    a, b = (log_factors(own, rows) for own in (true, fit))
-    selected = np.exp(a)
+def compared(true: Selection, fit: Selection, fresh: Any) -> dict[str, float]:
+    """How near a factor is to the true one, over distinct junctions that the model makes."""
+    a, b = (fresh.log_factor(own) for own in (true, fit))
+    selected, covariance = fresh.times * np.exp(a), np.cov(a, b, fweights=fresh.times)
     return {
         "true_gain": float(np.average(a, weights=selected)), "gain_of_fit": float(np.average(b, weights=selected)),
-        "rms": float(np.sqrt(((a - b) ** 2).mean())), "slope": float(np.cov(a, b)[0, 1] / np.var(a)),
+        "rms": float(np.sqrt(np.average((a - b) ** 2, weights=fresh.times))),
+        "slope": float(covariance[0, 1] / covariance[0, 0]),
     }  # fmt: skip
 
 
@@ -75,14 +44,14 @@ def measured(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """A row for each model and seed."""
     for name in options.models:
         model = hpcvdj.load_model(name)
-        drawn_from = planted(model) if options.planted else model
+        drawn_from = with_factor(model, weights_of(model), draws=100_000) if options.planted else model
         for seed in options.seeds:
-            table = cohort(drawn_from, options.sizes, seed, selection=options.planted)
+            given = {"seed": 1000 + seed, "productive": True, "selection": options.planted}
+            drawn = hpcvdj.generate(drawn_from, sum(options.sizes), **given)
+            table = with_individuals(drawn, options.sizes)
             settings: dict[str, Any] = {"seed": seed, "max_junctions": options.rows}
             with warnings.catch_warnings(action="ignore"):
-                fit, times = timed(
-                    lambda given=(table, model), settings=settings: hpcvdj.infer_selection(*given, **settings)
-                )
+                fit, times = timed(partial(hpcvdj.infer_selection, table, model, **settings))
             factor = fit.selection
             row: dict[str, Any] = {
                 "model": name, "individuals": len(options.sizes), "rows": sum(options.sizes), "seed": seed,
@@ -90,9 +59,9 @@ def measured(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
                 "standard_error": fit.error, "z": fit.gain / fit.error, "auc": fit.auc,
                 "smallest_q": float(np.exp(factor.smallest)), "largest_q": float(np.exp(factor.largest)), **times,
             }  # fmt: skip
-            if drawn_from.selection is not None and options.planted:
+            if options.planted:
                 fresh = hpcvdj.generate(model, 30_000, seed=77, productive=True)
-                row |= compared(drawn_from.selection, factor, fresh)
+                row |= compared(drawn_from.require_selection(), factor, distinct(fresh, model))
             yield row
 
 

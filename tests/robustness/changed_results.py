@@ -1,6 +1,6 @@
 """Change results, their facts and what unfinished runs saved, or exchange them between runs; then resume or read them.
 
-python tests/robustness/changed_results.py --cases 600 --seed 1 2 -o results/campaigns/changed_results.csv
+python tests/robustness/changed_results.py --cases 600 --seed 1 2 -o results/robustness/campaigns/changed_results.csv
 
 Each run is made as it is, with other settings, of another table of the same name, and killed in its midst (as it is,
 and with other settings).  A case takes the files of a complete or a killed run, changes some, and runs the same command

@@ -1,6 +1,6 @@
 """Write read counts as programs do, in all kinds of tables, and compare all that reads them with plain numbers.
 
-python tests/robustness/counts_as_written.py --cases 400 --seed 1 2 -o results/campaigns/counts_as_written.csv
+python tests/robustness/counts_as_written.py --cases 400 --seed 1 2 -o counts_as_written.csv
 
 A case draws a kind of table, some rows whose counts are written in another way, and a function or command.  The same
 table is given once more, as text, with plain whole numbers, with nothing where no count is meant, and with a word where

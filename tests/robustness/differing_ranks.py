@@ -1,6 +1,6 @@
 """Start ranks that differ: in version, settings, environment, files, or what they can import; and look at what happens.
 
-python tests/robustness/differing_ranks.py --cases 100 --seed 1 2 -o results/campaigns/differing_ranks.csv
+python tests/robustness/differing_ranks.py --cases 100 --seed 1 2 -o results/robustness/campaigns/differing_ranks.csv
 
 A case draws a command, how one of its two or three ranks differs, and which one.  Allowed is what a single rank makes,
 or an exit code other than 0 with one line of hpcvdj within `LIMIT` seconds and nothing under the target's name.

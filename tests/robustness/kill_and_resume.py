@@ -1,11 +1,11 @@
 """Kill runs at random moments, resume them, and compare the counters with those of a run that was not killed.
 
-python tests/robustness/kill_and_resume.py --runs 50 --seed 1 -o results/kill_test/count.csv
-python tests/robustness/kill_and_resume.py --of slices --runs 50 --seed 1 -o results/kill_test/slices.csv
-python tests/robustness/kill_and_resume.py --of together --runs 50 --seed 1 -o results/kill_test/together.csv
-python tests/robustness/kill_and_resume.py --of tables --runs 50 --seed 1 -o results/kill_test/tables.csv
-python tests/robustness/kill_and_resume.py --of motifs --runs 50 --seed 1 -o results/kill_test/motifs.csv
-python tests/robustness/kill_and_resume.py --of infer --runs 30 --seed 1 -o results/kill_test/infer.csv
+python tests/robustness/kill_and_resume.py --runs 50 --seed 1 -o results/robustness/killed/count.csv
+python tests/robustness/kill_and_resume.py --of slices --runs 50 --seed 1 -o results/robustness/killed/slices.csv
+python tests/robustness/kill_and_resume.py --of together --runs 50 --seed 1 -o results/robustness/killed/together.csv
+python tests/robustness/kill_and_resume.py --of tables --runs 50 --seed 1 -o results/robustness/killed/tables.csv
+python tests/robustness/kill_and_resume.py --of motifs --runs 50 --seed 1 -o results/robustness/killed/motifs.csv
+python tests/robustness/kill_and_resume.py --of infer --runs 30 --seed 1 -o results/robustness/killed/infer.csv
 
 A case draws the method, the ranks, what SIGKILL ends (the whole job, one rank, or root) and when; the resumed run,
 with ranks of its own, is killed again half of the time.  After every kill the result must be absent, or complete and

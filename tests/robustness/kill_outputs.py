@@ -1,6 +1,6 @@
 """Kill commands that write tables, pages and figures at random moments, and run them again.
 
-python tests/robustness/kill_outputs.py --kills 320 --seed 1 -o results/kill_test/outputs.csv
+python tests/robustness/kill_outputs.py --kills 320 --seed 1 -o results/robustness/killed/outputs.csv
 
 A case draws a command, SIGKILL or SIGTERM, when, and whether an older file is there, which --overwrite replaces.  After
 the kill each target must be absent, the older file, or complete and equal to that of an undisturbed run.  The same

@@ -1,6 +1,6 @@
 """Time and memory of commands by the number of individuals, each with a table of a few rows.
 
-python tests/robustness/many_individuals.py --individuals 300 1000 3000 -o results/campaigns/many_individuals.csv
+python tests/robustness/many_individuals.py --individuals 300 1000 3000 -o many_individuals.csv
 
 The tables are drawn from a model.  A row has the CPU seconds (user and system) and the most memory of a command, in a
 process of its own with compiled kernels.  The exponent between two numbers of individuals is that of the CPU seconds

@@ -1,6 +1,6 @@
 """Name outputs that are, have, are in, or lead to the inputs of every command that writes, and look at what is left.
 
-python tests/robustness/over_inputs.py --cases 1000 --seed 1 2 -o results/campaigns/over_inputs.csv
+python tests/robustness/over_inputs.py --cases 1000 --seed 1 2 -o results/robustness/campaigns/over_inputs.csv
 
 A case draws a command, one of its outputs, one of its inputs, how the output is related to it, and --overwrite and
 --resume.  Nothing that was there may change: bytes, names, links, permissions, times.  If the command would write to

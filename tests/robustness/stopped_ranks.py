@@ -1,6 +1,6 @@
 """Stop one rank of a run (SIGSTOP) at chosen moments, and measure how long the other ranks wait for it.
 
-python tests/robustness/stopped_ranks.py --repeats 2 -o results/stopped_ranks/raw.csv
+python tests/robustness/stopped_ranks.py --repeats 2 -o results/robustness/stopped/count.csv
 
 A case is a command, the moment, and the rank that stops.  The runs have 3 ranks and --patience 5.  What stops a rank is
 planted in the program that the ranks run, which is otherwise the command `hpcvdj`.  Needs Linux and mpiexec.
