@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
@@ -34,13 +35,13 @@ from _vdjtools import INSTALLED, VERSION, template
 from hpcvdj.api.models import write_model
 from hpcvdj.generation.generate import generate
 from hpcvdj.generation.settings import GenerationSettings
-from hpcvdj.inference.infer import THREADS_PER_BLOCK
+from hpcvdj.inference.infer import FIRST_ERROR_RATE, THREADS_PER_BLOCK
 from hpcvdj.inference.parameters import free_parameters, uniform
 from hpcvdj.inference.search import Search
 from hpcvdj.inference.settings import InferenceSettings
 from hpcvdj.inference.tables import reading_for
 from hpcvdj.kernels.backends import Backend, open_backend
-from hpcvdj.kernels.inference.method import Expectation, InferenceProblem
+from hpcvdj.kernels.inference.method import Expectation, ExpectationWithErrors, InferenceProblem
 from hpcvdj.recombination.igor import FILES, load_model
 from hpcvdj.recombination.models import Array, Model
 from hpcvdj.recombination.possible import Possible
@@ -84,20 +85,32 @@ def distances(truth: Model, found: Model) -> dict[str, float]:
     return out
 
 
-def inferred(name: str, rows: int, iterations: int, backend: Backend) -> Iterator[dict[str, Any]]:
+def misread(table: pa.Table, error_rate: float) -> pa.Table:
+    """The junctions with bases replaced by others at this rate."""
+    texts = np.array(table["junction"].to_pylist(), dtype="S")
+    bases, rng = texts.view(np.uint8), np.random.default_rng(12)
+    wrong = np.flatnonzero((rng.random(len(bases)) < error_rate) & (bases > 0))
+    others = np.array([list(b"ACGT".replace(bytes([base]), b"")) for base in bases[wrong]], np.uint8).reshape(-1, 3)
+    bases[wrong] = others[np.arange(len(wrong)), rng.integers(0, 3, len(wrong))]
+    return table.set_column(table.column_names.index("junction"), "junction", [texts.astype(str)])
+
+
+def inferred(name: str, rows: int, iterations: int, backend: Backend, error_rate: float) -> Iterator[dict[str, Any]]:
     """A row for each iteration."""
-    truth = load_model(name)
-    junctions = read_table(out_of_frame(truth, rows, 11), truth, reading_for(InferenceSettings()))
-    model = uniform(truth)
-    problem = InferenceProblem(junctions.repertoire, np.ones(len(junctions), dtype=np.uint32), truth)
-    kernel: Any = backend.load(Expectation(), problem, THREADS_PER_BLOCK)
-    (unit,) = Expectation().units(problem, 0, [])
+    truth = replace(load_model(name), error_rate=error_rate)
+    drawn = misread(out_of_frame(truth, rows, 11), error_rate)
+    junctions = read_table(drawn, truth, reading_for(InferenceSettings()))
+    model = replace(uniform(truth), error_rate=FIRST_ERROR_RATE if error_rate else 0.0)
+    problem = InferenceProblem(junctions.repertoire, np.ones(len(junctions), np.uint32), truth, error_rate > 0)
+    method = ExpectationWithErrors() if error_rate else Expectation()
+    kernel: Any = backend.load(method, problem, THREADS_PER_BLOCK)
+    (unit,) = method.units(problem, 0, [])
 
     def counts(own: Model) -> Any:
         kernel.take(own)
         return problem.layout.expected(kernel(unit, 0, len(junctions))[0], own, problem.rows)
 
-    common = {"program": "hpcvdj", "model": name, "rows": len(junctions)}
+    common = {"program": "hpcvdj", "model": name, "rows": len(junctions), "error_rate": error_rate}
     yield common | {"kind": "truth", "log_likelihood": counts(truth).log_likelihood / len(junctions)}
     settings = InferenceSettings(iterations=iterations, tolerance=0.0)
     search = Search(settings, free_parameters(model), len(junctions), 0, model)
@@ -109,7 +122,7 @@ def inferred(name: str, rows: int, iterations: int, backend: Backend) -> Iterato
         yield common | {
             "iteration": found.iteration, "kind": found.kind, "accepted": found.accepted,
             "log_likelihood": found.log_likelihood, "e_step_seconds": e_step, "seconds": time.perf_counter() - wall,
-            "cpu_seconds": time.process_time() - cpu,
+            "cpu_seconds": time.process_time() - cpu, "rate": own.error_rate,
             **{f"l1_{key}": value for key, value in distances(truth, own).items()},
         }  # fmt: skip
 
@@ -156,7 +169,7 @@ def measured(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
 
         righor.set_number_threads(1)  # which it does once only
     for name in options.models:
-        yield from inferred(name, options.rows, options.iterations, backend)
+        yield from inferred(name, options.rows, options.iterations, backend, options.error_rate)
         if INSTALLED and options.peer_rows:
             yield from by_vdjtools(name, options.peer_rows)
         if with_righor:
@@ -171,5 +184,6 @@ if __name__ == "__main__":
         iterations=(60, "of hpcvdj"),
         peer_rows=(200, "of these for vdjtools; 0: without it"),
         righor_rows=(1000, "of these for righor; 0: without it"),
+        error_rate=(0.0, "of misread bases, which is inferred as well; 0: without"),
         backend=("cpu", "cpu or cuda"),
     )  # fmt: skip
