@@ -66,7 +66,9 @@ def drawn(folder: Path, options: argparse.Namespace) -> Path:
     tables = folder / "tables"
     tables.mkdir()
     plans = {
-        tables / f"d{k:04}.{options.format}": GenerationSettings(options.junctions, options.seed + k, productive=True)
+        tables / f"d{k:04}.{options.format}": GenerationSettings(
+            options.junctions, seed=options.seed + k, productive=True
+        )
         for k in range(options.individuals)
     }
     # Not forked: OpenMP's threads, which numba may have started, do not survive that.

@@ -1,6 +1,6 @@
 """The settings of an analysis: who the individuals are, what is known of them, and which steps are done."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,7 +18,7 @@ STEPS = (
 """The steps in their order; each has the name of the command that does it alone."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Cohort(Donors, Naming):
     """Who the individuals are, and what the metadata say of them."""
 
@@ -51,14 +51,14 @@ class Cohort(Donors, Naming):
     def naming(self) -> Naming:
         """The settings of steps that compare individuals."""
         metadata = self.metadata if self.group or self.subject else None
-        return Naming(self.individual, metadata, self.group, self.subject)
+        return Naming(individual=self.individual, metadata=metadata, group=self.group, subject=self.subject)
 
     def donors(self) -> Donors | None:
         """The settings of `associate`; None if nothing is asked of the metadata."""
         return Donors.of(vars(self)) if self._asks else None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class AnalysisSettings(Settings):
     """Which steps are done, and with what."""
 
@@ -69,12 +69,12 @@ class AnalysisSettings(Settings):
     ] = None  # fmt: skip
     decoys: Decoys = ()
     only: Annotated[
-        tuple[str, ...],
+        Sequence[str],
         Option(f"do only this step, of {', '.join(STEPS)}", shell="do only this step; may be repeated",
                metavar="STEP", several=True),
     ] = ()  # fmt: skip
     without: Annotated[
-        tuple[str, ...],
+        Sequence[str],
         Option("leave this step out", shell="leave this step out; may be repeated", metavar="STEP", several=True),
     ] = ()  # fmt: skip
     backend: BackendName = AUTO

@@ -23,7 +23,7 @@ from hpcvdj.cohorts.contamination_question import JUNCTIONS, CleanOutput, Contam
 from hpcvdj.cohorts.settings import ContaminationSettings, SharingSettings
 from hpcvdj.cohorts.sharing_question import SharingQuestion
 from hpcvdj.enrichment.question import EnrichmentQuestion
-from hpcvdj.enrichment.settings import Settings as EnrichmentSettings
+from hpcvdj.enrichment.settings import EnrichmentSettings
 from hpcvdj.errors import CompleteError, InputError, TooFewError, installing, naming, option
 from hpcvdj.inference.gain import Gain
 from hpcvdj.inference.selection_question import ModelOutput, SelectionQuestion
@@ -40,7 +40,7 @@ from hpcvdj.repertoires.sequence_fields import common_fields
 from hpcvdj.repertoires.tables import Table, repertoire_name
 from hpcvdj.repertoires.writers import is_table
 from hpcvdj.reports.page import LIBRARIES, write_report
-from hpcvdj.reports.settings import Grouping
+from hpcvdj.reports.settings import ReportSettings
 from hpcvdj.results.facts import facts_path
 from hpcvdj.runs.run import Run
 from hpcvdj.storage.folders import folder_digest
@@ -220,7 +220,7 @@ def _pgen(job: Job) -> Done:
     settings = PgenSettings(selection=job.model.selection is not None, backend=job.settings.backend)
     reading = reading_of(common_fields(job.tables), None, None, job.inputs.reading.opening, strict=False)
     config = settings.config(amino_acids=reading.alphabet is not None)
-    model = config.model(job.checks.model(job.model))
+    model = config.model(job.checks.adapted(job.model))
     reads = config.reads(reading)
     inputs = [Inputs((table,), reads) for table in job.tables]
     fit = job.run.from_root(lambda: check_tables(job.checks, inputs, model, config.names[0], job.run).facts())
@@ -304,16 +304,15 @@ def _why_not_report(_: Job) -> str:
 def _report(job: Job) -> Done:
     target, metadata, group = job.folder / PAGE, job.cohort.metadata, job.cohort.group
     grouped = group is not None and isinstance(metadata, str | Path)
-    grouping = Grouping(metadata=metadata, group=group) if grouped else Grouping()
+    settings = ReportSettings(metadata=metadata, group=group) if grouped else ReportSettings()
 
     def files() -> list[Path]:
         if not job.shown:
             raise InputError("there is nothing to show: no other step was done")
         return [job.folder / name for name in job.shown]
 
-    drawn = write_report(
-        job.run.from_root(files), target, grouping=grouping, overwrite=_again(job), undone=job.undone, run=job.run
-    )
+    shown = job.run.from_root(files)
+    drawn = write_report(shown, target, settings, overwrite=_again(job), undone=job.undone, run=job.run)
     return Done(target, [("figures", str(drawn))])
 
 

@@ -1,17 +1,22 @@
 """The settings of annotation: which records of a database take part, what matches, and how hits are tested."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from hpcvdj.errors import InputError, option
 from hpcvdj.kernels.backends import AUTO, BackendName, StrictBinding
 from hpcvdj.options import Option, Settings
 from hpcvdj.repertoires.settings import pairs_in
 
+if TYPE_CHECKING:
+    # Slow to import, and the help needs this module.
+    from hpcvdj.repertoires.databases import Records
+
 Match = Literal["vj", "v", "none"]
 Decoys = Annotated[
-    tuple[str, ...],
+    Sequence[str],
     Option("an antigen, its organism, or an epitope, as the database names it, that the donors cannot have met: its "
            "hits say what selection makes of chance, and whether the test is right",
            shell="an organism, antigen or epitope that the donors cannot have met (SARS-CoV-2 before 2019); may be "
@@ -19,7 +24,7 @@ Decoys = Annotated[
 ]  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class DatabaseSettings(Settings):
     """Which records of a database take part."""
 
@@ -28,13 +33,13 @@ class DatabaseSettings(Settings):
         Option("records of this species, such as human or mouse", unset="the model's"),
     ] = None
     exclude_reference: Annotated[
-        tuple[str, ...],
+        Sequence[str],
         Option("leave out records of this reference, as the database names it: the study that the sample is of",
                shell="leave out records of this study, as that of the sample; may be repeated",
                metavar="REFERENCE", several=True),
     ] = ()  # fmt: skip
     database_columns: Annotated[
-        dict[str, str] | None,
+        Mapping[str, str] | None,
         Option(
             "of a database that hpcvdj does not know, which columns are which fields, as in {epitope: peptide, "
             "junction_aa: cdr3}",
@@ -47,8 +52,16 @@ class DatabaseSettings(Settings):
         ),
     ] = None
 
+    def records(self, database: Any) -> "Records":
+        """Read the records of a database: a file, or a table in memory."""
+        from hpcvdj.repertoires.databases import database_of, read_database
 
-@dataclass(frozen=True)
+        if isinstance(database, str | Path):
+            return read_database(Path(database), self.database_columns)
+        return database_of(database, self.database_columns)
+
+
+@dataclass(frozen=True, kw_only=True)
 class AnnotationSettings(Settings):
     """What matches, and how hits are tested."""
 
@@ -80,7 +93,7 @@ class AnnotationSettings(Settings):
                shell="take the model's selection factor into account, if it has one", more=True),
     ] = True  # fmt: skip
     cache: Annotated[
-        Path | None,
+        Path | str | None,
         Option("an existing folder where the sequences near a database's records, and their probabilities, are kept "
                "for the next run", metavar="FOLDER",
                more=True),

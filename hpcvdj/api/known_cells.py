@@ -91,7 +91,7 @@ def annotated_cells(
     # This raises a TypeError for options that `hpcvdj.annotate` does not have.
     bound = signature(annotate).bind(None, database, None, **options)
     bound.apply_defaults()
-    records, of, settings, choice, checks = asked_of(bound.arguments)
+    records, of, settings, choice, checks = asked_of(database, bound.arguments)
     answers, chains, unions = {}, {}, {}
     run = Run()
     run.bind(settings.backend, strict=settings.strict_binding)

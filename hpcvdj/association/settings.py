@@ -1,6 +1,6 @@
 """The settings of association: which donors are cases, what counts as one sequence, and how it is tested."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -28,7 +28,7 @@ def _names_in(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Donors(Individuals):
     """The donors, and their phenotypes in the metadata."""
 
@@ -39,7 +39,7 @@ class Donors(Individuals):
                metavar="TABLE", parse=Path),
     ] = None  # fmt: skip
     case: Annotated[
-        dict[str, str] | None,
+        Mapping[str, str] | None,
         Option("which donors are cases, as in {disease: MS}: those that have this value in the column; donors without "
                "a value are left out",
                shell="the column and value of cases, as in disease=MS",
@@ -57,7 +57,7 @@ class Donors(Individuals):
                shell="a column of numbers, such as age", metavar="COLUMN"),
     ] = None  # fmt: skip
     strata: Annotated[
-        tuple[str, ...] | None,
+        Sequence[str] | None,
         Option("columns, such as batch or sex: donors are compared with others that agree in these",
                shell="compare donors that agree in these columns, as in batch,sex",
                metavar="COLUMNS", parse=_names_in),
@@ -113,7 +113,7 @@ class Donors(Individuals):
         return People(column_of(self.metadata, self.subject, names, "subject"))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class AssociationSettings(Settings):
     """What counts as one sequence, and how it is tested."""
 

@@ -31,7 +31,7 @@ KeepMisfits = Annotated[
 Force = Annotated[bool, Option("go on if the model cannot make half of the rows", more=True)]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Checks(Settings):
     """What is done if the model does not fit the table."""
 
@@ -40,14 +40,14 @@ class Checks(Settings):
     force: Force = False
     missing_alleles: MissingAllelesOption = "exclude"
 
-    def model(self, model: Model) -> Model:
+    def adapted(self, model: Model) -> Model:
         """Return the model whose probabilities are computed."""
         if self.missing_alleles == "gene":
             model = replace(model, by_gene=True)
         return model.with_ties() if self.ties == "auto" else model
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ClonotypeChoice(Settings):
     """Which junctions take part."""
 
@@ -58,7 +58,3 @@ class ClonotypeChoice(Settings):
                "20 times as many reads (duplicate_count), in two bases from one with 400 times, or in three from one "
                "with 8,000 times", shell="keep likely sequencing errors, as docs/enrich.md defines them"),
     ] = False  # fmt: skip
-
-
-CHECKS = Checks()
-"""The default checks."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from hpcvdj.chance.settings import Checks, ClonotypeChoice
 from hpcvdj.cli import asking, common, options
 from hpcvdj.cli.computing import make_folder, not_all, sorted_out
-from hpcvdj.enrichment.settings import Settings
+from hpcvdj.enrichment.settings import EnrichmentSettings
 from hpcvdj.errors import InputError, naming, option
 from hpcvdj.options import Option
 from hpcvdj.repertoires.settings import TableSettings
@@ -25,7 +25,7 @@ def command(
         options.output("OUT", "Table of tested clonotypes to write: .tsv, .tsv.gz or .parquet. Several tables: a "
                        "folder, for NAME.tsv of each."),
     ],
-    settings: Settings,
+    settings: EnrichmentSettings,
     choice: ClonotypeChoice,
     opening: TableSettings,
     checks: Checks,

@@ -430,7 +430,7 @@ def generate_sequences(
     from hpcvdj.generation.settings import GenerationSettings
     from hpcvdj.kernels.backends import open_backend
 
-    plan = GenerationSettings(number, secrets.randbits(31) if seed is None else seed, productive=True)
+    plan = GenerationSettings(number, seed=secrets.randbits(31) if seed is None else seed, productive=True)
     names = {"all": ["junction", "junction_aa"], "n": ["junction"], "a": ["junction_aa"]}[
         seq_type if seq_type == "all" else seq_type[0]
     ]  # fmt: skip

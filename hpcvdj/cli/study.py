@@ -127,7 +127,10 @@ def methods(
     from hpcvdj.studies.measuring import measure
 
     chosen = run.from_root(lambda: [choice(PathwayMethod, name.strip(), "methods").name for name in methods.split(",")])
-    configs = [Config(max(n_lengths), name, backend, threads_per_block=threads_per_block) for name in chosen]
+    configs = [
+        Config(max_n=max(n_lengths), method=name, backend=backend, threads_per_block=threads_per_block)
+        for name in chosen
+    ]
     with recording(run, "methods", output, f"methods-{run.ranks}", label) as rows:
         problem, of = problem_of(run, junctions, germline, max(n_lengths), sample)
         for config in configs:
@@ -152,7 +155,9 @@ def blocks(
     run = common.begin(Launch(threads))
     from hpcvdj.studies.measuring import measure
 
-    configs = [Config(max(n_lengths), "bitwise", backend, threads_per_block=size) for size in sizes]
+    configs = [
+        Config(max_n=max(n_lengths), method="bitwise", backend=backend, threads_per_block=size) for size in sizes
+    ]
     with recording(run, "blocks", output, f"blocks-{run.ranks}", label) as rows:
         problem, of = problem_of(run, junctions, germline, max(n_lengths), sample)
         for config in configs:
@@ -181,7 +186,13 @@ def scaling(
     run = common.begin(Launch(threads))
     from hpcvdj.studies.measuring import measure
 
-    config = Config(max(n_lengths), method, backend, threads_per_block=threads_per_block, strict_binding=strict_binding)
+    config = Config(
+        max_n=max(n_lengths),
+        method=method,
+        backend=backend,
+        threads_per_block=threads_per_block,
+        strict_binding=strict_binding,
+    )
     longest = config.method_class().longest_cdr3
     with recording(run, "scaling", output, f"{method}-{run.ranks}", label) as rows:
         problem, of = problem_of(run, junctions, germline, max(n_lengths), sample, longest)
@@ -285,7 +296,7 @@ def throughput(
 
     table = run.from_root(lambda: read_germline(germline))
     with recording(run, "throughput", output, f"throughput-{run.ranks}") as rows:
-        rows += measure(PackedSet(table, number, seed), Config(max_n, backend=backend), run, repeats)
+        rows += measure(PackedSet(table, number, seed), Config(max_n=max_n, backend=backend), run, repeats)
 
 
 @app.command("motif-tables", rich_help_panel=_MOTIFS)

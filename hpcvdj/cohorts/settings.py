@@ -24,7 +24,7 @@ SMALLEST_Q = 1e-3
 Seed = Annotated[int, Option("seed of what is drawn", least=0)]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SharingSettings(Settings):
     """How sharing is tested."""
 
@@ -54,7 +54,7 @@ class SharingSettings(Settings):
             )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ContaminationSettings(Settings):
     """How contamination is found."""
 
@@ -82,7 +82,7 @@ IndividualColumn = Annotated[
 ]  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Individuals(Settings):
     """How individuals are named."""
 
@@ -103,7 +103,7 @@ class Individuals(Settings):
         raise NotImplementedError
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Naming(Individuals):
     """How individuals are named, and which group each one is in."""
 

@@ -35,7 +35,7 @@ from hpcvdj.chance.clonotypes import Clonotypes
 from hpcvdj.chance.p_values import Counts, Floats, benjamini_hochberg, poisson_tail, quantiles, randomised
 from hpcvdj.chance.shown import Shown
 from hpcvdj.enrichment import statistics
-from hpcvdj.enrichment.settings import Settings
+from hpcvdj.enrichment.settings import EnrichmentSettings
 from hpcvdj.enrichment.statistics import Kappa
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.backends import Backend
@@ -81,7 +81,7 @@ class Enrichment(Shown):
 
     table       pyarrow Table with a row for each, by p-value: see docs/enrich.md for the columns
     clonotypes  number of all clonotypes, tested or not: the family of the q-values
-    hits        number of clonotypes with a q-value of at most `Settings.max_q`
+    hits        number of clonotypes with a q-value of at most `EnrichmentSettings.max_q`
     clusters    number of clusters of hits
     kappa       κ of all lengths; None with a control
     estimate    the estimate of κ with its interval; None if the user gave κ, or with a control
@@ -123,7 +123,7 @@ class Enrichment(Shown):
 def enrich(
     clonotypes: Clonotypes | None,
     model: Model,
-    settings: Settings,
+    settings: EnrichmentSettings,
     run: Run,
     backend: Backend,
     fit: ModelFit = UNCHECKED,
@@ -159,7 +159,7 @@ def _against_model(
     rows: Counts,
     values: Floats,
     model: Model,
-    settings: Settings,
+    settings: EnrichmentSettings,
     fit: ModelFit,
 ) -> Enrichment:
     """Test clonotypes against a model.
@@ -226,7 +226,9 @@ def _against_model(
     )  # fmt: skip
 
 
-def enrich_over(clonotypes: Clonotypes, control: Clonotypes, settings: Settings, backend: Backend) -> Enrichment:
+def enrich_over(
+    clonotypes: Clonotypes, control: Clonotypes, settings: EnrichmentSettings, backend: Backend
+) -> Enrichment:
     """Test clonotypes against those of other people, a control, in place of a model (as TCRNET does).
 
     The control has the selection of people, so there is no κ.  The test compares two rates, so it takes into account
@@ -284,7 +286,7 @@ def _degrees_on(backend: Backend) -> Any:
 
 
 def _counted(
-    clonotypes: Clonotypes | None, settings: Settings, backend: Backend
+    clonotypes: Clonotypes | None, settings: EnrichmentSettings, backend: Backend
 ) -> tuple[Counts, Counts, Counts, Counts]:
     """The class size and the neighbours of each clonotype, the clonotypes to test, and clonotypes drawn at random."""
     assert clonotypes is not None
@@ -296,7 +298,7 @@ def _counted(
     return size, counts - 1, tested, _drawn(clonotypes, settings)
 
 
-def _drawn(clonotypes: Clonotypes, settings: Settings) -> Counts:
+def _drawn(clonotypes: Clonotypes, settings: EnrichmentSettings) -> Counts:
     """Draw clonotypes at random; ascending."""
     return np.sort(np.random.default_rng(settings.seed).permutation(len(clonotypes))[:SAMPLE])
 
@@ -307,7 +309,12 @@ def _class_sizes(kind: Counts, variants: Counts, classes: int) -> Counts:
 
 
 def _probabilities(
-    clonotypes: Clonotypes | None, rows: Counts | None, model: Model, settings: Settings, run: Run, backend: Backend
+    clonotypes: Clonotypes | None,
+    rows: Counts | None,
+    model: Model,
+    settings: EnrichmentSettings,
+    run: Run,
+    backend: Backend,
 ) -> Floats | None:
     """Probabilities of the clonotypes `rows`, float64 [rows, 3], on root; None on the other ranks.
 
@@ -340,7 +347,7 @@ def _productive(clonotypes: Clonotypes, model: Model) -> Floats:
 
 
 def _tested(
-    clonotypes: Clonotypes, tested: Counts, settings: Settings, columns: dict[str, Any], **chance: Any
+    clonotypes: Clonotypes, tested: Counts, settings: EnrichmentSettings, columns: dict[str, Any], **chance: Any
 ) -> Enrichment:
     """Add q-values, clusters of hits, genes and sequences to the columns of tested clonotypes; sort by p-value.
 

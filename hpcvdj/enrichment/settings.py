@@ -3,17 +3,16 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from hpcvdj import options
 from hpcvdj.kernels.backends import AUTO, BackendName, StrictBinding
-from hpcvdj.options import Option
+from hpcvdj.options import Option, Settings
 from hpcvdj.recombination.calls import Genes
 
 FEWEST_NEIGHBOURS = 2
 """Clonotypes with fewer neighbours are not tested by default; their p-value counts as 1."""
 
 
-@dataclass(frozen=True)
-class Settings(options.Settings):
+@dataclass(frozen=True, kw_only=True)
+class EnrichmentSettings(Settings):
     """How neighbourhoods are tested."""
 
     kappa: Annotated[

@@ -1,6 +1,6 @@
 """The options of in silico junctions."""
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Annotated
 
 from hpcvdj.errors import OptionError
@@ -30,6 +30,7 @@ class GenerationSettings(Settings):
         Option("junctions to draw, or productive ones, if only these are asked for", flags="--number -n", metavar="N",
                least=1, most=MOST_JUNCTIONS),
     ] = 100_000  # fmt: skip
+    _: KW_ONLY
     seed: Annotated[int, Option(_SEED, least=0, most=(1 << 64) - 1)] = 0
     productive: Annotated[
         bool,

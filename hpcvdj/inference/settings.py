@@ -1,5 +1,6 @@
 """The options of inference: which rows take part, where it starts and when it ends."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
@@ -21,10 +22,10 @@ MOST_JUNCTIONS = 300_000
 FEWEST_JUNCTIONS = 1_000
 """The smallest number of real junctions that a factor is inferred from."""
 
-Parameters = tuple[str, ...]
+Parameters = Sequence[str]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RowChoice(Settings):
     """Which rows take part."""
 
@@ -48,7 +49,7 @@ class RowChoice(Settings):
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class InferenceSettings(Settings):
     """How a model is inferred.
 
@@ -99,7 +100,7 @@ class InferenceSettings(Settings):
     ] = False  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SelectionSettings(Settings):
     """How a selection factor is inferred."""
 

@@ -39,7 +39,7 @@ def joined(parts: Sequence[Edges]) -> Edges:
     return edges[np.lexsort((edges["column"], edges["row"], edges["strand"]))]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class EdgeFilter(Settings):
     """Which pairs become edges: those with a score of at least `min_score` among the `top` best of a sequence."""
 

@@ -1,5 +1,6 @@
 """The settings of a comparison of sequences, and of clusters."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
@@ -38,7 +39,7 @@ def _weights(text: str) -> tuple[float, ...]:
     return tuple(float(part) for part in text.split(","))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class MotifConfig(Settings):
     """What to compare and how.
 
@@ -64,7 +65,7 @@ class MotifConfig(Settings):
                unset="`cosine` for tables, `weights` for FASTA"),
     ] = None  # fmt: skip
     weights: Annotated[
-        tuple[float, ...] | None,
+        Sequence[float] | None,
         Option("a weight for each distance", metavar="W0,W1…", unset="1 / (C(k, h) 3^h)", parse=_weights,
                remedy="give numbers such as 1,0.5,0.1", more=True),
     ] = None  # fmt: skip
@@ -106,7 +107,7 @@ Algorithm = Literal["louvain", "components", "label-propagation"]
 Singletons = Literal["none", "own"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ClusterSettings(Settings):
     """How to cluster a graph."""
 

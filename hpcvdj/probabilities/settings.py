@@ -30,7 +30,7 @@ PGEN_THREADS = 256
 """The largest number of threads per block of the kernels on a GPU; each kernel has its own number."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PgenSettings(Settings):
     """The options of generation probabilities."""
 

@@ -50,7 +50,7 @@ class TableSettings(Settings):
 Strict = Annotated[bool, Option("fail on the first row that cannot be counted", more=True)]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RowSettings(Settings):
     """How rows are read."""
 

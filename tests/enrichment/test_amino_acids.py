@@ -12,7 +12,6 @@ from scipy import stats
 
 import hpcvdj
 from hpcvdj.chance.clonotypes import distinct_junctions
-from hpcvdj.chance.dealing import dealt_of
 from hpcvdj.enrichment import enrich as module
 from hpcvdj.enrichment.enrich import WITHOUT_NUCLEOTIDES, Settings
 from hpcvdj.errors import InputError
@@ -26,6 +25,7 @@ from hpcvdj.repertoires.writers import write_table
 from hpcvdj.runs.run import Run
 from hpcvdj.values.compute import count_in_memory
 from tests.commands import error_line, hpcvdj_command
+from tests.dealt import dealt_of
 from tests.enrichment.test_enrich import planted
 from tests.loci import LOCI, exhaustive_but
 

@@ -30,7 +30,7 @@ def printed_on_the_page(text):
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
     path = tmp_path_factory.mktemp("docs") / "small.h5"
-    return write_result(path, read_sequences(SMALL), k=12, d=1, dense=False, edge_filter=EdgeFilter(0.3))
+    return write_result(path, read_sequences(SMALL), k=12, d=1, dense=False, edge_filter=EdgeFilter(min_score=0.3))
 
 
 def test_the_edges_and_their_best(small, run, tmp_path, monkeypatch):

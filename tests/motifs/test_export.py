@@ -119,9 +119,17 @@ def test_the_best_of_each_sequence(results, kind, top, monkeypatch):
         )
         best |= {key for *_, key in ranked[:top]}
     with MotifResult(written.path) as result:
-        whole = [edge for piece in selected_edges(result, EdgeFilter(LEAST, top)) for edge in keys(written, piece)]
+        whole = [
+            edge
+            for piece in selected_edges(result, EdgeFilter(min_score=LEAST, top=top))
+            for edge in keys(written, piece)
+        ]
         monkeypatch.setattr(graph, "PIECE", 256)  # Columns one by one; the best are chosen again and again.
-        cut = [edge for piece in selected_edges(result, EdgeFilter(LEAST, top)) for edge in keys(written, piece)]
+        cut = [
+            edge
+            for piece in selected_edges(result, EdgeFilter(min_score=LEAST, top=top))
+            for edge in keys(written, piece)
+        ]
     assert whole == cut
     assert len(whole) == len(best)
     assert set(whole) == best
@@ -136,7 +144,7 @@ def keys(written, piece):
 def test_a_higher_score_takes_fewer(results, kind):
     written = results[kind]
     with MotifResult(written.path) as result:
-        found = [edge for piece in selected_edges(result, EdgeFilter(0.3)) for edge in keys(written, piece)]
+        found = [edge for piece in selected_edges(result, EdgeFilter(min_score=0.3)) for edge in keys(written, piece)]
     assert set(found) == set(expected_pairs(written, 0.3))
     assert 20 < len(found) < len(expected_pairs(written, LEAST))
 
@@ -144,10 +152,12 @@ def test_a_higher_score_takes_fewer(results, kind):
 def test_several_tiles_give_what_one_gives(tmp_path, monkeypatch):
     some = families(n=560, length=40)
     dense = write_result(tmp_path / "d.h5", some, k=8, d=1, strands=2, dense=True)
-    edges = write_result(tmp_path / "e.h5", some, k=8, d=1, strands=2, dense=False, edge_filter=EdgeFilter(0.1))
+    edges = write_result(
+        tmp_path / "e.h5", some, k=8, d=1, strands=2, dense=False, edge_filter=EdgeFilter(min_score=0.1)
+    )
     monkeypatch.setattr(graph, "PIECE", 256 * 256)
     with MotifResult(dense.path) as a, MotifResult(edges.path) as b:
-        pieces = list(selected_edges(a, EdgeFilter(0.1)))
+        pieces = list(selected_edges(a, EdgeFilter(min_score=0.1)))
         assert len(pieces) > 6
         one = {key for piece in pieces for key in keys(dense, piece)}
         two = {key for piece in selected_edges(b) for key in keys(edges, piece)}

@@ -37,7 +37,7 @@ def test_the_command_gives_the_edges_of_the_cpu(host, fasta, tmp_path, run, scor
 
 @pytest.mark.slow
 @pytest.mark.parametrize("layout", [(7, 3), (100, 4)])
-@pytest.mark.parametrize("edges", [None, EdgeFilter(0.2, None), EdgeFilter(None, 2)])
+@pytest.mark.parametrize("edges", [None, EdgeFilter(min_score=0.2, top=None), EdgeFilter(min_score=None, top=2)])
 def test_tiles_on_a_gpu_and_on_the_cpu(host, fasta, tmp_path, monkeypatch, edges, layout):
     found = []
     for backend in ("cuda", "cpu"):
