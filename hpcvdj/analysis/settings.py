@@ -3,14 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from hpcvdj.annotation.settings import Decoys
 from hpcvdj.association.settings import Donors
 from hpcvdj.cohorts.settings import Individuals, Naming
 from hpcvdj.errors import InputError, few, option, require_choice
 from hpcvdj.kernels.backends import AUTO, BackendName
-from hpcvdj.options import Option, Settings
+from hpcvdj.options import Settings, setting
 
 STEPS = (
     "contamination", "infer", "infer-selection", "pgen", "sharing", "associate", "enrich", "annotate", "report",
@@ -22,12 +22,10 @@ STEPS = (
 class Cohort(Donors, Naming):
     """Who the individuals are, and what the metadata say of them."""
 
-    metadata: Annotated[
-        Any,
-        Option("a table with a row for each individual: its name, or that of its file, in one column, and what is "
-               "known of it in others", shell="a table with a row for each individual and a column of their names",
-               metavar="TABLE", parse=Path),
-    ] = None  # fmt: skip
+    metadata: Any = setting(
+        "a table with a row for each individual: its name, or that of its file, in one column, and what is known of it "
+        "in others", None, shell="a table with a row for each individual and a column of their names", metavar="TABLE",
+        parse=Path)  # fmt: skip
 
     def __post_init__(self) -> None:
         Individuals.__post_init__(self)
@@ -62,21 +60,13 @@ class Cohort(Donors, Naming):
 class AnalysisSettings(Settings):
     """Which steps are done, and with what."""
 
-    database: Annotated[
-        Any,
-        Option("receptors of known specificity, a file of VDJdb, McPAS-TCR or IEDB: to find clonotypes like them",
-               metavar="FILE", parse=Path),
-    ] = None  # fmt: skip
+    database: Any = setting("receptors of known specificity, a file of VDJdb, McPAS-TCR or IEDB: to find clonotypes "
+                            "like them", None, metavar="FILE", parse=Path)  # fmt: skip
     decoys: Decoys = ()
-    only: Annotated[
-        Sequence[str],
-        Option(f"do only this step, of {', '.join(STEPS)}", shell="do only this step; may be repeated",
-               metavar="STEP", several=True),
-    ] = ()  # fmt: skip
-    without: Annotated[
-        Sequence[str],
-        Option("leave this step out", shell="leave this step out; may be repeated", metavar="STEP", several=True),
-    ] = ()  # fmt: skip
+    only: Sequence[str] = setting(f"do only this step, of {', '.join(STEPS)}", (),
+                                  shell="do only this step; may be repeated", metavar="STEP", several=True)  # fmt: skip
+    without: Sequence[str] = setting("leave this step out", (), shell="leave this step out; may be repeated",
+                                     metavar="STEP", several=True)  # fmt: skip
     backend: BackendName = AUTO
 
     def __post_init__(self) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from hpcvdj.cli import common, options
 from hpcvdj.cli.declared import App
 from hpcvdj.errors import InputError, few
-from hpcvdj.options import Option, Settings
+from hpcvdj.options import Option, Settings, setting
 from hpcvdj.runs.settings import Launch, Overwrite
 
 if TYPE_CHECKING:
@@ -76,41 +76,27 @@ def _model(chosen: OlgaModel) -> "Model":
 class InputSettings(Settings):
     """How sequences are read."""
 
-    seq_in: Annotated[
-        int, Option("the column of the sequences; 0 is the first", flags="--seq_in --seq_index", least=0)
-    ] = 0
-    v_in: Annotated[
-        int | None,
-        Option("the column of V genes", flags="--v_in --v_mask_index", least=0, unset="any V"),
-    ] = None
-    j_in: Annotated[
-        int | None,
-        Option("the column of J genes", flags="--j_in --j_mask_index", least=0, unset="any J"),
-    ] = None
-    max_number_of_seqs: Annotated[
-        int | None, Option("sequences to read at most", flags="-m --max_number_of_seqs", least=1, unset="all")
-    ] = None
-    lines_to_skip: Annotated[int, Option("lines before the first sequence", flags="--lines_to_skip", least=0)] = 0
-    skip_off: Annotated[
-        bool, Option("write an empty line for a line without a sequence", flags="--skip_off --skip_empty_off")
-    ] = False
-    delimiter: Annotated[
-        Delimiter | None,
-        Option("what separates columns", flags="-d --delimiter",
-               unset="a tab in .tsv, a comma in .csv, blanks in other files"),
-    ] = None  # fmt: skip
-    raw_delimiter: Annotated[str | None, Option("the same as any text", flags="--raw_delimiter", more=True)] = None
-    gene_mask_delimiter: Annotated[
-        Delimiter | None,
-        Option("what separates genes", flags="--gene_mask_delimiter", more=True,
-               unset="a comma, or a semicolon if commas separate columns"),
-    ] = None  # fmt: skip
-    raw_gene_mask_delimiter: Annotated[
-        str | None, Option("the same as any text", flags="--raw_gene_mask_delimiter", more=True)
-    ] = None
-    comment_delimiter: Annotated[
-        str | None, Option("what lines to skip begin with", flags="--comment_delimiter", more=True)
-    ] = None
+    seq_in: int = setting("the column of the sequences; 0 is the first", 0, flags="--seq_in --seq_index",
+                          least=0)  # fmt: skip
+    v_in: int | None = setting("the column of V genes", None, flags="--v_in --v_mask_index", least=0,
+                               unset="any V")  # fmt: skip
+    j_in: int | None = setting("the column of J genes", None, flags="--j_in --j_mask_index", least=0,
+                               unset="any J")  # fmt: skip
+    max_number_of_seqs: int | None = setting("sequences to read at most", None, flags="-m --max_number_of_seqs",
+                                             least=1, unset="all")  # fmt: skip
+    lines_to_skip: int = setting("lines before the first sequence", 0, flags="--lines_to_skip", least=0)
+    skip_off: bool = setting("write an empty line for a line without a sequence", False,
+                             flags="--skip_off --skip_empty_off")  # fmt: skip
+    delimiter: Delimiter | None = setting("what separates columns", None, flags="-d --delimiter",
+                                          unset="a tab in .tsv, a comma in .csv, blanks in other files")  # fmt: skip
+    raw_delimiter: str | None = setting("the same as any text", None, flags="--raw_delimiter", more=True)
+    gene_mask_delimiter: Delimiter | None = setting(
+        "what separates genes", None, flags="--gene_mask_delimiter", more=True,
+        unset="a comma, or a semicolon if commas separate columns")  # fmt: skip
+    raw_gene_mask_delimiter: str | None = setting("the same as any text", None, flags="--raw_gene_mask_delimiter",
+                                                  more=True)  # fmt: skip
+    comment_delimiter: str | None = setting("what lines to skip begin with", None, flags="--comment_delimiter",
+                                            more=True)  # fmt: skip
 
     def rows(self, path: Path) -> "Iterator[Row]":
         """Yield the sequences of a file."""
@@ -160,14 +146,10 @@ class Row:
 class DisplaySettings(Settings):
     """Options of what OLGA shows while it computes.  They change nothing here, but scripts may use them."""
 
-    quiet_flags: Annotated[
-        bool,
-        Option("these change nothing here", flags="--display_off --time_updates_off --skip_fast_pgen", more=True),
-    ] = False
-    display_lines: Annotated[
-        int | None,
-        Option("these change nothing here", flags="--num_lines_for_display --seqs_per_time_update", more=True),
-    ] = None
+    quiet_flags: bool = setting("these change nothing here", False,
+                                flags="--display_off --time_updates_off --skip_fast_pgen", more=True)  # fmt: skip
+    display_lines: int | None = setting("these change nothing here", None,
+                                        flags="--num_lines_for_display --seqs_per_time_update", more=True)  # fmt: skip
 
 
 @app.command("compute_pgen")
