@@ -13,7 +13,8 @@ from scipy import stats
 import hpcvdj
 from hpcvdj.chance.clonotypes import distinct_junctions
 from hpcvdj.enrichment import enrich as module
-from hpcvdj.enrichment.enrich import WITHOUT_NUCLEOTIDES, Settings
+from hpcvdj.enrichment.enrich import WITHOUT_NUCLEOTIDES
+from hpcvdj.enrichment.settings import EnrichmentSettings
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.backends import open_backend
 from hpcvdj.probabilities.settings import PgenConfig
@@ -143,7 +144,7 @@ def test_calibrated_on_what_recombination_makes(name, genes):
         dealt_of(read_table(drawn(model, RECOMBINATIONS[name]), model, reading), model).whole
     ).clonotypes()
     assert not own.nucleotides
-    size, neighbours, _, _ = module._counted(own, Settings(kappa=1.0), open_backend("cpu"))
+    size, neighbours, _, _ = module._counted(own, EnrichmentSettings(kappa=1.0), open_backend("cpu"))
     some = np.sort(np.random.default_rng(2).permutation(len(own))[:2_000])
     problem = PgenProblem(own.repertoire.subset(some), model, COLUMNS)
     aa, ball = count_in_memory(problem, PgenConfig(COLUMNS, backend="cpu"), Run()).T
