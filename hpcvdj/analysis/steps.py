@@ -13,8 +13,7 @@ from typing import Any
 from hpcvdj.analysis.settings import AnalysisSettings, Cohort
 from hpcvdj.annotation.question import AnnotationOutput, AnnotationQuestion
 from hpcvdj.annotation.settings import AnnotationSettings, DatabaseSettings
-from hpcvdj.association.expansion_question import ExpansionQuestion
-from hpcvdj.association.question import DONORS, AssociationQuestion
+from hpcvdj.association.question import DONORS, question_of
 from hpcvdj.association.settings import AssociationSettings
 from hpcvdj.chance.check import check_tables
 from hpcvdj.chance.question import Lines, Output, Question, TableOutput, ask
@@ -257,8 +256,7 @@ def _associate(job: Job) -> Done:
     assert donors is not None
     further = {DONORS: job.folder / "donors.tsv"} if donors.time is None else {}
     output = TableOutput[Any](job.folder / "associated.tsv", _again(job), further=further)
-    question: Any = (AssociationQuestion if donors.time is None else ExpansionQuestion)(donors, settings)
-    return job.ask(question, output)
+    return job.ask(question_of(donors, settings), output)
 
 
 def _enrich(job: Job) -> Done:

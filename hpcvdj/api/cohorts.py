@@ -9,8 +9,7 @@ from hpcvdj.api.individuals import answered, given_tables
 from hpcvdj.api.parameters import InOneProcess, OfTables, taking
 from hpcvdj.association.associate import Association
 from hpcvdj.association.expansion import Expansion
-from hpcvdj.association.expansion_question import ExpansionQuestion
-from hpcvdj.association.question import AssociationQuestion
+from hpcvdj.association.question import question_of
 from hpcvdj.association.settings import AssociationSettings, Donors
 from hpcvdj.chance.settings import Checks
 from hpcvdj.cohorts.contamination import Contamination
@@ -94,11 +93,9 @@ def associate(tables: Any, model: Model | str | Path, **options: Any) -> Associa
     Warns (HpcvdjWarning) of excluded rows, and of pairs that share improbable junctions.  Raises InputError if all
     cases are of one batch, for columns that the metadata lack, and for two individuals that are the same sample.
     """
-    naming, settings, checks = Donors.of(options), AssociationSettings.of(options), Checks.of(options)
-    of_donors = _tables(tables, naming)
-    if naming.time is not None:
-        return answered(ExpansionQuestion(naming, settings), of_donors, model, checks)
-    return answered(AssociationQuestion(naming, settings), of_donors, model, checks)
+    question: Any = question_of(Donors.of(options), AssociationSettings.of(options))
+    answer: Association | Expansion = answered(question, _tables(tables, question.naming), model, Checks.of(options))
+    return answer
 
 
 def _tables(tables: Any, naming: Individuals) -> list[Table]:

@@ -49,11 +49,10 @@ def command(
     if naming.time is not None and donors is not None:
         raise InputError(f"{option('donors', str(donors))}: {option('time')} gives donors no scores; leave it out")
     run = common.begin(launch, shared=True)
-    from hpcvdj.association.expansion_question import ExpansionQuestion
-    from hpcvdj.association.question import DONORS, AssociationQuestion
+    from hpcvdj.association.question import DONORS, question_of
     from hpcvdj.chance.question import TableOutput
 
     further = {DONORS: donors} if donors is not None else {}
     written = TableOutput[Any](output, overwrite, further=further, plot=plot)
-    question: Any = (AssociationQuestion if naming.time is None else ExpansionQuestion)(naming, settings)
+    question: Any = question_of(naming, settings)
     asking.answer(run, question, tables, opening, model, checks, lambda _: written)

@@ -102,9 +102,9 @@ def results(tmp_path_factory):
 def run():
     """Run a subcommand of `hpcvdj motifs`; its stdout.  What it raises is raised."""
 
-    def invoke(module, *arguments):
+    def invoke(command, *arguments):
         app = App()
-        app.command()(module.command)
+        app.command()(command)
         with speaking_shell():
             done = CliRunner().invoke(app, [str(a) for a in arguments], catch_exceptions=False)
         assert done.exit_code == 0, done.output

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from hpcvdj.cli import motifs_cluster
+from hpcvdj.cli import motifs
 from hpcvdj.errors import InputError
 from hpcvdj.motifs.clusters import cluster, modularity, read_clusters
 from hpcvdj.motifs.edges import EdgeFilter
@@ -138,7 +138,7 @@ def test_a_graph_without_edges(method, n):
 def test_the_same_seed_gives_the_same_file(results, run, tmp_path, method):
     written = results[True, 2]
     text = run(
-        motifs_cluster, written.path, "-o", tmp_path / "a.tsv", "--algorithm", method, "--min-score", 0.02, "--seed", 7
+        motifs.cluster, written.path, "-o", tmp_path / "a.tsv", "--algorithm", method, "--min-score", 0.02, "--seed", 7
     )
     code = (
         "import sys; from pathlib import Path; from hpcvdj.motifs.clusters import cluster\n"
@@ -168,7 +168,7 @@ def test_the_table_is_read_back(results, run, tmp_path):
     written = results[False, 1]
     for ending in ("tsv.gz", "parquet"):
         out = tmp_path / f"c.{ending}"
-        run(motifs_cluster, written.path, "-o", out, "--algorithm", "components")
+        run(motifs.cluster, written.path, "-o", out, "--algorithm", "components")
         with MotifResult(written.path) as result:
             expected = cluster(
                 score_matrix(selected_edges(result), len(result)), ClusterSettings(algorithm="components")
@@ -183,15 +183,15 @@ def test_the_table_is_read_back(results, run, tmp_path):
 
 def test_wrong_usage_is_said_in_a_line(results, run, tmp_path, monkeypatch):
     with pytest.raises(InputError, match="--min-score or --top"):
-        run(motifs_cluster, results[True, 1].path, "-o", tmp_path / "c.tsv")
+        run(motifs.cluster, results[True, 1].path, "-o", tmp_path / "c.tsv")
     with pytest.raises(InputError, match=r"must end in \.tsv"):
-        run(motifs_cluster, results[False, 1].path, "-o", tmp_path / "c.txt")
+        run(motifs.cluster, results[False, 1].path, "-o", tmp_path / "c.txt")
     with pytest.raises(InputError, match=r"--resolution 0\.0"):
-        run(motifs_cluster, results[False, 1].path, "-o", tmp_path / "c.tsv", "--resolution", 0)
+        run(motifs.cluster, results[False, 1].path, "-o", tmp_path / "c.tsv", "--resolution", 0)
     monkeypatch.setitem(sys.modules, "networkx", None)
     with pytest.raises(InputError, match=r"hpcvdj\[graphs\]"):
-        run(motifs_cluster, results[False, 1].path, "-o", tmp_path / "c.tsv")
-    run(motifs_cluster, results[False, 1].path, "-o", tmp_path / "c.tsv", "--algorithm", "components")
+        run(motifs.cluster, results[False, 1].path, "-o", tmp_path / "c.tsv")
+    run(motifs.cluster, results[False, 1].path, "-o", tmp_path / "c.tsv", "--algorithm", "components")
 
 
 def test_clusters_of_a_repertoire_have_genes_and_a_consensus(tmp_path):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from hpcvdj.cli import motifs_cluster, motifs_export, motifs_plot, motifs_show
+from hpcvdj.cli import motifs
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.kmers.sequences import sequence_set
 from hpcvdj.motifs import graph
@@ -42,7 +42,7 @@ def read_table(path):
 def test_a_table_has_every_pair_once(results, run, tmp_path, kind, ending):
     written = results[kind]
     out = tmp_path / f"edges.{ending}"
-    text = run(motifs_export, written.path, "-o", out, "--min-score", LEAST)
+    text = run(motifs.export, written.path, "-o", out, "--min-score", LEAST)
     table = read_table(out)
     assert list(table.columns) == ["name_1", "name_2", "strand", "d0", "d1", "d2", "score"]
     rows = {
@@ -74,7 +74,7 @@ def test_raw_counters_are_those_of_the_sub_tables(results, tmp_path):
 def test_networkx_reads_the_graph(results, run, tmp_path, strands):
     nx = pytest.importorskip("networkx")
     written = results[False, strands]
-    run(motifs_export, written.path, "-o", tmp_path / "g.graphml", "--raw")
+    run(motifs.export, written.path, "-o", tmp_path / "g.graphml", "--raw")
     read = nx.read_graphml(tmp_path / "g.graphml")
     assert sorted(read.nodes) == sorted(written.sequences.names)
     assert [read.nodes[name]["length"] for name in written.sequences.names] == written.sequences.lengths.tolist()
@@ -92,7 +92,7 @@ def test_networkx_reads_the_graph(results, run, tmp_path, strands):
 @pytest.mark.parametrize("dense", [True, False])
 def test_scipy_reads_the_matrix(results, run, tmp_path, strand, dense):
     written = results[dense, 2]
-    run(motifs_export, written.path, "-o", tmp_path / "m.npz", "--strand", strand, "--min-score", LEAST)
+    run(motifs.export, written.path, "-o", tmp_path / "m.npz", "--strand", strand, "--min-score", LEAST)
     matrix = sparse.load_npz(tmp_path / "m.npz")
     names = written.sequences.names
     assert np.load(tmp_path / "m.npz")["names"].tolist() == names
@@ -220,10 +220,10 @@ def test_a_name_that_breaks_lines_is_refused(tmp_path):
     assert read_table(tmp_path / "x.parquet").name_1.tolist() == ["a\tb"]
 
 
-@pytest.mark.parametrize("module", [motifs_export, motifs_cluster, motifs_show, motifs_plot])
-def test_each_subcommand_explains_itself(run, module):
-    text = run(module, "--help")
-    assert f"hpcvdj motifs {module.__name__.rpartition('_')[2]} " in " ".join(text.split())
+@pytest.mark.parametrize("command", [motifs.export, motifs.cluster, motifs.show, motifs.plot])
+def test_each_subcommand_explains_itself(run, command):
+    text = run(command, "--help")
+    assert f"hpcvdj motifs {command.__name__} " in " ".join(text.split())
     assert len(text.splitlines()) > 20
 
 
