@@ -19,7 +19,7 @@ STEPS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cohort(Donors, Naming):
+class CohortSettings(Donors, Naming):
     """Who the individuals are, and what the metadata say of them."""
 
     metadata: Any = setting(

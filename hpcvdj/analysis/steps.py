@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from hpcvdj.analysis.settings import AnalysisSettings, Cohort
+from hpcvdj.analysis.settings import AnalysisSettings, CohortSettings
 from hpcvdj.annotation.question import AnnotationOutput, AnnotationQuestion
 from hpcvdj.annotation.settings import AnnotationSettings, DatabaseSettings
 from hpcvdj.association.question import DONORS, question_of
@@ -32,7 +32,6 @@ from hpcvdj.probabilities.settings import PgenSettings
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.origin import read_facts
-from hpcvdj.repertoires.databases import database_of, read_database
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.reading import reading_of
 from hpcvdj.repertoires.sequence_fields import common_fields
@@ -70,7 +69,7 @@ class Job:
 
     inputs: Inputs
     model: Model
-    cohort: Cohort
+    cohort: CohortSettings
     database: DatabaseSettings
     settings: AnalysisSettings
     checks: Checks
@@ -284,11 +283,7 @@ def _why_not_annotate(job: Job) -> str:
 
 
 def _annotate(job: Job) -> Done:
-    database, columns = job.settings.database, job.database.database_columns
-    is_file = isinstance(database, str | Path)
-    records = job.run.from_root(
-        lambda: read_database(Path(database), columns) if is_file else database_of(database, columns)
-    )
+    records = job.run.from_root(lambda: job.database.records(job.settings.database))
     settings = AnnotationSettings(decoys=job.settings.decoys, backend=job.settings.backend)
     question = AnnotationQuestion(records, job.database, settings, ClonotypeChoice())
     return job.ask(question, AnnotationOutput(job.folder / "annotated", job.run.overwrite, job.run.resume))

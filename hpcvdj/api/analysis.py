@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 
 from hpcvdj.analysis.analyze import TABLES, Analysis
 from hpcvdj.analysis.analyze import analyze as work
-from hpcvdj.analysis.settings import AnalysisSettings, Cohort
+from hpcvdj.analysis.settings import AnalysisSettings, CohortSettings
 from hpcvdj.analysis.steps import Job
 from hpcvdj.annotation.settings import DatabaseSettings
 from hpcvdj.api.individuals import given_tables
@@ -23,7 +23,7 @@ from hpcvdj.runs.run import Run
 
 
 @dataclass(frozen=True)
-class _Analysis(InOneProcess, Checks, DatabaseSettings, AnalysisSettings, Cohort, OfTables):
+class _Analysis(InOneProcess, Checks, DatabaseSettings, AnalysisSettings, CohortSettings, OfTables):
     """The arguments of `analyze`."""
 
     output: str | Path
@@ -54,7 +54,7 @@ def analyze(
     folder = Path(output)
     if isinstance(tables, Mapping):
         tables = _kept(tables, folder / TABLES)
-    cohort = Cohort.of(options)
+    cohort = CohortSettings.of(options)
     cohort_tables = given_tables(tables, cohort.opening())
     if any(table.in_memory for table in cohort_tables):
         raise InputError("give tables in memory as a dict, with the table of each individual by its name")

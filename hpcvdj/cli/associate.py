@@ -4,12 +4,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from hpcvdj.association.settings import AssociationSettings, Donors
-from hpcvdj.chance.settings import Checks
 from hpcvdj.cli import asking, common, options
 from hpcvdj.errors import InputError, option
 from hpcvdj.options import Option
-from hpcvdj.repertoires.settings import TableSettings
-from hpcvdj.runs.settings import Launch, Overwrite
+from hpcvdj.runs.settings import Overwrite
 
 
 def command(
@@ -20,9 +18,7 @@ def command(
     ],
     naming: Donors,
     settings: AssociationSettings,
-    opening: TableSettings,
-    checks: Checks,
-    launch: Launch,
+    asked: asking.Asked,
     donors: Annotated[
         Path | None, Option("table to write of the donors, with scores by hits found without each", metavar="OUT")
     ] = None,
@@ -48,11 +44,11 @@ def command(
     """
     if naming.time is not None and donors is not None:
         raise InputError(f"{option('donors', str(donors))}: {option('time')} gives donors no scores; leave it out")
-    run = common.begin(launch, shared=True)
+    run = common.begin(asked, shared=True)
     from hpcvdj.association.question import DONORS, question_of
     from hpcvdj.chance.question import TableOutput
 
     further = {DONORS: donors} if donors is not None else {}
     written = TableOutput[Any](output, overwrite, further=further, plot=plot)
     question: Any = question_of(naming, settings)
-    asking.answer(run, question, tables, opening, model, checks, lambda _: written)
+    asking.answer(run, question, tables, model, asked, written)

@@ -3,12 +3,10 @@
 from pathlib import Path
 from typing import Annotated
 
-from hpcvdj.chance.settings import Checks
 from hpcvdj.cli import asking, common, options
 from hpcvdj.cohorts.settings import ContaminationSettings, Naming
 from hpcvdj.options import Option
-from hpcvdj.repertoires.settings import TableSettings
-from hpcvdj.runs.settings import Launch, Overwrite
+from hpcvdj.runs.settings import Overwrite
 
 
 def command(
@@ -19,9 +17,7 @@ def command(
     ],
     naming: Naming,
     settings: ContaminationSettings,
-    opening: TableSettings,
-    checks: Checks,
-    launch: Launch,
+    asked: asking.Asked,
     write_clean: Annotated[
         Path | None,
         Option("write the tables to this new folder, without the copies of improbable junctions that are not the "
@@ -46,10 +42,10 @@ def command(
 
     Example: hpcvdj contamination donors/ -m human_trb -o pairs.tsv --metadata donors.tsv --group batch
     """
-    run = common.begin(launch, shared=True)
+    run = common.begin(asked, shared=True)
     from hpcvdj.cohorts.contamination_question import JUNCTIONS, CleanOutput, ContaminationQuestion
 
     further = {JUNCTIONS: junctions_out} if junctions_out is not None else {}
     written = CleanOutput(output, overwrite, further=further, plot=plot, clean=write_clean)
     question = ContaminationQuestion(naming, settings)
-    asking.answer(run, question, tables, opening, model, checks, lambda _: written)
+    asking.answer(run, question, tables, model, asked, written)
