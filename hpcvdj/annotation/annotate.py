@@ -23,16 +23,8 @@ from hpcvdj.annotation.depth import Depth
 from hpcvdj.annotation.settings import AnnotationSettings
 from hpcvdj.annotation.statistics import Difference, Kappa
 from hpcvdj.annotation.union import PGEN_AA, Probabilities, Union
+from hpcvdj.chance import check
 from hpcvdj.chance.calls import RARE_ALLELE
-from hpcvdj.chance.check import (
-    BROKEN_GENE,
-    CONTRADICTED_CALL,
-    IMPOSSIBLE,
-    OF_RARE_ALLELE,
-    UNCHECKED,
-    ModelFit,
-    contradicting,
-)
 from hpcvdj.chance.clonotypes import Clonotypes
 from hpcvdj.chance.p_values import Bools, Counts, Floats, benjamini_hochberg, poisson_tail, quantiles, randomised
 from hpcvdj.kernels.neighbours.blocks import groups
@@ -188,7 +180,7 @@ class TestedSample:
 
 def annotate(
     samples: Sequence[Sample], union: Union, p: Probabilities, model: Model, settings: AnnotationSettings,
-    fit: ModelFit = UNCHECKED,
+    fit: check.ModelFit = check.UNCHECKED,
 ) -> list[SampleAnnotation]:  # fmt: skip
     """Test the epitopes of samples; q-values are over the epitopes of all samples.
 
@@ -238,15 +230,15 @@ def _tested(sample: Sample, judged: Judged, settings: AnnotationSettings, common
     possible = p.given > 0
     rows = np.flatnonzero(usable[sample.member])
     not_tested = {
-        IMPOSSIBLE: int((~possible[sample.member]).sum()),
-        BROKEN_GENE: int((possible & ~usable)[sample.member].sum()),
+        check.IMPOSSIBLE: int((~possible[sample.member]).sum()),
+        check.BROKEN_GENE: int((possible & ~usable)[sample.member].sum()),
     }
     if judged.model is not None:
         # A call that contradicts the amino acids makes a sequence improbable.
         hits = sample.member[rows]
-        side = contradicting(union.repertoire(hits), judged.model, PGEN_AA, p.pgen[hits], p.limits)
-        not_tested[OF_RARE_ALLELE] = int((side >= RARE_ALLELE).sum())
-        not_tested[CONTRADICTED_CALL] = int((side > 0).sum()) - not_tested[OF_RARE_ALLELE]
+        side = check.contradicting(union.repertoire(hits), judged.model, PGEN_AA, p.pgen[hits], p.limits)
+        not_tested[check.OF_RARE_ALLELE] = int((side >= RARE_ALLELE).sum())
+        not_tested[check.CONTRADICTED_CALL] = int((side > 0).sum()) - not_tested[check.OF_RARE_ALLELE]
         rows = rows[side == 0]
     rates = statistics.times_made(sample.n[union.kind], p.given)
     rates[~usable] = 0.0

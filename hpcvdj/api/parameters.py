@@ -26,7 +26,6 @@ PARAMETERS = {
     "`:published` after it, without hpcvdj's corrections of alleles",
     "joint": "take P(V, D, J) as a model of IGH has it; by default P(V) P(D, J), as in OLGA",
     "force": "go on if the model cannot make half of the rows",
-    "results": "the result files of `hpcvdj count`, or one",
     "motif_result": "a MotifResult, or the path of a result file of `hpcvdj motifs compare`",
     "overwrite": "replace what is there",
 }

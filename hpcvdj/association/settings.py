@@ -21,6 +21,9 @@ AssociationUnit = Literal["vj-aa", "v-aa", "aa", "ball"]
 WITH_GENES: tuple[AssociationUnit, ...] = ("vj-aa", "ball")
 """Units of one V and one J gene."""
 
+CALLS: dict[AssociationUnit, tuple[str, ...]] = {**dict.fromkeys(WITH_GENES, ("v_call", "j_call")), "v-aa": ("v_call",)}
+"""The genes that units have."""
+
 Depth = Literal["recombinations", "none"]
 
 

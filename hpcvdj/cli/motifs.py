@@ -11,16 +11,7 @@ from hpcvdj.cli.declared import App
 from hpcvdj.errors import InputError, few, option
 from hpcvdj.motifs import clusters
 from hpcvdj.motifs.edges import EdgeFilter
-from hpcvdj.motifs.settings import (
-    ClusterSettings,
-    D,
-    K,
-    MotifConfig,
-    RowsOption,
-    SequenceField,
-    Strands,
-    relations_of,
-)
+from hpcvdj.motifs.settings import ClusterSettings, D, K, MotifConfig, RowsOption, SequenceField, Strands, relations_of
 from hpcvdj.motifs.shared import Region, Shared, find, shared_kmers
 from hpcvdj.options import Option
 from hpcvdj.runs.settings import Launch, Overwrite, Resume

@@ -21,16 +21,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from hpcvdj.chance import check
 from hpcvdj.chance.calls import RARE_ALLELE
-from hpcvdj.chance.check import (
-    BROKEN_GENE,
-    CONTRADICTED_CALL,
-    IMPOSSIBLE,
-    OF_RARE_ALLELE,
-    UNCHECKED,
-    ModelFit,
-    contradicting,
-)
 from hpcvdj.chance.clonotypes import Clonotypes
 from hpcvdj.chance.p_values import Counts, Floats, benjamini_hochberg, poisson_tail, quantiles, randomised
 from hpcvdj.chance.shown import Shown
@@ -45,7 +37,7 @@ from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.productive import productive_choice
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS, PgenProblem
 from hpcvdj.recombination.selection import Selection
-from hpcvdj.repertoires.genes import has_nucleotides, letter_words, without_genes
+from hpcvdj.repertoires.genes import gene_columns, has_nucleotides, letter_words, without_genes
 from hpcvdj.runs.run import Run
 from hpcvdj.values.compute import count_in_memory, shared_repertoire
 
@@ -126,7 +118,7 @@ def enrich(
     settings: EnrichmentSettings,
     run: Run,
     backend: Backend,
-    fit: ModelFit = UNCHECKED,
+    fit: check.ModelFit = check.UNCHECKED,
 ) -> Enrichment | None:
     """Test the clonotypes of root against a model; None on the other ranks, which compute probabilities.
 
@@ -160,7 +152,7 @@ def _against_model(
     values: Floats,
     model: Model,
     settings: EnrichmentSettings,
-    fit: ModelFit,
+    fit: check.ModelFit,
 ) -> Enrichment:
     """Test clonotypes against a model.
 
@@ -176,8 +168,8 @@ def _against_model(
     possible = (others > ROUNDING * values[:, 2]) & (by_class[clonotypes.kind[rows]] > 0)
     sound = without_genes(clonotypes.repertoire, fit.broken)[rows]
     not_tested = {
-        IMPOSSIBLE: int(np.isin(tested, rows[sound & ~possible]).sum()),
-        BROKEN_GENE: int(np.isin(tested, rows[~sound]).sum()),
+        check.IMPOSSIBLE: int(np.isin(tested, rows[sound & ~possible]).sum()),
+        check.BROKEN_GENE: int(np.isin(tested, rows[~sound]).sum()),
     }
     rows, values = rows[possible & sound], values[possible & sound]
     tested, drawn = tested[np.isin(tested, rows)], drawn[np.isin(drawn, rows)]
@@ -203,10 +195,10 @@ def _against_model(
     small = tested[p_values[np.searchsorted(rows, tested)] <= settings.max_q]
     if fit.keep_misfits or settings.genes == "any":
         small = small[:0]
-    side = contradicting(clonotypes.repertoire.subset(small), model, PGEN_COLUMNS[1:2])
+    side = check.contradicting(clonotypes.repertoire.subset(small), model, PGEN_COLUMNS[1:2])
     tested = np.setdiff1d(tested, small[side > 0])
-    not_tested[OF_RARE_ALLELE] = int((side >= RARE_ALLELE).sum())
-    not_tested[CONTRADICTED_CALL] = int((side > 0).sum()) - not_tested[OF_RARE_ALLELE]
+    not_tested[check.OF_RARE_ALLELE] = int((side >= RARE_ALLELE).sum())
+    not_tested[check.CONTRADICTED_CALL] = int((side > 0).sum()) - not_tested[check.OF_RARE_ALLELE]
     at = np.searchsorted(rows, tested)
     return _tested(
         clonotypes, tested, settings,
@@ -359,10 +351,8 @@ def _tested(
     cluster = np.zeros(len(tested), dtype=np.int64)
     cluster[is_hit] = statistics.clusters(clonotypes.letters[hits], clonotypes.lengths[hits], clonotypes.kind[hits])
     order = np.argsort(columns["p_value"], kind="stable")
-    kinds = pa.array(clonotypes.kind[tested])
     table = pa.table({
-        "v_call": pa.array([v.allele for v, _ in clonotypes.classes], pa.string()).take(kinds),
-        "j_call": pa.array([j.allele for _, j in clonotypes.classes], pa.string()).take(kinds),
+        **gene_columns(clonotypes.classes, clonotypes.kind[tested]),
         **clonotypes.texts(tested),
         **({} if clonotypes.reads is None else {"duplicate_count": clonotypes.reads[tested]}),
         "nt_variants": clonotypes.variants[tested] if clonotypes.nucleotides else pa.nulls(len(tested), pa.int64()),
