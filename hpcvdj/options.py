@@ -13,7 +13,7 @@ parameter for each field, and their docstrings have its text.  Settings check th
 import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import cache
 from numbers import Integral, Real
 from types import NoneType, UnionType
@@ -74,7 +74,10 @@ class Option:
 
 
 def setting(text: str, default: Any, **about: Any) -> Any:
-    """Return the field of a settings class that is an option; `about` has other fields of the `Option`."""
+    """Return an option: the field of a settings class, or the default of a parameter of a command.
+
+    about  other fields of the `Option`
+    """
     return field(default=default, metadata={"option": Option(text, **about)})
 
 
@@ -195,16 +198,21 @@ def declared(settings: type[Settings]) -> dict[str, Declared]:
     hints = get_type_hints(settings, include_extras=True)
     entries: dict[str, Declared] = {}
     for own in fields(settings):
-        hint, default = hints[own.name], REQUIRED if own.default is MISSING else own.default
-        option = own.metadata.get("option")
-        entry = declaration(own.name, hint, default) if option is None else Declared(own.name, hint, default, option)
+        entry = declaration(own.name, hints[own.name], own)
         if entry is not None:
             entries[own.name] = entry
     return entries
 
 
 def declaration(name: str, hint: Any, default: Any = REQUIRED) -> Declared | None:
-    """Return the option that a type hint declares, or None for other hints."""
+    """Return the option that a type hint or a `setting` declares, or None for others.
+
+    default  the value, or the field that has it
+    """
+    if isinstance(default, Field):
+        option, default = default.metadata.get("option"), REQUIRED if default.default is MISSING else default.default
+        if option is not None:
+            return Declared(name, hint, default, option)
     if get_origin(hint) is not Annotated:
         return None
     kind, *extras = get_args(hint)

@@ -28,8 +28,7 @@ Decoys = Annotated[
 class DatabaseSettings(Settings):
     """Which records of a database take part."""
 
-    species: str | None = setting("records of this species, such as human or mouse", None,
-                                  unset="the model's")  # fmt: skip
+    species: str | None = setting("records of this species, such as human or mouse", None, unset="the model's")
     exclude_reference: Sequence[str] = setting(
         "leave out records of this reference, as the database names it: the study that the sample is of", (),
         shell="leave out records of this study, as that of the sample; may be repeated", metavar="REFERENCE",
@@ -57,8 +56,7 @@ class AnnotationSettings(Settings):
         "the genes that a clonotype has in common with a record: `vj`, both; `v`, V; `none`: none, and calls are not "
         "read. Without J the model's selection factor is left out", "vj",
         shell="the genes that a clonotype has in common with a record: both, V, or none")  # fmt: skip
-    mismatches: int = setting("residues exchanged between a clonotype and a record, at most", 1, least=0,
-                              most=1)  # fmt: skip
+    mismatches: int = setting("residues exchanged between a clonotype and a record, at most", 1, least=0, most=1)
     decoys: Decoys = ()
     kappa: float | None = setting("by how much hits are more common than the model says: 1 for generated junctions",
                                   None, unset="estimated", above=0)  # fmt: skip

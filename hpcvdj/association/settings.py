@@ -111,11 +111,9 @@ class AssociationSettings(Settings):
     depth: Depth = setting("`recombinations`: deeper donors have more of everything; `none`: all donors are taken to "
                            "be equally deep, which is Fisher's test", "recombinations",
                            shell="whether depth counts; if not, it is Fisher's test")  # fmt: skip
-    min_individuals: int = setting("test sequences that at least so many donors have", 3, least=2,
-                                   more=True)  # fmt: skip
+    min_individuals: int = setting("test sequences that at least so many donors have", 3, least=2, more=True)
     max_q: float = setting("the false discovery rate of hits", 0.05, above=0, below=1)
-    max_p: float = setting("the table has tests with p-values up to this", 0.05, above=0, most=1,
-                           more=True)  # fmt: skip
+    max_p: float = setting("the table has tests with p-values up to this", 0.05, above=0, most=1, more=True)
     draws: Draws = DRAWS
     seed: Seed = 0
     backend: BackendName = AUTO

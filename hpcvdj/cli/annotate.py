@@ -6,7 +6,7 @@ from typing import Annotated
 from hpcvdj.annotation.settings import AnnotationSettings, DatabaseSettings
 from hpcvdj.chance.settings import ClonotypeChoice
 from hpcvdj.cli import asking, common, options
-from hpcvdj.options import Option
+from hpcvdj.options import setting
 from hpcvdj.runs.settings import Overwrite
 
 
@@ -26,7 +26,7 @@ def command(
     settings: AnnotationSettings,
     choice: ClonotypeChoice,
     asked: asking.Asked,
-    resume: Annotated[bool, Option("leave a folder that is complete and of the same run")] = False,
+    resume: bool = setting("leave a folder that is complete and of the same run", False),
     overwrite: Overwrite = False,
 ) -> None:
     """Find clonotypes like receptors of known specificity, and say how many of these hits chance makes.

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from hpcvdj.association.settings import AssociationSettings, Donors
 from hpcvdj.cli import asking, common, options
 from hpcvdj.errors import InputError, option
-from hpcvdj.options import Option
+from hpcvdj.options import Option, setting
 from hpcvdj.runs.settings import Overwrite
 
 
@@ -19,12 +19,11 @@ def command(
     naming: Donors,
     settings: AssociationSettings,
     asked: asking.Asked,
-    donors: Annotated[
-        Path | None, Option("table to write of the donors, with scores by hits found without each", metavar="OUT")
-    ] = None,
+    donors: Path | None = setting("table to write of the donors, with scores by hits found without each", None,
+                                  metavar="OUT"),
     plot: options.Plot = None,
     overwrite: Overwrite = False,
-) -> None:
+) -> None:  # fmt: skip
     """Find what goes with a disease, an HLA allele or a number, given depths; or what expanded.
 
     Deeper donors have more of every sequence, so comparing presence finds what is deep, not what is ill. Here the

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from hpcvdj.cli import asking, common, options
 from hpcvdj.cohorts.settings import ContaminationSettings, Naming
-from hpcvdj.options import Option
+from hpcvdj.options import setting
 from hpcvdj.runs.settings import Overwrite
 
 
@@ -18,15 +18,11 @@ def command(
     naming: Naming,
     settings: ContaminationSettings,
     asked: asking.Asked,
-    write_clean: Annotated[
-        Path | None,
-        Option("write the tables to this new folder, without the copies of improbable junctions that are not the "
-               "largest; needs duplicate_count", metavar="FOLDER"),
-    ] = None,
-    junctions_out: Annotated[
-        Path | None,
-        Option("table to write of the improbable junctions that are shared, and by whom", metavar="OUT"),
-    ] = None,
+    write_clean: Path | None = setting(
+        "write the tables to this new folder, without the copies of improbable junctions that are not the largest; "
+        "needs duplicate_count", None, metavar="FOLDER"),
+    junctions_out: Path | None = setting("table to write of the improbable junctions that are shared, and by whom",
+                                         None, metavar="OUT"),
     plot: options.Plot = None,
     overwrite: Overwrite = False,
 ) -> None:  # fmt: skip

@@ -8,7 +8,7 @@ from hpcvdj.cli import asking, common, options
 from hpcvdj.cli.computing import make_folder, not_all, sorted_out
 from hpcvdj.enrichment.settings import EnrichmentSettings
 from hpcvdj.errors import InputError, naming, option
-from hpcvdj.options import Option
+from hpcvdj.options import setting
 from hpcvdj.runs.settings import Overwrite
 
 if TYPE_CHECKING:
@@ -27,17 +27,12 @@ def command(
     settings: EnrichmentSettings,
     choice: ClonotypeChoice,
     asked: asking.Asked,
-    control: Annotated[
-        Path | None,
-        Option("junctions of other people: take the number of neighbours that they have for chance, not the model's "
-               "probabilities", metavar="TABLE"),
-    ] = None,
-    plot: Annotated[
-        Path | None,
-        Option("figure to draw, of a single table: p-values beside uniform ones, and the hits as a network; .png or "
-               ".svg; needs matplotlib and networkx", metavar="FIGURE"),
-    ] = None,
-    resume: Annotated[bool, Option("of several tables, leave those whose output is complete")] = False,
+    control: Path | None = setting("junctions of other people: take the number of neighbours that they have for "
+                                   "chance, not the model's probabilities", None, metavar="TABLE"),
+    plot: Path | None = setting(
+        "figure to draw, of a single table: p-values beside uniform ones, and the hits as a network; .png or .svg; "
+        "needs matplotlib and networkx", None, metavar="FIGURE"),
+    resume: bool = setting("of several tables, leave those whose output is complete", False),
     overwrite: Overwrite = False,
 ) -> None:  # fmt: skip
     """Find clonotypes with more neighbours than chance explains, as clonotypes that answer the same antigen have.

@@ -13,7 +13,7 @@ from hpcvdj.motifs import clusters
 from hpcvdj.motifs.edges import EdgeFilter
 from hpcvdj.motifs.settings import ClusterSettings, D, K, MotifConfig, RowsOption, SequenceField, Strands, relations_of
 from hpcvdj.motifs.shared import Region, Shared, find, shared_kmers
-from hpcvdj.options import Option
+from hpcvdj.options import setting
 from hpcvdj.runs.settings import Launch, Overwrite, Resume
 from hpcvdj.storage.plots import require_networkx
 
@@ -109,12 +109,10 @@ def export(
     ],
     edge_filter: EdgeFilter,
     strand: options.Strand = "both",
-    raw: Annotated[
-        bool,
-        Option("add columns r0 ... rd: the counters of the thesis's meta-tables, where a match counts several times"),
-    ] = False,
+    raw: bool = setting("add columns r0 ... rd: the counters of the thesis's meta-tables, where a match counts "
+                        "several times", False),
     overwrite: Overwrite = False,
-) -> None:
+) -> None:  # fmt: skip
     """Write the edges of the similarity graph for other programs.
 
     A table has the columns name_1, name_2, strand (+ or -), d0 ... dd (pairs of k-mers at each Hamming distance) and
@@ -200,17 +198,13 @@ def show(
     k: K = 12,
     d: D = 2,
     strands: Strands = "one",
-    output_format: Annotated[
-        Literal["table", "json", "tsv"],
-        Option("table: totals and alignments to read; json; tsv: one row per region"),
-    ] = "table",
-    most: Annotated[
-        int,
-        Option("how many of the longest regions to list; the totals cover all", flags="--list", least=0, most=100_000),
-    ] = 20,
+    output_format: Literal["table", "json", "tsv"] = setting(
+        "table: totals and alignments to read; json; tsv: one row per region", "table"),
+    most: int = setting("how many of the longest regions to list; the totals cover all", 20, flags="--list", least=0,
+                        most=100_000),
     sequence_field: SequenceField = "junction",
     rows: RowsOption = "productive",
-) -> None:
+) -> None:  # fmt: skip
     """Show the k-mers that two sequences share, and where they are.
 
     K-mers within Hamming distance D that follow each other base by base in both sequences are one region. Positions
@@ -302,19 +296,13 @@ def plot(
     result: options.MotifResultFile,
     output: Annotated[Path, options.output("FIG", "Figure to write: .png or .svg.")],
     edge_filter: EdgeFilter,
-    kind: Annotated[
-        Literal["network", "logos"],
-        Option("network: the graph, its largest clusters coloured; logos: of the largest clusters"),
-    ] = "network",
-    clusters: Annotated[
-        Path | None,
-        Option("clusters of hpcvdj motifs cluster: the colours of a network, what logos are of",
-               metavar="CLUSTERS.tsv", unset="those of hpcvdj motifs cluster"),
-    ] = None,
-    letters: Annotated[
-        Literal["amino-acids", "nucleotides"] | None,
-        Option("letters of logos and consensus sequences", unset="amino-acids of junctions, else nucleotides"),
-    ] = None,
+    kind: Literal["network", "logos"] = setting("network: the graph, its largest clusters coloured; logos: of the "
+                                                "largest clusters", "network"),
+    clusters: Path | None = setting("clusters of hpcvdj motifs cluster: the colours of a network, what logos are of",
+                                    None, metavar="CLUSTERS.tsv", unset="those of hpcvdj motifs cluster"),
+    letters: Literal["amino-acids", "nucleotides"] | None = setting(
+        "letters of logos and consensus sequences", None,
+        unset="amino-acids of junctions, else nucleotides"),
     sequences: options.Moved = None,
     strand: options.Strand = "both",
     overwrite: Overwrite = False,

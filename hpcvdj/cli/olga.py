@@ -76,12 +76,9 @@ def _model(chosen: OlgaModel) -> "Model":
 class InputSettings(Settings):
     """How sequences are read."""
 
-    seq_in: int = setting("the column of the sequences; 0 is the first", 0, flags="--seq_in --seq_index",
-                          least=0)  # fmt: skip
-    v_in: int | None = setting("the column of V genes", None, flags="--v_in --v_mask_index", least=0,
-                               unset="any V")  # fmt: skip
-    j_in: int | None = setting("the column of J genes", None, flags="--j_in --j_mask_index", least=0,
-                               unset="any J")  # fmt: skip
+    seq_in: int = setting("the column of the sequences; 0 is the first", 0, flags="--seq_in --seq_index", least=0)
+    v_in: int | None = setting("the column of V genes", None, flags="--v_in --v_mask_index", least=0, unset="any V")
+    j_in: int | None = setting("the column of J genes", None, flags="--j_in --j_mask_index", least=0, unset="any J")
     max_number_of_seqs: int | None = setting("sequences to read at most", None, flags="-m --max_number_of_seqs",
                                              least=1, unset="all")  # fmt: skip
     lines_to_skip: int = setting("lines before the first sequence", 0, flags="--lines_to_skip", least=0)
@@ -172,17 +169,13 @@ def compute_pgen(
     alphabet_filename: Annotated[
         Path | None, options.valued("--alphabet_filename -a", "FILE", "More symbols, in lines such as 'x: D, E, AAA'.")
     ] = None,
-    delimiter_out: Annotated[
-        Delimiter | None,
-        Option("what separates the columns that are written", flags="--delimiter_out", unset="as in the input"),
-    ] = None,
-    raw_delimiter_out: Annotated[
-        str | None, Option("the same as any text", flags="--raw_delimiter_out", more=True)
-    ] = None,
+    delimiter_out: Delimiter | None = setting("what separates the columns that are written", None,
+                                              flags="--delimiter_out", unset="as in the input"),
+    raw_delimiter_out: str | None = setting("the same as any text", None, flags="--raw_delimiter_out", more=True),
     display: DisplaySettings,
     launch: Launch,
     overwrite: Overwrite = False,
-) -> None:
+) -> None:  # fmt: skip
     """Compute generation probabilities as olga-compute_pgen does: its options, its columns, its numbers.
 
     A line for each sequence: amino acids and their probability; or nucleotides, their probability, their amino acids,
@@ -371,29 +364,19 @@ def generate_sequences(
     model: OlgaModel,
     number: Annotated[int, Option("sequences to draw", flags="-n --num_seqs", least=1)],
     outfile: Annotated[Path | None, options.valued("--outfile -o", "FILE", "File to write, instead of output.")] = None,
-    seed: Annotated[
-        int | None,
-        Option(
-            "the same seed gives the same sequences, though not those of OLGA",
-            flags="--seed",
-            least=0,
-            unset="another one each time",
-        ),
-    ] = None,
-    seq_type: Annotated[SequenceType, Option("which sequences are written", flags="--seq_type")] = "all",
-    record_genes_off: Annotated[bool, Option("without V and J genes", flags="--record_genes_off")] = False,
-    delimiter: Annotated[
-        Delimiter | None,
-        Option("what separates columns", flags="-d --delimiter", unset="a comma in .csv, else a tab"),
-    ] = None,
-    raw_delimiter: Annotated[str | None, Option("the same as any text", flags="--raw_delimiter", more=True)] = None,
-    conserved_j_residues: Annotated[
-        Literal["FVW"], Option("other residues cannot be asked for", flags="--conserved_J_residues", more=True)
-    ] = "FVW",
+    seed: int | None = setting("the same seed gives the same sequences, though not those of OLGA", None,
+                               flags="--seed", least=0, unset="another one each time"),
+    seq_type: SequenceType = setting("which sequences are written", "all", flags="--seq_type"),
+    record_genes_off: bool = setting("without V and J genes", False, flags="--record_genes_off"),
+    delimiter: Delimiter | None = setting("what separates columns", None, flags="-d --delimiter",
+                                          unset="a comma in .csv, else a tab"),
+    raw_delimiter: str | None = setting("the same as any text", None, flags="--raw_delimiter", more=True),
+    conserved_j_residues: Literal["FVW"] = setting("other residues cannot be asked for", "FVW",
+                                                   flags="--conserved_J_residues", more=True),
     display: DisplaySettings,
     launch: Launch,
     overwrite: Overwrite = False,
-) -> None:
+) -> None:  # fmt: skip
     """Draw productive sequences as olga-generate_sequences does: its options and its columns.
 
     A line for each sequence: nucleotides, amino acids, V gene, J gene. The model is one of --humanTRB, --humanTRA, ...

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from hpcvdj.cli import asking, common, options
 from hpcvdj.cohorts.settings import Naming, SharingSettings
-from hpcvdj.options import Option
+from hpcvdj.options import Option, setting
 from hpcvdj.runs.settings import Overwrite
 
 
@@ -19,12 +19,11 @@ def command(
     naming: Naming,
     settings: SharingSettings,
     asked: asking.Asked,
-    overlap: Annotated[
-        Path | None, Option("table to write of the sequences that each two individuals share", metavar="OUT")
-    ] = None,
+    overlap: Path | None = setting("table to write of the sequences that each two individuals share", None,
+                                   metavar="OUT"),
     plot: options.Plot = None,
     overwrite: Overwrite = False,
-) -> None:
+) -> None:  # fmt: skip
     """Find the sequences that individuals share, and those that are shared by more of them than chance explains.
 
     Compares how many sequences are in 2, 3, ... individuals with how many recombination makes there, from their

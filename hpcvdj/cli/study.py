@@ -16,7 +16,7 @@ from hpcvdj.generation.settings import range_of
 from hpcvdj.kernels.backends import AUTO, BackendName, StrictBinding
 from hpcvdj.kernels.method import THREADS_PER_BLOCK
 from hpcvdj.kernels.pathways.methods import PathwayMethod
-from hpcvdj.options import Option
+from hpcvdj.options import Option, setting
 from hpcvdj.recombination.germline import PaperDForms
 from hpcvdj.repertoires.reference_settings import DForms, GermlineSettings
 from hpcvdj.runs.settings import Launch, Threads
@@ -113,7 +113,7 @@ def methods(
     germline: options.GermlineTables,
     output: StudyFolder,
     n_lengths: Lengths = range(7),
-    methods: Annotated[str, Option("methods to measure")] = "baseline,bitwise,direct",
+    methods: str = setting("methods to measure", "baseline,bitwise,direct"),
     backend: BackendName = AUTO,
     repeats: Repeats = 2,
     longest: Longest = 20.0,
@@ -228,7 +228,7 @@ def memory(junctions: options.Junctions, germline: options.GermlineTables, outpu
 def forms(
     germline: Annotated[Path, options.argument("GERMLINE", "Germline table, name or file.")],
     alleles: GermlineSettings,
-    in_vivo: Annotated[int | None, Option("also the bytes of this many in vivo sequences", least=0)] = None,
+    in_vivo: int | None = setting("also the bytes of this many in vivo sequences", None, least=0),
     d_forms: DForms = PaperDForms.name,
 ) -> None:
     """Table III, computed: forms of each segment type and their bytes.
@@ -279,9 +279,9 @@ def _report_forms(locus: str, rows: list[FormsRow]) -> None:
 def throughput(
     germline: options.GermlineTables,
     output: StudyFolder,
-    number: Annotated[int, Option("in silico junctions to count", flags="--number -n", least=1)] = 10_000_000,
-    seed: Annotated[int, Option("seed of the junctions", least=0)] = 1,
-    max_n: Annotated[int, Option("largest number of n-nucleotides", least=0, most=60)] = 10,
+    number: int = setting("in silico junctions to count", 10_000_000, flags="--number -n", least=1),
+    seed: int = setting("seed of the junctions", 1, least=0),
+    max_n: int = setting("largest number of n-nucleotides", 10, least=0, most=60),
     backend: BackendName = AUTO,
     repeats: Repeats = 3,
     threads: Threads = None,

@@ -33,8 +33,7 @@ class SharingSettings(Settings):
     min_individuals: int = setting("the table has sequences of at least so many individuals", 2, least=1)
     q: float | None = setting("the share of sequences that survive selection", None, unset="fitted", least=SMALLEST_Q,
                               most=1)  # fmt: skip
-    genes: Genes = setting("`any`: V and J calls are not read, as of a list of CDR3s; for the unit `aa`",
-                           "call")  # fmt: skip
+    genes: Genes = setting("`any`: V and J calls are not read, as of a list of CDR3s; for the unit `aa`", "call")
     draws: Draws = DRAWS
     seed: Seed = 0
     backend: BackendName = AUTO

@@ -16,8 +16,7 @@ class EnrichmentSettings(Settings):
 
     kappa: float | None = setting("by how much selection makes neighbourhoods denser than recombination alone: 1 for "
                                   "generated junctions", None, unset="estimated for each length", above=0)  # fmt: skip
-    min_neighbours: int = setting("test clonotypes with at least so many neighbours", FEWEST_NEIGHBOURS,
-                                  least=1)  # fmt: skip
+    min_neighbours: int = setting("test clonotypes with at least so many neighbours", FEWEST_NEIGHBOURS, least=1)
     max_q: float = setting("the false discovery rate up to which clonotypes are hits, which form clusters", 0.001,
                            above=0, below=1)  # fmt: skip
     seed: int = setting("seed of the clonotypes that are drawn to estimate kappa, and of randomised p-values", 0,

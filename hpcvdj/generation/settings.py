@@ -56,8 +56,7 @@ class SimulationSettings(Settings):
         "the n-lengths to draw from, as in range(11)", range(11), shell="n-lengths to draw from", metavar="A-B",
         parse=range_of, remedy="give a range such as 0-10, or one number")  # fmt: skip
     productive: bool = setting("only junctions in frame without a stop codon", False)
-    orf: bool = setting("use V and J genes that IMGT calls ORF beside the functional ones", False,
-                        more=True)  # fmt: skip
+    orf: bool = setting("use V and J genes that IMGT calls ORF beside the functional ones", False, more=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -38,8 +38,7 @@ class RowChoice(Settings):
         "same V and J and more reads (duplicate_count), or one base exchanged in any row with 20 times as many, two in "
         "one with 400 times, or three in one with 8,000 times", False,
         shell="keep likely sequencing errors, as docs/infer.md defines them", more=True)  # fmt: skip
-    max_rows: int = setting("take at most this many of these rows, drawn at random", MOST_ROWS, least=1,
-                            more=True)  # fmt: skip
+    max_rows: int = setting("take at most this many of these rows, drawn at random", MOST_ROWS, least=1, more=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,16 +60,14 @@ class InferenceSettings(Settings):
     fix: Parameters = setting("leave these parameters as they are at the start", (),
                               shell="leave this parameter as it is at the start; may be repeated", metavar="PARAMETER",
                               several=True, more=True)  # fmt: skip
-    prior: float = setting("rows to count in addition for each functional V and J allele", 0.0, least=0,
-                           more=True)  # fmt: skip
+    prior: float = setting("rows to count in addition for each functional V and J allele", 0.0, least=0, more=True)
     iterations: int = setting("evaluations of the likelihood at most", 60, least=1, more=True)
     tolerance: float = setting("stop when an iteration gains fewer nats per row", 1e-5, least=0, more=True)
     hold_out: float = setting("share of the rows to set aside: the result is the model that makes them most likely; 0: "
                               "none", 0.1, metavar="SHARE", least=0, below=1, more=True)  # fmt: skip
     bootstrap: int = setting("standard errors, from so many draws of the rows; each search starts from the result", 0,
                              least=0, more=True)  # fmt: skip
-    seed: int = setting("seed of what is drawn: the rows that are held out, and bootstrap draws", 0,
-                        least=0)  # fmt: skip
+    seed: int = setting("seed of what is drawn: the rows that are held out, and bootstrap draws", 0, least=0)
     errors: bool = setting("infer the rate of sequencing errors as well: the probability that a base of V, D or J is "
                            "misread; on CPU cores only, and many times slower", False, more=True)  # fmt: skip
 

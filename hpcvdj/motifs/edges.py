@@ -44,8 +44,7 @@ class EdgeFilter(Settings):
     """Which pairs become edges: those with a score of at least `min_score` among the `top` best of a sequence."""
 
     min_score: float | None = setting("keep pairs with a score of at least this", None, unset="all")
-    top: int | None = setting("keep a pair if it is among so many best of either sequence", None, unset="all",
-                              least=1)  # fmt: skip
+    top: int | None = setting("keep a pair if it is among so many best of either sequence", None, unset="all", least=1)
 
     def allows(self, score: Any) -> Any:
         """Return whether each score is a number and not below the minimum."""

@@ -53,8 +53,7 @@ class MotifConfig(Settings):
     method: str = setting(
         "`auto`, the fastest that was measured for this k, d and backend, or the name of a method, which "
         "docs/motifs.md describes", AUTO, choices=lambda: (AUTO, *choices(KmerMethod)), more=True)  # fmt: skip
-    blocks: int = setting("blocks that `pigeonhole` cuts a k-mer into; 0 chooses the number", 0, least=0,
-                          more=True)  # fmt: skip
+    blocks: int = setting("blocks that `pigeonhole` cuts a k-mer into; 0 chooses the number", 0, least=0, more=True)
     backend: BackendName = AUTO
     score: str | None = setting("how to score pairs, as docs/motifs.md describes", None, choices=lambda: choices(Score),
                                 unset="`cosine` for tables, `weights` for FASTA")  # fmt: skip
@@ -104,8 +103,7 @@ class ClusterSettings(Settings):
         "`louvain`: clusters of high modularity; `components`: sequences that a path of edges connects; "
         "`label-propagation`: each sequence takes the cluster with the largest weight among its neighbours; all but "
         "components need networkx", "louvain")  # fmt: skip
-    resolution: float = setting("of louvain: above 1 gives smaller clusters, below 1 larger ones", 1.0,
-                                above=0)  # fmt: skip
+    resolution: float = setting("of louvain: above 1 gives smaller clusters, below 1 larger ones", 1.0, above=0)
     seed: int = setting("the same seed gives the same clusters", 1, least=0)
     min_size: int = setting("put clusters of fewer sequences into cluster 0", 1, least=1)
     singletons: Singletons = setting("sequences without edges: `none` puts them in cluster 0, `own` gives each its own "

@@ -34,7 +34,7 @@ PGEN_THREADS = 256
 class PgenSettings(Settings):
     """The options of generation probabilities."""
 
-    sequence: Literal['nt', 'aa', 'both'] | None = setting(
+    sequence: Literal["nt", "aa", "both"] | None = setting(
         "the probability of the nucleotides, `nt`, of their amino acids, `aa`, or `both`", None,
         unset="all that there is")  # fmt: skip
     sequence_field: JunctionField | None = setting(

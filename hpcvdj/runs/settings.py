@@ -33,6 +33,5 @@ class Started(Settings):
         "take slices of this many rows, each read, computed and written by one rank, for tables larger than memory; 0: "
         "all rows at once. Not for bitwise and baseline", None, least=0, more=True,
         unset="of a table at most 262,144; of a result all rows, 4,194,304 if there are over 16,777,216")  # fmt: skip
-    checkpoint_every: float = setting("seconds after which finished work is saved", SAVE_SECONDS, least=0,
-                                      more=True)  # fmt: skip
+    checkpoint_every: float = setting("seconds after which finished work is saved", SAVE_SECONDS, least=0, more=True)
     overwrite: Overwrite = False
