@@ -338,9 +338,7 @@ def _of_tables(
         text = str(first) if table_name in str(first) else f"{table_name}: {first}"
         more = f", and {len(refused) - 1:,} more" if refused[1:] else ""
         kind = TooFewError if all(isinstance(error, TooFewError) for _, error in refused) else InputError
-        failure = kind(f"{len(refused):,} of {len(job.tables):,} tables: {text}{more}")
-        failure.on_every_rank = True
-        raise failure
+        raise kind(f"{len(refused):,} of {len(job.tables):,} tables: {text}{more}").everywhere()
     return {
         target.name: outcome for target, outcome in zip(targets, outcomes, strict=True)
         if outcome is not None and not isinstance(outcome, CompleteError)

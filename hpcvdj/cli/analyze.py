@@ -56,9 +56,8 @@ def command(
     if done is not None:
         common.say(f"written         {output}")
     if refused:
-        failure = InputError(f"{len(refused)} step(s) were refused: {', '.join(refused)}; {output} has the others")
-        failure.on_every_rank = True
-        raise failure
+        text = f"{len(refused)} step(s) were refused: {', '.join(refused)}; {output} has the others"
+        raise InputError(text).everywhere()
 
 
 def _tell(outcome: "Outcome") -> None:
