@@ -268,7 +268,7 @@ def test_a_run_that_keeps_rows_reads_each_table_once(model, tmp_path, monkeypatc
     read.clear()
     for _ in range(2):
         plain = deal(without, model, run)
-        assert (plain.tally.counted, plain.reads) == (3 * len(GOOD), False)
+        assert (plain.tally.counted, plain.whole.reads) == (3 * len(GOOD), None)
         assert read == ["b", "c"]
     read.clear()
     assert_same(deal(inputs, replace(model, digest="another"), run), wanted, model)
