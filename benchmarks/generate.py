@@ -41,7 +41,7 @@ def on_cpu(model: Model, number: int) -> Iterator[tuple[str, Callable[[], Any]]]
             sampler(first, min(BATCH, number - first), 1)
 
     def rows(**options: bool) -> Iterator[Any]:
-        return generate(model, GenerationSettings(number, 1, **options), backend, Run())
+        return generate(model, GenerationSettings(number, seed=1, **options), backend, Run())
 
     def table(folder: Path, suffix: str) -> None:
         write_table(folder / f"o{suffix}", rows(), overwrite=True)

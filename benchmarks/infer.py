@@ -51,7 +51,7 @@ from hpcvdj.runs.run import Run
 
 def out_of_frame(model: Model, rows: int, seed: int) -> pa.Table:
     """Junctions of a model whose length is no multiple of three, with their alleles."""
-    plan = GenerationSettings(int(rows * 1.7) + 1000, seed)
+    plan = GenerationSettings(int(rows * 1.7) + 1000, seed=seed)
     drawn = pa.Table.from_batches(list(generate(model, plan, open_backend("cpu"), Run())))
     lengths = pc.utf8_length(drawn["junction"]).to_numpy()
     return drawn.filter(pa.array((lengths % 3 > 0) & (lengths <= 128))).slice(0, rows)

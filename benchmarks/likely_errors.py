@@ -20,7 +20,6 @@ from _common import record, timed
 import hpcvdj
 from hpcvdj.api.tables import model_of
 from hpcvdj.chance.clonotypes import distinct_junctions
-from hpcvdj.chance.dealing import dealt_of
 from hpcvdj.inference.settings import InferenceSettings
 from hpcvdj.inference.tables import reading_for
 from hpcvdj.kernels.neighbours.counted import Counted
@@ -30,6 +29,7 @@ from hpcvdj.kernels.neighbours.likely_errors import likely_errors
 from hpcvdj.repertoires.genes import kinds_of
 from hpcvdj.repertoires.inputs import read_table
 from hpcvdj.repertoires.reading import productive_reading
+from tests.dealt import dealt_of
 
 DONOR = {1: 1.0, 2: 0.2365, 3: 0.0944, 5: 0.0399, 10: 0.0191, 20: 0.0098, 50: 0.0041, 100: 0.0020, 400: 0.00077,
          1000: 0.00042, 8000: 0.00009, 40_000: 0.00001}  # fmt: skip

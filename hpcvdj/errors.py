@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from shlex import quote
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 T = TypeVar("T")
 
@@ -92,6 +92,11 @@ class HpcvdjError(Exception):
 
     before_ranks = False
     """Whether the ranks never came together.  There are then no other ranks to abort."""
+
+    def everywhere(self) -> Self:
+        """Return the error as one that every rank raises."""
+        self.on_every_rank = True
+        return self
 
 
 class HpcvdjWarning(UserWarning):

@@ -1,8 +1,10 @@
 """Options, which annotated fields of settings classes declare.
 
-    @dataclass(frozen=True)
+    @dataclass(frozen=True, kw_only=True)
     class SharingSettings(Settings):
-        q: Annotated[float | None, Option("the share of sequences that survive selection", least=1e-3, most=1)] = None
+        q: float | None = setting("the share of sequences that survive selection", None, least=1e-3, most=1)
+
+An option that several classes share may be a type: `Seed = Annotated[int, Option("seed of what is drawn", least=0)]`.
 
 The command line makes an option of each field, and hands the settings to its commands.  Python functions have a
 parameter for each field, and their docstrings have its text.  Settings check their values when they are created.
@@ -11,7 +13,7 @@ parameter for each field, and their docstrings have its text.  Settings check th
 import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import cache
 from numbers import Integral, Real
 from types import NoneType, UnionType
@@ -69,6 +71,14 @@ class Option:
             text = told(self.shell or self.text)
         # Capitalize before removing the backticks: a value at the beginning keeps its case.
         return (text[:1].upper() + text[1:]).replace("`", "") + "." * (not text.endswith("."))
+
+
+def setting(text: str, default: Any, **about: Any) -> Any:
+    """Return an option: the field of a settings class, or the default of a parameter of a command.
+
+    about  other fields of the `Option`
+    """
+    return field(default=default, metadata={"option": Option(text, **about)})
 
 
 class Declared(NamedTuple):
@@ -186,13 +196,23 @@ class Settings:
 def declared(settings: type[Settings]) -> dict[str, Declared]:
     """Return the options of a settings class, by name, in the order of its fields."""
     hints = get_type_hints(settings, include_extras=True)
-    defaults = {field.name: REQUIRED if field.default is MISSING else field.default for field in fields(settings)}
-    entries = (declaration(name, hints[name], default) for name, default in defaults.items())
-    return {entry.name: entry for entry in entries if entry is not None}
+    entries: dict[str, Declared] = {}
+    for own in fields(settings):
+        entry = declaration(own.name, hints[own.name], own)
+        if entry is not None:
+            entries[own.name] = entry
+    return entries
 
 
 def declaration(name: str, hint: Any, default: Any = REQUIRED) -> Declared | None:
-    """Return the option that a type hint declares, or None for other hints."""
+    """Return the option that a type hint or a `setting` declares, or None for others.
+
+    default  the value, or the field that has it
+    """
+    if isinstance(default, Field):
+        option, default = default.metadata.get("option"), REQUIRED if default.default is MISSING else default.default
+        if option is not None:
+            return Declared(name, hint, default, option)
     if get_origin(hint) is not Annotated:
         return None
     kind, *extras = get_args(hint)

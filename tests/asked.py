@@ -6,11 +6,13 @@ from contextlib import contextmanager
 
 from hpcvdj.chance import check
 from hpcvdj.chance.question import ask
-from hpcvdj.chance.settings import CHECKS, ClonotypeChoice
+from hpcvdj.chance.settings import Checks, ClonotypeChoice
 from hpcvdj.enrichment.question import EnrichmentQuestion
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.tables import table_of
 from hpcvdj.runs.run import Run
+
+CHECKS = Checks()
 
 
 @contextmanager

@@ -149,7 +149,7 @@ def count_to(
     run = (run or Run()).to(target, **options)
     reading = Reading(strict=strict)
     inputs = tables_of(tables, reading) if isinstance(tables, list) else Inputs.of_file(tables, reading)
-    return compute_tables(inputs, germline, config or Config(2), run, rows)
+    return compute_tables(inputs, germline, config or Config(max_n=2), run, rows)
 
 
 def signalled_run() -> Run:

@@ -20,13 +20,8 @@ from tests.conftest import ROOT, SMALL
 
 MODULES = (analysis, cohorts, counting, models, motifs, neighbours, probabilities, results, tables)
 
-PYTHON_ALSO = {
-    tuple[str, ...]: typing.get_type_hints(results.report)["name"],
-    tuple[str, ...] | None: typing.get_type_hints(cohorts.associate)["strata"],
-    tuple[float, ...] | None: typing.get_type_hints(motifs.compare)["weights"],
-    dict[str, str] | None: typing.get_type_hints(tables.convert)["columns"],
-}
-"""What Python functions take for the type of a setting: any sequence for a tuple, any mapping for a dict."""
+PYTHON_ALSO = {dict[str, str] | None: typing.get_type_hints(tables.convert)["columns"]}
+"""What Python functions take for the type of a setting: any mapping for a dict."""
 
 
 def commands(command=None, name="hpcvdj"):
@@ -40,26 +35,23 @@ COMMANDS = dict(commands())
 
 
 def with_options():
-    """The functions that have options, with the settings and the options that they have not."""
-    for name, (settings, without) in OPTIONS.items():
+    """The functions that have options, with the settings that declare them."""
+    for name, settings in OPTIONS.items():
         module, _, function = name.rpartition(".")
         own = next((each for each in MODULES if each.__name__ == module), None)
         if settings and own is not None:
-            yield pytest.param(getattr(own, function), settings, without, id=function)
+            yield pytest.param(getattr(own, function), settings, id=function)
 
 
 def test_functions_with_options_are_among_those_that_are_checked():
     assert len(list(with_options())) > 12
 
 
-@pytest.mark.parametrize(("function", "settings", "without"), [*with_options()])
-def test_signatures_are_those_of_the_settings(function, settings, without):
+@pytest.mark.parametrize(("function", "settings"), [*with_options()])
+def test_signatures_are_those_of_the_settings(function, settings):
     parameters, hints = inspect.signature(function).parameters, typing.get_type_hints(function)
     for kind in settings:
         for name, own in declared(kind).items():
-            if name in without:
-                assert name not in parameters
-                continue
             if not own.option.python:
                 continue
             assert parameters[name].default == own.default, name

@@ -22,8 +22,20 @@ class Columns(griffe.Extension):
             text = obj.docstring.value
             if obj.is_function and obj.path.startswith("hpcvdj.api."):
                 # Descriptions that functions share are put in when the module is imported.
-                text = inspect.getdoc(resolve_name(obj.path)) or text
+                function = resolve_name(obj.path)
+                text = inspect.getdoc(function) or text
+                # So are the parameters that settings declare.
+                obj.parameters = griffe.Parameters(*map(parameter, inspect.signature(function).parameters.values()))
             obj.docstring.value = markdown(text)
+
+
+def parameter(own: inspect.Parameter) -> griffe.Parameter:
+    """A parameter as griffe reads it from source."""
+    required, any_type = own.default is own.empty, own.annotation is own.empty
+    return griffe.Parameter(
+        own.name, annotation=None if any_type else inspect.formatannotation(own.annotation),
+        kind=griffe.ParameterKind(own.kind.description), default=None if required else repr(own.default),
+    )  # fmt: skip
 
 
 def markdown(text: str) -> str:

@@ -99,7 +99,7 @@ def analyze(job: Job, tell: Callable[[Outcome], None] = lambda _: None) -> Analy
         job = replace(job, inputs=surveyed(inputs, run), run=run.keeping())
         run.on_root(lambda: _require_suitable(job))
         # A model of another species or locus would be refused by every step.
-        run.on_root(lambda: check_tables(job.checks, [inputs], job.checks.model(job.model), run=job.run))
+        run.on_root(lambda: check_tables(job.checks, [inputs], job.checks.adapted(job.model), run=job.run))
         planned = run.from_root(lambda: _planned(job))
         if run.is_root and job.settings.asks("report") and "report" not in planned:
             log.warning("there will be no page: %s", STEP["report"].why_not(job))

@@ -1,16 +1,16 @@
 """The settings of an analysis: who the individuals are, what is known of them, and which steps are done."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from hpcvdj.annotation.settings import Decoys
 from hpcvdj.association.settings import Donors
 from hpcvdj.cohorts.settings import Individuals, Naming
 from hpcvdj.errors import InputError, few, option, require_choice
 from hpcvdj.kernels.backends import AUTO, BackendName
-from hpcvdj.options import Option, Settings
+from hpcvdj.options import Settings, setting
 
 STEPS = (
     "contamination", "infer", "infer-selection", "pgen", "sharing", "associate", "enrich", "annotate", "report",
@@ -18,16 +18,14 @@ STEPS = (
 """The steps in their order; each has the name of the command that does it alone."""
 
 
-@dataclass(frozen=True)
-class Cohort(Donors, Naming):
+@dataclass(frozen=True, kw_only=True)
+class CohortSettings(Donors, Naming):
     """Who the individuals are, and what the metadata say of them."""
 
-    metadata: Annotated[
-        Any,
-        Option("a table with a row for each individual: its name, or that of its file, in one column, and what is "
-               "known of it in others", shell="a table with a row for each individual and a column of their names",
-               metavar="TABLE", parse=Path),
-    ] = None  # fmt: skip
+    metadata: Any = setting(
+        "a table with a row for each individual: its name, or that of its file, in one column, and what is known of it "
+        "in others", None, shell="a table with a row for each individual and a column of their names", metavar="TABLE",
+        parse=Path)  # fmt: skip
 
     def __post_init__(self) -> None:
         Individuals.__post_init__(self)
@@ -51,32 +49,24 @@ class Cohort(Donors, Naming):
     def naming(self) -> Naming:
         """The settings of steps that compare individuals."""
         metadata = self.metadata if self.group or self.subject else None
-        return Naming(self.individual, metadata, self.group, self.subject)
+        return Naming(individual=self.individual, metadata=metadata, group=self.group, subject=self.subject)
 
     def donors(self) -> Donors | None:
         """The settings of `associate`; None if nothing is asked of the metadata."""
         return Donors.of(vars(self)) if self._asks else None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class AnalysisSettings(Settings):
     """Which steps are done, and with what."""
 
-    database: Annotated[
-        Any,
-        Option("receptors of known specificity, a file of VDJdb, McPAS-TCR or IEDB: to find clonotypes like them",
-               metavar="FILE", parse=Path),
-    ] = None  # fmt: skip
+    database: Any = setting("receptors of known specificity, a file of VDJdb, McPAS-TCR or IEDB: to find clonotypes "
+                            "like them", None, metavar="FILE", parse=Path)  # fmt: skip
     decoys: Decoys = ()
-    only: Annotated[
-        tuple[str, ...],
-        Option(f"do only this step, of {', '.join(STEPS)}", shell="do only this step; may be repeated",
-               metavar="STEP", several=True),
-    ] = ()  # fmt: skip
-    without: Annotated[
-        tuple[str, ...],
-        Option("leave this step out", shell="leave this step out; may be repeated", metavar="STEP", several=True),
-    ] = ()  # fmt: skip
+    only: Sequence[str] = setting(f"do only this step, of {', '.join(STEPS)}", (),
+                                  shell="do only this step; may be repeated", metavar="STEP", several=True)  # fmt: skip
+    without: Sequence[str] = setting("leave this step out", (), shell="leave this step out; may be repeated",
+                                     metavar="STEP", several=True)  # fmt: skip
     backend: BackendName = AUTO
 
     def __post_init__(self) -> None:

@@ -10,11 +10,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from hpcvdj.analysis.settings import AnalysisSettings, Cohort
+from hpcvdj.analysis.settings import AnalysisSettings, CohortSettings
 from hpcvdj.annotation.question import AnnotationOutput, AnnotationQuestion
 from hpcvdj.annotation.settings import AnnotationSettings, DatabaseSettings
-from hpcvdj.association.expansion_question import ExpansionQuestion
-from hpcvdj.association.question import DONORS, AssociationQuestion
+from hpcvdj.association.question import DONORS, question_of
 from hpcvdj.association.settings import AssociationSettings
 from hpcvdj.chance.check import check_tables
 from hpcvdj.chance.question import Lines, Output, Question, TableOutput, ask
@@ -23,7 +22,7 @@ from hpcvdj.cohorts.contamination_question import JUNCTIONS, CleanOutput, Contam
 from hpcvdj.cohorts.settings import ContaminationSettings, SharingSettings
 from hpcvdj.cohorts.sharing_question import SharingQuestion
 from hpcvdj.enrichment.question import EnrichmentQuestion
-from hpcvdj.enrichment.settings import Settings as EnrichmentSettings
+from hpcvdj.enrichment.settings import EnrichmentSettings
 from hpcvdj.errors import CompleteError, InputError, TooFewError, installing, naming, option
 from hpcvdj.inference.gain import Gain
 from hpcvdj.inference.selection_question import ModelOutput, SelectionQuestion
@@ -33,14 +32,13 @@ from hpcvdj.probabilities.settings import PgenSettings
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.origin import read_facts
-from hpcvdj.repertoires.databases import database_of, read_database
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.reading import reading_of
 from hpcvdj.repertoires.sequence_fields import common_fields
 from hpcvdj.repertoires.tables import Table, repertoire_name
 from hpcvdj.repertoires.writers import is_table
 from hpcvdj.reports.page import LIBRARIES, write_report
-from hpcvdj.reports.settings import Grouping
+from hpcvdj.reports.settings import ReportSettings
 from hpcvdj.results.facts import facts_path
 from hpcvdj.runs.run import Run
 from hpcvdj.storage.folders import folder_digest
@@ -71,7 +69,7 @@ class Job:
 
     inputs: Inputs
     model: Model
-    cohort: Cohort
+    cohort: CohortSettings
     database: DatabaseSettings
     settings: AnalysisSettings
     checks: Checks
@@ -220,7 +218,7 @@ def _pgen(job: Job) -> Done:
     settings = PgenSettings(selection=job.model.selection is not None, backend=job.settings.backend)
     reading = reading_of(common_fields(job.tables), None, None, job.inputs.reading.opening, strict=False)
     config = settings.config(amino_acids=reading.alphabet is not None)
-    model = config.model(job.checks.model(job.model))
+    model = config.model(job.checks.adapted(job.model))
     reads = config.reads(reading)
     inputs = [Inputs((table,), reads) for table in job.tables]
     fit = job.run.from_root(lambda: check_tables(job.checks, inputs, model, config.names[0], job.run).facts())
@@ -257,8 +255,7 @@ def _associate(job: Job) -> Done:
     assert donors is not None
     further = {DONORS: job.folder / "donors.tsv"} if donors.time is None else {}
     output = TableOutput[Any](job.folder / "associated.tsv", _again(job), further=further)
-    question: Any = (AssociationQuestion if donors.time is None else ExpansionQuestion)(donors, settings)
-    return job.ask(question, output)
+    return job.ask(question_of(donors, settings), output)
 
 
 def _enrich(job: Job) -> Done:
@@ -286,11 +283,7 @@ def _why_not_annotate(job: Job) -> str:
 
 
 def _annotate(job: Job) -> Done:
-    database, columns = job.settings.database, job.database.database_columns
-    is_file = isinstance(database, str | Path)
-    records = job.run.from_root(
-        lambda: read_database(Path(database), columns) if is_file else database_of(database, columns)
-    )
+    records = job.run.from_root(lambda: job.database.records(job.settings.database))
     settings = AnnotationSettings(decoys=job.settings.decoys, backend=job.settings.backend)
     question = AnnotationQuestion(records, job.database, settings, ClonotypeChoice())
     return job.ask(question, AnnotationOutput(job.folder / "annotated", job.run.overwrite, job.run.resume))
@@ -304,16 +297,15 @@ def _why_not_report(_: Job) -> str:
 def _report(job: Job) -> Done:
     target, metadata, group = job.folder / PAGE, job.cohort.metadata, job.cohort.group
     grouped = group is not None and isinstance(metadata, str | Path)
-    grouping = Grouping(metadata=metadata, group=group) if grouped else Grouping()
+    settings = ReportSettings(metadata=metadata, group=group) if grouped else ReportSettings()
 
     def files() -> list[Path]:
         if not job.shown:
             raise InputError("there is nothing to show: no other step was done")
         return [job.folder / name for name in job.shown]
 
-    drawn = write_report(
-        job.run.from_root(files), target, grouping=grouping, overwrite=_again(job), undone=job.undone, run=job.run
-    )
+    shown = job.run.from_root(files)
+    drawn = write_report(shown, target, settings, overwrite=_again(job), undone=job.undone, run=job.run)
     return Done(target, [("figures", str(drawn))])
 
 
@@ -346,9 +338,7 @@ def _of_tables(
         text = str(first) if table_name in str(first) else f"{table_name}: {first}"
         more = f", and {len(refused) - 1:,} more" if refused[1:] else ""
         kind = TooFewError if all(isinstance(error, TooFewError) for _, error in refused) else InputError
-        failure = kind(f"{len(refused):,} of {len(job.tables):,} tables: {text}{more}")
-        failure.on_every_rank = True
-        raise failure
+        raise kind(f"{len(refused):,} of {len(job.tables):,} tables: {text}{more}").everywhere()
     return {
         target.name: outcome for target, outcome in zip(targets, outcomes, strict=True)
         if outcome is not None and not isinstance(outcome, CompleteError)

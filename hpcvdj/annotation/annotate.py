@@ -23,16 +23,8 @@ from hpcvdj.annotation.depth import Depth
 from hpcvdj.annotation.settings import AnnotationSettings
 from hpcvdj.annotation.statistics import Difference, Kappa
 from hpcvdj.annotation.union import PGEN_AA, Probabilities, Union
+from hpcvdj.chance import check
 from hpcvdj.chance.calls import RARE_ALLELE
-from hpcvdj.chance.check import (
-    BROKEN_GENE,
-    CONTRADICTED_CALL,
-    IMPOSSIBLE,
-    OF_RARE_ALLELE,
-    UNCHECKED,
-    ModelFit,
-    contradicting,
-)
 from hpcvdj.chance.clonotypes import Clonotypes
 from hpcvdj.chance.p_values import Bools, Counts, Floats, benjamini_hochberg, poisson_tail, quantiles, randomised
 from hpcvdj.kernels.neighbours.blocks import groups
@@ -153,7 +145,7 @@ def classes_in(union: Union, pairs: Sequence[Class]) -> Counts:
 
 
 @dataclass(frozen=True)
-class Tested:
+class TestedSample:
     """The test of a sample before its q-values.
 
     usable    bool [members]: the model can make them, and makes their genes rightly
@@ -188,7 +180,7 @@ class Tested:
 
 def annotate(
     samples: Sequence[Sample], union: Union, p: Probabilities, model: Model, settings: AnnotationSettings,
-    fit: ModelFit = UNCHECKED,
+    fit: check.ModelFit = check.UNCHECKED,
 ) -> list[SampleAnnotation]:  # fmt: skip
     """Test the epitopes of samples; q-values are over the epitopes of all samples.
 
@@ -197,15 +189,16 @@ def annotate(
     broken = np.array(
         [not {*v.allele.split(","), *j.allele.split(",")}.isdisjoint(fit.broken) for v, j in union.centres.classes]
     )[union.kind]
-    tests = [_tested(sample, union, p, broken, model, settings, fit) for sample in samples]
+    judged = Judged(
+        union, p, (p.given > 0) & ~broken, model if settings.match == "vj" and not fit.keep_misfits else None
+    )
+    tests = [_tested(sample, judged, settings) for sample in samples]
     common = _common_kappa(tests, union, settings)
     if common is not None:
         enough = (*OF_ITSELF, "bound", *(["records"] if common.source == "records" else []))
         tests = [
-            test if test.kappa.source in enough
-            else _tested(test.sample, union, p, broken, model, settings, fit, common)
-            for test in tests
-        ]  # fmt: skip
+            test if test.kappa.source in enough else _tested(test.sample, judged, settings, common) for test in tests
+        ]
     p_values = np.concatenate([test.at_least[test.testable] for test in tests])
     q_values = benjamini_hochberg(p_values, len(p_values))
     # Drawn for all samples at once, so that no two samples share a random number.
@@ -217,24 +210,35 @@ def annotate(
     ]
 
 
-def _tested(
-    sample: Sample, union: Union, p: Probabilities, broken: Bools, model: Model, settings: AnnotationSettings,
-    fit: ModelFit, common: Kappa | None = None,
-) -> Tested:  # fmt: skip
+@dataclass(frozen=True)
+class Judged:
+    """The members of a union, and which of them are tested.
+
+    usable  bool [members]: the model can make them, and makes their genes rightly
+    model   finds calls that contradict the amino acids; None if such calls are not left out
+    """
+
+    union: Union
+    p: Probabilities
+    usable: Bools
+    model: Model | None
+
+
+def _tested(sample: Sample, judged: Judged, settings: AnnotationSettings, common: Kappa | None = None) -> TestedSample:
     """Test a sample, with the κ that samples have in `common` if it has too few hits for a κ of its own."""
+    union, p, usable = judged.union, judged.p, judged.usable
     possible = p.given > 0
-    usable = possible & ~broken
     rows = np.flatnonzero(usable[sample.member])
     not_tested = {
-        IMPOSSIBLE: int((~possible[sample.member]).sum()),
-        BROKEN_GENE: int((possible & broken)[sample.member].sum()),
+        check.IMPOSSIBLE: int((~possible[sample.member]).sum()),
+        check.BROKEN_GENE: int((possible & ~usable)[sample.member].sum()),
     }
-    if settings.match == "vj" and not fit.keep_misfits:
+    if judged.model is not None:
         # A call that contradicts the amino acids makes a sequence improbable.
         hits = sample.member[rows]
-        side = contradicting(union.repertoire(hits), model, PGEN_AA, p.pgen[hits], p.limits)
-        not_tested[OF_RARE_ALLELE] = int((side >= RARE_ALLELE).sum())
-        not_tested[CONTRADICTED_CALL] = int((side > 0).sum()) - not_tested[OF_RARE_ALLELE]
+        side = check.contradicting(union.repertoire(hits), judged.model, PGEN_AA, p.pgen[hits], p.limits)
+        not_tested[check.OF_RARE_ALLELE] = int((side >= RARE_ALLELE).sum())
+        not_tested[check.CONTRADICTED_CALL] = int((side > 0).sum()) - not_tested[check.OF_RARE_ALLELE]
         rows = rows[side == 0]
     rates = statistics.times_made(sample.n[union.kind], p.given)
     rates[~usable] = 0.0
@@ -260,14 +264,14 @@ def _tested(
         for row, far_from_poisson in enumerate(squares >= statistics.EXACT * np.maximum(expected, 1e-300))
     ]
     at_least, more = statistics.tail(k, expected, phi, indicators)
-    return Tested(
+    return TestedSample(
         sample, usable, rows, chance, kappa, of_epitopes, phi, k, expected, at_least, more, not_tested, alone,
         of_decoys=(int(seen[near].sum()), float(of_one[near].sum())),
         of_records=(int(seen.sum()), float(of_one.sum())),
     )  # fmt: skip
 
 
-def _of_the_others(tests: Sequence[Tested], tested: Tested) -> OfTheOthers | None:
+def _of_the_others(tests: Sequence[TestedSample], tested: TestedSample) -> OfTheOthers | None:
     """κ by the records of all other samples, if κ of a sample is fitted to its own records and it has far more hits."""
     if tested.kappa.source not in ("records", "bound"):
         return None
@@ -279,7 +283,7 @@ def _of_the_others(tests: Sequence[Tested], tested: Tested) -> OfTheOthers | Non
     return OfTheOthers(hits / expected, p_value) if p_value < DIFFERS else None
 
 
-def _common_kappa(tests: Sequence[Tested], union: Union, settings: AnnotationSettings) -> Kappa | None:
+def _common_kappa(tests: Sequence[TestedSample], union: Union, settings: AnnotationSettings) -> Kappa | None:
     """κ for samples with too few hits for one of their own; None if users give κ, or if all hits together are too few.
 
     It is the median of the samples that have a κ.  If none has one, it is that of the decoys or the epitopes of all
@@ -319,7 +323,12 @@ def _kappa(
 
 
 def _annotation(
-    tested: Tested, q_values: Floats, of_chance: Floats, union: Union, p: Probabilities, settings: AnnotationSettings
+    tested: TestedSample,
+    q_values: Floats,
+    of_chance: Floats,
+    union: Union,
+    p: Probabilities,
+    settings: AnnotationSettings,
 ) -> SampleAnnotation:
     """The annotation of a sample by its q-values and randomised p-values, float64 [testable epitopes]."""
     q = np.full(len(tested.k), np.nan)
@@ -355,7 +364,7 @@ def without_values(table: pa.Table, name: str) -> pa.Table:
     return table.set_column(table.column_names.index(name), name, pa.nulls(len(table), table[name].type))
 
 
-def _epitope_table(tested: Tested, q: Floats, union: Union, p: Probabilities, *, refused: bool) -> pa.Table:
+def _epitope_table(tested: TestedSample, q: Floats, union: Union, p: Probabilities, *, refused: bool) -> pa.Table:
     """A row for each testable epitope, the smallest p-value first."""
     rows = np.flatnonzero(tested.testable)
     rows = rows[np.lexsort((-tested.expected[rows], tested.at_least[rows]))]
@@ -374,7 +383,7 @@ def _epitope_table(tested: Tested, q: Floats, union: Union, p: Probabilities, *,
     })  # fmt: skip
 
 
-def _hits(tested: Tested, union: Union, p: Probabilities) -> pa.Table:
+def _hits(tested: TestedSample, union: Union, p: Probabilities) -> pa.Table:
     """A row for each hit with its nearest record, the least probable hits first."""
     sample, centres = tested.sample, union.centres
     of_centre = union.by_centre(tested.chance)
@@ -435,7 +444,7 @@ def _nearest(union: Union, member: int, of_centre: Floats) -> tuple[int, int]:
 
 
 def _by(
-    tested: Tested, union: Union, p: Probabilities
+    tested: TestedSample, union: Union, p: Probabilities
 ) -> tuple[dict[str, dict[str, list[float]]], dict[str, Difference]]:
     """Hits found and expected by length, V gene, and decade of the probability; and whether κ differs by these."""
     member = tested.sample.member[tested.rows]

@@ -39,8 +39,34 @@ from hpcvdj.storage.folders import atomic_folder, exclusive_folder, require_unch
 log = logging.getLogger(__name__)
 
 
+class WithSamples:
+    """An answer with several `samples`, of which notebooks show the epitopes."""
+
+    samples: Any
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(repr(self))}</p>{table_html(self.epitopes)}"
+
+    @property
+    def hits(self) -> pa.Table:
+        """The hits of all samples, with the names of the samples in the column `sample`."""
+        return self._tables("hits")
+
+    @property
+    def epitopes(self) -> pa.Table:
+        """The epitopes of all samples, likewise."""
+        return self._tables("epitopes")
+
+    def _tables(self, name: str) -> pa.Table:
+        tables = []
+        for sample in self.samples:
+            table = getattr(sample, name)
+            tables.append(table.add_column(0, "sample", pa.array([sample.name] * len(table), pa.string())))
+        return pa.concat_tables(tables, promote_options="default")
+
+
 @dataclass(frozen=True)
-class Annotation:
+class Annotation(WithSamples):
     """The hits and epitopes of samples.
 
     samples   one for each table or repertoire
@@ -58,26 +84,6 @@ class Annotation:
         """How many samples, hits and records there are."""
         hits = f"{len(self.hits):,} hits of {self.database.used:,} records"
         return f"<Annotation of {len(self.samples):,} samples: {hits}>"
-
-    def _repr_html_(self) -> str:
-        return f"<p>{escape(repr(self))}</p>{table_html(self.epitopes)}"
-
-    @property
-    def hits(self) -> pa.Table:
-        return named_tables(self.samples, "hits")
-
-    @property
-    def epitopes(self) -> pa.Table:
-        return named_tables(self.samples, "epitopes")
-
-
-def named_tables(samples: Sequence[SampleAnnotation], name: str) -> pa.Table:
-    """`hits` or `epitopes` of all samples, with the names of the samples in the column `sample`."""
-    tables = []
-    for sample in samples:
-        table = getattr(sample, name)
-        tables.append(table.add_column(0, "sample", pa.array([sample.name] * len(table), pa.string())))
-    return pa.concat_tables(tables, promote_options="default")
 
 
 @dataclass(frozen=True)

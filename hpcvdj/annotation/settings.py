@@ -1,17 +1,22 @@
 """The settings of annotation: which records of a database take part, what matches, and how hits are tested."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from hpcvdj.errors import InputError, option
 from hpcvdj.kernels.backends import AUTO, BackendName, StrictBinding
-from hpcvdj.options import Option, Settings
+from hpcvdj.options import Option, Settings, setting
 from hpcvdj.repertoires.settings import pairs_in
+
+if TYPE_CHECKING:
+    # Slow to import, and the help needs this module.
+    from hpcvdj.repertoires.databases import Records
 
 Match = Literal["vj", "v", "none"]
 Decoys = Annotated[
-    tuple[str, ...],
+    Sequence[str],
     Option("an antigen, its organism, or an epitope, as the database names it, that the donors cannot have met: its "
            "hits say what selection makes of chance, and whether the test is right",
            shell="an organism, antigen or epitope that the donors cannot have met (SARS-CoV-2 before 2019); may be "
@@ -19,72 +24,52 @@ Decoys = Annotated[
 ]  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class DatabaseSettings(Settings):
     """Which records of a database take part."""
 
-    species: Annotated[
-        str | None,
-        Option("records of this species, such as human or mouse", unset="the model's"),
-    ] = None
-    exclude_reference: Annotated[
-        tuple[str, ...],
-        Option("leave out records of this reference, as the database names it: the study that the sample is of",
-               shell="leave out records of this study, as that of the sample; may be repeated",
-               metavar="REFERENCE", several=True),
-    ] = ()  # fmt: skip
-    database_columns: Annotated[
-        dict[str, str] | None,
-        Option(
-            "of a database that hpcvdj does not know, which columns are which fields, as in {epitope: peptide, "
-            "junction_aa: cdr3}",
-            shell="of a database that hpcvdj does not know, which columns are which fields, as in "
-            "epitope=peptide,junction_aa=cdr3,v_call=v,j_call=j",
-            metavar="FIELD=COLUMN",
-            parse=pairs_in,
-            remedy="give FIELD=COLUMN, as in epitope=peptide,junction_aa=cdr3,v_call=v,j_call=j",
-            more=True,
-        ),
-    ] = None
+    species: str | None = setting("records of this species, such as human or mouse", None, unset="the model's")
+    exclude_reference: Sequence[str] = setting(
+        "leave out records of this reference, as the database names it: the study that the sample is of", (),
+        shell="leave out records of this study, as that of the sample; may be repeated", metavar="REFERENCE",
+        several=True)  # fmt: skip
+    database_columns: Mapping[str, str] | None = setting(
+        "of a database that hpcvdj does not know, which columns are which fields, as in {epitope: peptide, "
+        "junction_aa: cdr3}", None, shell="of a database that hpcvdj does not know, which columns are which fields, as "
+        "in epitope=peptide,junction_aa=cdr3,v_call=v,j_call=j", metavar="FIELD=COLUMN", parse=pairs_in,
+        remedy="give FIELD=COLUMN, as in epitope=peptide,junction_aa=cdr3,v_call=v,j_call=j", more=True)  # fmt: skip
+
+    def records(self, database: Any) -> "Records":
+        """Read the records of a database: a file, or a table in memory."""
+        from hpcvdj.repertoires.databases import database_of, read_database
+
+        if isinstance(database, str | Path):
+            return read_database(Path(database), self.database_columns)
+        return database_of(database, self.database_columns)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class AnnotationSettings(Settings):
     """What matches, and how hits are tested."""
 
-    match: Annotated[
-        Match,
-        Option("the genes that a clonotype has in common with a record: `vj`, both; `v`, V; `none`: none, and calls "
-               "are not read. Without J the model's selection factor is left out",
-               shell="the genes that a clonotype has in common with a record: both, V, or none"),
-    ] = "vj"  # fmt: skip
-    mismatches: Annotated[
-        int, Option("residues exchanged between a clonotype and a record, at most", least=0, most=1)
-    ] = 1
+    match: Match = setting(
+        "the genes that a clonotype has in common with a record: `vj`, both; `v`, V; `none`: none, and calls are not "
+        "read. Without J the model's selection factor is left out", "vj",
+        shell="the genes that a clonotype has in common with a record: both, V, or none")  # fmt: skip
+    mismatches: int = setting("residues exchanged between a clonotype and a record, at most", 1, least=0, most=1)
     decoys: Decoys = ()
-    kappa: Annotated[
-        float | None,
-        Option("by how much hits are more common than the model says: 1 for generated junctions",
-               unset="estimated", above=0),
-    ] = None  # fmt: skip
-    max_q: Annotated[
-        float, Option("the false discovery rate up to which epitopes and clonotypes are called", above=0, below=1)
-    ] = 0.05
-    seed: Annotated[
-        int, Option("seed of the draws, and of the randomised p-values that are compared with uniform ones", least=0,
-                    more=True),
-    ] = 0  # fmt: skip
-    selection: Annotated[
-        bool,
-        Option("take the model's selection factor (hpcvdj infer-selection) into account, if it has one",
-               shell="take the model's selection factor into account, if it has one", more=True),
-    ] = True  # fmt: skip
-    cache: Annotated[
-        Path | None,
-        Option("an existing folder where the sequences near a database's records, and their probabilities, are kept "
-               "for the next run", metavar="FOLDER",
-               more=True),
-    ] = None  # fmt: skip
+    kappa: float | None = setting("by how much hits are more common than the model says: 1 for generated junctions",
+                                  None, unset="estimated", above=0)  # fmt: skip
+    max_q: float = setting("the false discovery rate up to which epitopes and clonotypes are called", 0.05, above=0,
+                           below=1)  # fmt: skip
+    seed: int = setting("seed of the draws, and of the randomised p-values that are compared with uniform ones", 0,
+                        least=0, more=True)  # fmt: skip
+    selection: bool = setting(
+        "take the model's selection factor (hpcvdj infer-selection) into account, if it has one", True,
+        shell="take the model's selection factor into account, if it has one", more=True)  # fmt: skip
+    cache: Path | str | None = setting(
+        "an existing folder where the sequences near a database's records, and their probabilities, are kept for the "
+        "next run", None, metavar="FOLDER", more=True)  # fmt: skip
     backend: BackendName = AUTO
     strict_binding: StrictBinding = False
 

@@ -1,6 +1,7 @@
 """Do all that hpcvdj can do with a cohort, in a single call: `hpcvdj.analyze`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -8,50 +9,31 @@ import pyarrow.parquet as pq
 
 from hpcvdj.analysis.analyze import TABLES, Analysis
 from hpcvdj.analysis.analyze import analyze as work
-from hpcvdj.analysis.settings import AnalysisSettings, Cohort
+from hpcvdj.analysis.settings import AnalysisSettings, CohortSettings
 from hpcvdj.analysis.steps import Job
 from hpcvdj.annotation.settings import DatabaseSettings
 from hpcvdj.api.individuals import given_tables
-from hpcvdj.api.parameters import documented
+from hpcvdj.api.parameters import InOneProcess, OfTables, taking
 from hpcvdj.api.tables import Given, is_column, listed, used_model
 from hpcvdj.chance.settings import Checks
 from hpcvdj.errors import InputError
-from hpcvdj.kernels.backends import AUTO
-from hpcvdj.recombination.calls import MissingAlleles, Ties
 from hpcvdj.recombination.models import Model
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.runs.run import Run
 
 
-@documented(Cohort, AnalysisSettings, DatabaseSettings, Checks)
+@dataclass(frozen=True)
+class _Analysis(InOneProcess, Checks, DatabaseSettings, AnalysisSettings, CohortSettings, OfTables):
+    """The arguments of `analyze`."""
+
+    output: str | Path
+    resume: bool = field(default=False, kw_only=True)
+    overwrite: bool = field(default=False, kw_only=True)
+
+
+@taking(_Analysis)
 def analyze(
-    tables: Any,
-    model: Model | str | Path,
-    output: str | Path,
-    *,
-    individual: str | None = None,
-    metadata: Any = None,
-    group: str | Mapping[str, str] | None = None,
-    subject: str | None = None,
-    case: Mapping[str, str] | None = None,
-    hla: str | None = None,
-    trend: str | None = None,
-    strata: Sequence[str] | None = None,
-    time: str | None = None,
-    database: Any = None,
-    decoys: Sequence[str] = (),
-    species: str | None = None,
-    exclude_reference: Sequence[str] = (),
-    database_columns: Mapping[str, str] | None = None,
-    only: Sequence[str] = (),
-    without: Sequence[str] = (),
-    backend: str = AUTO,
-    ties: Ties = "none",
-    keep_misfits: bool = False,
-    force: bool = False,
-    missing_alleles: MissingAlleles = "exclude",
-    resume: bool = False,
-    overwrite: bool = False,
+    tables: Any, model: Model | str | Path, output: str | Path, *, resume: bool, overwrite: bool, **options: Any
 ) -> Analysis:
     """Do all that hpcvdj can do with a cohort, one step after another, and write the page about it, on this machine.
 
@@ -72,13 +54,13 @@ def analyze(
     folder = Path(output)
     if isinstance(tables, Mapping):
         tables = _kept(tables, folder / TABLES)
-    cohort = Cohort.of(locals())
+    cohort = CohortSettings.of(options)
     cohort_tables = given_tables(tables, cohort.opening())
     if any(table.in_memory for table in cohort_tables):
         raise InputError("give tables in memory as a dict, with the table of each individual by its name")
-    settings, checks = AnalysisSettings.of(locals()), Checks.of(locals())
+    settings, checks = AnalysisSettings.of(options), Checks.of(options)
     run = Run().to(folder, resume=resume, overwrite=overwrite)
-    inputs, database_settings = Inputs(tuple(cohort_tables)), DatabaseSettings.of(locals())
+    inputs, database_settings = Inputs(tuple(cohort_tables)), DatabaseSettings.of(options)
     analysis = work(Job(inputs, used_model(model), cohort, database_settings, settings, checks, folder, run))
     assert analysis is not None
     return analysis

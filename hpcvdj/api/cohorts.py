@@ -1,52 +1,34 @@
 """What individuals have in common: `hpcvdj.sharing`, `hpcvdj.contamination` and `hpcvdj.associate`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from hpcvdj.api.individuals import answered, given_tables
-from hpcvdj.api.parameters import documented
+from hpcvdj.api.parameters import InOneProcess, OfTables, taking
 from hpcvdj.association.associate import Association
 from hpcvdj.association.expansion import Expansion
-from hpcvdj.association.expansion_question import ExpansionQuestion
-from hpcvdj.association.question import AssociationQuestion
-from hpcvdj.association.settings import AssociationSettings, AssociationUnit, Depth, Donors
-from hpcvdj.chance import DRAWS
+from hpcvdj.association.question import question_of
+from hpcvdj.association.settings import AssociationSettings, Donors
 from hpcvdj.chance.settings import Checks
-from hpcvdj.cohorts import Unit
 from hpcvdj.cohorts.contamination import Contamination
 from hpcvdj.cohorts.contamination_question import ContaminationQuestion
 from hpcvdj.cohorts.settings import ContaminationSettings, Individuals, Naming, SharingSettings
 from hpcvdj.cohorts.sharing import Sharing
 from hpcvdj.cohorts.sharing_question import SharingQuestion
 from hpcvdj.errors import InputError
-from hpcvdj.kernels.backends import AUTO
-from hpcvdj.recombination.calls import Genes, MissingAlleles, Ties
 from hpcvdj.recombination.models import Model
 from hpcvdj.repertoires.tables import Table
 
 
-@documented(Naming, SharingSettings, Checks)
-def sharing(
-    tables: Any,
-    model: Model | str | Path,
-    *,
-    individual: str | None = None,
-    metadata: Any = None,
-    group: str | Mapping[str, str] | None = None,
-    subject: str | None = None,
-    unit: Unit = "vj-aa",
-    min_individuals: int = 2,
-    q: float | None = None,
-    genes: Genes = "call",
-    draws: int = DRAWS,
-    seed: int = 0,
-    backend: str = AUTO,
-    ties: Ties = "none",
-    keep_misfits: bool = False,
-    force: bool = False,
-    missing_alleles: MissingAlleles = "exclude",
-) -> Sharing:
+@dataclass(frozen=True)
+class _Sharing(InOneProcess, Checks, SharingSettings, Naming, OfTables):
+    """The arguments of `sharing`."""
+
+
+@taking(_Sharing)
+def sharing(tables: Any, model: Model | str | Path, **options: Any) -> Sharing:
     """Find the sequences that individuals share, and those shared by more than chance explains, on this machine.
 
     tables  the paths of tables, each of one individual, or a folder of them; a dict with the table in memory of each
@@ -61,29 +43,17 @@ def sharing(
     Warns (HpcvdjWarning) of excluded rows, of a fitted q of 1, and of pairs that share improbable junctions.  Raises
     InputError for fewer than two individuals, for two that are the same sample, and if no q explains the sharing.
     """
-    question = SharingQuestion(Naming.of(locals()), SharingSettings.of(locals()))
-    return answered(question, _tables(tables, question.naming), model, Checks.of(locals()))
+    question = SharingQuestion(Naming.of(options), SharingSettings.of(options))
+    return answered(question, _tables(tables, question.naming), model, Checks.of(options))
 
 
-@documented(Naming, ContaminationSettings, Checks)
-def contamination(
-    tables: Any,
-    model: Model | str | Path,
-    *,
-    individual: str | None = None,
-    metadata: Any = None,
-    group: str | Mapping[str, str] | None = None,
-    subject: str | None = None,
-    max_pgen: float | None = None,
-    min_low: int | None = None,
-    draws: int = DRAWS,
-    seed: int = 0,
-    backend: str = AUTO,
-    ties: Ties = "none",
-    keep_misfits: bool = False,
-    force: bool = False,
-    missing_alleles: MissingAlleles = "exclude",
-) -> Contamination:
+@dataclass(frozen=True)
+class _Contamination(InOneProcess, Checks, ContaminationSettings, Naming, OfTables):
+    """The arguments of `contamination`."""
+
+
+@taking(_Contamination)
+def contamination(tables: Any, model: Model | str | Path, **options: Any) -> Contamination:
     """Find samples that contaminated each other, by the improbable junctions that they share, on this machine.
 
     tables  the paths of tables, each of one individual, or a folder of them; a dict with the table in memory of each
@@ -98,36 +68,17 @@ def contamination(
     Warns (HpcvdjWarning) of excluded rows.  Raises InputError for an individual with too few improbable junctions, or
     with too many that the model cannot make, and for two that are the same sample.
     """
-    question = ContaminationQuestion(Naming.of(locals()), ContaminationSettings.of(locals()))
-    return answered(question, _tables(tables, question.naming), model, Checks.of(locals()))
+    question = ContaminationQuestion(Naming.of(options), ContaminationSettings.of(options))
+    return answered(question, _tables(tables, question.naming), model, Checks.of(options))
 
 
-@documented(Donors, AssociationSettings, Checks)
-def associate(
-    tables: Any,
-    model: Model | str | Path,
-    *,
-    individual: str | None = None,
-    metadata: Any = None,
-    case: Mapping[str, str] | None = None,
-    hla: str | None = None,
-    trend: str | None = None,
-    strata: Sequence[str] | None = None,
-    subject: str | None = None,
-    time: str | None = None,
-    unit: AssociationUnit = "vj-aa",
-    depth: Depth = "recombinations",
-    min_individuals: int = 3,
-    max_q: float = 0.05,
-    max_p: float = 0.05,
-    draws: int = DRAWS,
-    seed: int = 0,
-    backend: str = AUTO,
-    ties: Ties = "none",
-    keep_misfits: bool = False,
-    force: bool = False,
-    missing_alleles: MissingAlleles = "exclude",
-) -> Association | Expansion:
+@dataclass(frozen=True)
+class _Association(InOneProcess, Checks, AssociationSettings, Donors, OfTables):
+    """The arguments of `associate`."""
+
+
+@taking(_Association)
+def associate(tables: Any, model: Model | str | Path, **options: Any) -> Association | Expansion:
     """Find what goes with a disease, an HLA allele or a number, given how deep donors are; or what expanded.
 
     tables  the paths of tables, each of one donor, or a folder of them; a dict with the table in memory of each donor;
@@ -142,11 +93,9 @@ def associate(
     Warns (HpcvdjWarning) of excluded rows, and of pairs that share improbable junctions.  Raises InputError if all
     cases are of one batch, for columns that the metadata lack, and for two individuals that are the same sample.
     """
-    naming, settings, checks = Donors.of(locals()), AssociationSettings.of(locals()), Checks.of(locals())
-    of_donors = _tables(tables, naming)
-    if naming.time is not None:
-        return answered(ExpansionQuestion(naming, settings), of_donors, model, checks)
-    return answered(AssociationQuestion(naming, settings), of_donors, model, checks)
+    question: Any = question_of(Donors.of(options), AssociationSettings.of(options))
+    answer: Association | Expansion = answered(question, _tables(tables, question.naming), model, Checks.of(options))
+    return answer
 
 
 def _tables(tables: Any, naming: Individuals) -> list[Table]:

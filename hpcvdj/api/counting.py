@@ -1,42 +1,40 @@
 """Count the pathways of junctions, and explain them."""
 
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
-from hpcvdj.api.parameters import documented
+from hpcvdj.api.parameters import InOneProcess, taking
 from hpcvdj.api.tables import Given
 from hpcvdj.api.tables import germline as germline_of
-from hpcvdj.counting.config import DEFAULT_MAX_N, Config
+from hpcvdj.counting.config import Config
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.backends import AUTO
+from hpcvdj.kernels.method import THREADS_PER_BLOCK
 from hpcvdj.kernels.pathways.methods import Direct
 from hpcvdj.kernels.quantities import Pathways
-from hpcvdj.recombination.calls import Policy
 from hpcvdj.recombination.exclusions import ExclusionKind
 from hpcvdj.recombination.explanation import Explanation
-from hpcvdj.recombination.germline import Germline, PaperDForms, Tables
-from hpcvdj.recombination.repertoire import SequenceField
+from hpcvdj.recombination.germline import Germline, Tables
 from hpcvdj.repertoires.inputs import Inputs, read_table
 from hpcvdj.repertoires.settings import RowSettings
 from hpcvdj.repertoires.species import warn_of_rows
 from hpcvdj.values.memory import values_of
 
 
-@documented(Config, RowSettings)
-def count(
-    junctions: Any,
-    germline: Germline | Tables,
-    *,
-    max_n: int | Literal["all"] = DEFAULT_MAX_N,
-    method: str = Direct.name,
-    backend: str = AUTO,
-    d_forms: str = PaperDForms.name,
-    sequence_field: SequenceField = "junction",
-    ambiguous_calls: Policy = "exclude",
-    unlisted_alleles: Policy = "exclude",
-    strict: bool = False,
-) -> Any:
+@dataclass(frozen=True)
+class _Count(InOneProcess, RowSettings, Config):
+    """The arguments of `count`."""
+
+    junctions: Any
+    germline: Germline | Tables
+    strict: bool = field(default=False, kw_only=True)
+    threads_per_block: int = field(default=THREADS_PER_BLOCK, init=False)
+
+
+@taking(_Count)
+def count(junctions: Any, germline: Germline | Tables, *, strict: bool, **options: Any) -> Any:
     """Count the recombination pathways of each junction of a table, on this machine.
 
     junctions         {junctions}
@@ -60,7 +58,7 @@ def count(
     >>> count(table, from_sequences(["GC"], ["G"], ["C"]), max_n=0)["pathways_total"].to_pylist()
     [8]
     """
-    config, reading = Config.of(locals()), RowSettings.of(locals()).reading(strict=strict)
+    config, reading = Config.of(options), RowSettings.of(options).reading(strict=strict)
     reference = germline_of(germline)
     table = Given.of(junctions)
     table.require(reading.columns)
@@ -70,19 +68,21 @@ def count(
     return table.beside(values)
 
 
-@documented(Config, RowSettings, without=("method", "backend"))
-def explain(
-    sequence: str,
-    v_call: str,
-    j_call: str,
-    germline: Germline | Tables,
-    *,
-    max_n: int | Literal["all"] = DEFAULT_MAX_N,
-    d_forms: str = PaperDForms.name,
-    sequence_field: SequenceField = "junction",
-    ambiguous_calls: Policy = "exclude",
-    unlisted_alleles: Policy = "exclude",
-) -> Explanation:
+@dataclass(frozen=True)
+class _Explain(InOneProcess, RowSettings, Config):
+    """The arguments of `explain`."""
+
+    sequence: str
+    v_call: str
+    j_call: str
+    germline: Germline | Tables
+    method: str = field(default=Direct.name, init=False)
+    backend: str = field(default=AUTO, init=False)
+    threads_per_block: int = field(default=THREADS_PER_BLOCK, init=False)
+
+
+@taking(_Explain)
+def explain(sequence: str, v_call: str, j_call: str, germline: Germline | Tables, **options: Any) -> Explanation:
     """Return the pathways of a junction (or CDR3, as `sequence_field` says) with a V and a J call.
 
     sequence          nucleotides
@@ -100,8 +100,8 @@ def explain(
     >>> [explanation.track(pathway) for pathway in explanation.most_direct(3)]
     ['VVvDDJJ', 'VVvDDdJ', 'VVvDjJJ']
     """
-    config, reading = Config.of(locals()), RowSettings.of(locals()).reading()
-    reference = germline_of(germline)
+    config, reading = Config.of(options), RowSettings.of(options).reading()
+    reference, sequence_field = germline_of(germline), options["sequence_field"]
     row = {"v_call": [v_call], "j_call": [j_call], sequence_field: [sequence]}
     read = read_table(pa.table(row), reference, reading)
     if len(read.excluded):
@@ -114,4 +114,4 @@ def explain(
     cdr3 = read.repertoire.cdr3(0)
     v, j = read.repertoire.pairs[0]
     largest = config.resolve_max_n(len(cdr3))
-    return Explanation(cdr3, v, j, reference.d_segments(v.locus), largest, d_forms, reference.max_p)
+    return Explanation(cdr3, v, j, reference.d_segments(v.locus), largest, config.d_forms, reference.max_p)

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from html import escape
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -13,12 +12,11 @@ import pyarrow as pa
 from hpcvdj.annotation.annotate import SampleAnnotation
 from hpcvdj.annotation.cache import prepared
 from hpcvdj.annotation.pairs import Chains, PairedAnnotation, annotate_pairs, chains_of
-from hpcvdj.annotation.question import Annotation, AnnotationQuestion, named_tables
+from hpcvdj.annotation.question import Annotation, AnnotationQuestion, WithSamples
 from hpcvdj.annotation.settings import AnnotationSettings
 from hpcvdj.api.individuals import answered, given_tables
 from hpcvdj.api.specificity import annotate, asked_of
 from hpcvdj.api.tables import used_model
-from hpcvdj.chance.shown import table_html
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.models import Model
 from hpcvdj.repertoires.genes import amino_acids, by_gene, kinds_of
@@ -35,7 +33,7 @@ NOT_LIKE = "not like a record"
 
 
 @dataclass(frozen=True)
-class CellAnnotation:
+class CellAnnotation(WithSamples):
     """Cells that are like receptors of known specificity.
 
     chains  annotation of `VDJ` and `VJ` chains by themselves, as `hpcvdj.annotate` returns it
@@ -49,16 +47,8 @@ class CellAnnotation:
     pairs: PairedAnnotation | None
 
     @property
-    def samples(self) -> list[SampleAnnotation]:
+    def samples(self) -> list[SampleAnnotation]:  # type: ignore[override]
         return [replace(sample, name=kind) for kind, answer in self.chains.items() for sample in answer.samples]
-
-    @property
-    def hits(self) -> pa.Table:
-        return named_tables(self.samples, "hits")
-
-    @property
-    def epitopes(self) -> pa.Table:
-        return named_tables(self.samples, "epitopes")
 
     def __repr__(self) -> str:
         """Return the number of hits and κ of each chain, and the number of pairs."""
@@ -70,9 +60,6 @@ class CellAnnotation:
         if self.pairs is not None:
             texts.append(f"{len(self.pairs.hits):,} hits among {self.pairs.trials:,} pairs")
         return f"<CellAnnotation: {'; '.join(texts)}>"
-
-    def _repr_html_(self) -> str:
-        return f"<p>{escape(repr(self))}</p>{table_html(self.epitopes)}"
 
 
 def annotated_cells(
@@ -91,7 +78,7 @@ def annotated_cells(
     # This raises a TypeError for options that `hpcvdj.annotate` does not have.
     bound = signature(annotate).bind(None, database, None, **options)
     bound.apply_defaults()
-    records, of, settings, choice, checks = asked_of(bound.arguments)
+    records, of, settings, choice, checks = asked_of(database, bound.arguments)
     answers, chains, unions = {}, {}, {}
     run = Run()
     run.bind(settings.backend, strict=settings.strict_binding)

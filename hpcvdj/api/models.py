@@ -1,15 +1,14 @@
 """Infer recombination models from junctions, write them, show them as tables, and compare them."""
 
 import logging
-from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from hpcvdj.api.individuals import answered, given_tables
-from hpcvdj.api.parameters import documented
+from hpcvdj.api.parameters import OfTables, documented, taking
 from hpcvdj.api.tables import germline as germline_of
 from hpcvdj.api.tables import given_table, model_of
 from hpcvdj.chance.settings import Checks
@@ -18,20 +17,12 @@ from hpcvdj.inference.folder import named, write_files
 from hpcvdj.inference.infer import Fit
 from hpcvdj.inference.selection import SelectionFit
 from hpcvdj.inference.selection_question import SelectionQuestion
-from hpcvdj.inference.settings import (
-    MOST_JUNCTIONS,
-    MOST_ROWS,
-    InferenceSettings,
-    RowChoice,
-    Rows,
-    SelectionSettings,
-    Start,
-)
+from hpcvdj.inference.settings import InferenceSettings, RowChoice, SelectionSettings
 from hpcvdj.inference.sonia import sonia_model
 from hpcvdj.inference.tables import infer_tables, reading_for
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.model_views.comparison import Comparison, compare
-from hpcvdj.recombination.calls import Genes, MissingAlleles
+from hpcvdj.recombination.calls import Ties
 from hpcvdj.recombination.events import events
 from hpcvdj.recombination.germline import Germline, Tables
 from hpcvdj.recombination.igor_writer import model_texts
@@ -45,29 +36,18 @@ from hpcvdj.storage.folders import exclusive_folder
 log = logging.getLogger(__name__)
 
 
-@documented(RowChoice, InferenceSettings)
-def infer(
-    junctions: Any,
-    model: Model | str | Path | None = None,
-    *,
-    germline: Germline | Tables | None = None,
-    backend: str = AUTO,
-    rows: Rows = "out-of-frame",
-    duplicates: bool = False,
-    likely_errors: bool = False,
-    max_rows: int = MOST_ROWS,
-    genes: Genes = "call",
-    start: Start | None = None,
-    only: Sequence[str] = (),
-    fix: Sequence[str] = (),
-    prior: float = 0.0,
-    iterations: int = 60,
-    tolerance: float = 1e-5,
-    hold_out: float = 0.1,
-    bootstrap: int = 0,
-    seed: int = 0,
-    errors: bool = False,
-) -> Fit:
+@dataclass(frozen=True)
+class _Infer(RowChoice, InferenceSettings):  # type: ignore[misc]
+    """The arguments of `infer`."""
+
+    junctions: Any
+    model: Model | str | Path | None = None
+    germline: Germline | Tables | None = field(default=None, kw_only=True)
+    backend: str = field(default=AUTO, kw_only=True)
+
+
+@taking(_Infer)
+def infer(junctions: Any, model: Model | str | Path | None, **options: Any) -> Fit:
     """Infer a recombination model from junctions, on this machine.
 
     junctions   {junctions}; with duplicate_count, likely sequencing errors are left out
@@ -83,31 +63,30 @@ def infer(
     Warns (HpcvdjWarning) of excluded rows, of a model of another species, and of `Fit.warnings`.  Raises InputError if
     no row takes part, or if fewer than a quarter are possible under the model.
     """
+    germline = options["germline"]
     if (model is None) == (germline is None):
         raise InputError(f"give a {option('model')} to start from or a {option('germline')} table, one of the two")
-    plan = InferenceSettings.of({**locals(), "rows": RowChoice.of(locals())})
+    plan = InferenceSettings.of({**options, "rows": RowChoice.of(options)})
     first: Any = germline_of(germline, d_alleles="all") if germline is not None else None
     if model is not None:
         first = model_of(model, pseudogenes=True)
     inputs = Inputs((given_table(junctions),), reading_for(plan), together=True)
-    inferred = infer_tables(inputs, first, plan, Run(), backend)
+    inferred = infer_tables(inputs, first, plan, Run(), options["backend"])
     assert inferred is not None
     fit = inferred.fit
     return replace(fit, model=replace(named(fit.model, "inferred"), origin=Origin(rows=fit.counted[0])))
 
 
-@documented(SelectionSettings, Checks, without=("ties",))
-def infer_selection(
-    tables: Any,
-    model: Model | str | Path,
-    *,
-    backend: str = AUTO,
-    max_junctions: int = MOST_JUNCTIONS,
-    seed: int = 0,
-    keep_misfits: bool = False,
-    force: bool = False,
-    missing_alleles: MissingAlleles = "exclude",
-) -> SelectionFit:
+@dataclass(frozen=True)
+class _InferSelection(Checks, SelectionSettings, OfTables):
+    """The arguments of `infer_selection`."""
+
+    ties: Ties = field(default="none", init=False)
+    backend: str = field(default=AUTO, kw_only=True)
+
+
+@taking(_InferSelection)
+def infer_selection(tables: Any, model: Model | str | Path, *, backend: str, **options: Any) -> SelectionFit:
     """Infer the selection factor Q of a model from the productive junctions of a cohort, on this machine.
 
     tables   the paths of tables, each of one individual, or a folder of them; a dict with the table in memory of each
@@ -123,8 +102,8 @@ def infer_selection(
     explains nothing. Raises InputError if the model cannot make half of the rows (unless `force`), for fewer than 1,000
     distinct junctions, and for individuals with more junctions than the model makes.
     """
-    question = SelectionQuestion(SelectionSettings.of(locals()), backend)
-    fit = answered(question, given_tables(tables), model, Checks.of(locals()))
+    question = SelectionQuestion(SelectionSettings.of(options), backend)
+    fit = answered(question, given_tables(tables), model, Checks.of(options))
     for line in fit.warnings:
         log.warning("%s", line)
     return fit

@@ -1,18 +1,17 @@
 """Compare sequences by k-mers: `hpcvdj.motifs.compare` and `hpcvdj.motifs.cluster`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 import pyarrow as pa
 
-from hpcvdj.api.parameters import documented
+from hpcvdj.api.parameters import InOneProcess, taking
 from hpcvdj.api.tables import is_column
 from hpcvdj.errors import InputError
-from hpcvdj.kernels.backends import AUTO
 from hpcvdj.kernels.kmers.sequences import SequenceSet, sequence_set
 from hpcvdj.motifs.clusters import cluster as cluster_matrix
 from hpcvdj.motifs.clusters import further_columns
@@ -22,34 +21,24 @@ from hpcvdj.motifs.fasta import fasta_name
 from hpcvdj.motifs.graph import score_matrix, selected_edges, strands_of
 from hpcvdj.motifs.results import MotifResult
 from hpcvdj.motifs.sequences import Input, inputs_of, named, read_again
-from hpcvdj.motifs.settings import Algorithm, ClusterSettings, MotifConfig, Singletons
-from hpcvdj.recombination.productive import Rows
+from hpcvdj.motifs.settings import ClusterSettings, MotifConfig
 from hpcvdj.repertoires.readers import as_arrow
 from hpcvdj.repertoires.tables import repertoire_name
 from hpcvdj.runs.run import Run
 
 
-@documented(MotifConfig, EdgeFilter)
-def compare(
-    sequences: Any,
-    output: str | Path | None = None,
-    *,
-    strands: Literal["one", "both"] = "one",
-    memory: float = 0.0,
-    overwrite: bool = False,
-    k: int = 12,
-    d: int = 2,
-    distinct: bool = False,
-    method: str = AUTO,
-    blocks: int = 0,
-    backend: str = AUTO,
-    score: str | None = None,
-    weights: Sequence[float] | None = None,
-    sequence_field: str = "junction",
-    rows: Rows = "productive",
-    min_score: float | None = None,
-    top: int | None = None,
-) -> MotifResult:
+@dataclass(frozen=True)
+class _Compare(InOneProcess, EdgeFilter, MotifConfig):
+    """The arguments of `compare`."""
+
+    sequences: Any
+    output: str | Path | None = None
+    overwrite: bool = field(default=False, kw_only=True)
+    edges: EdgeFilter | None = field(default=None, init=False)
+
+
+@taking(_Compare)
+def compare(sequences: Any, output: str | Path | None, *, overwrite: bool, **options: Any) -> MotifResult:
     """Compare all sequences of a set with all others by their common k-mers within a Hamming distance.
 
     sequences       a FASTA file; a table (pandas, polars, pyarrow, or the path of a file), whose distinct junctions are
@@ -63,7 +52,7 @@ def compare(
     `to_table()` has as a pyarrow Table.  Use it as a context manager, or `close` it.
     Raises InputError for sequences that cannot be compared.
     """
-    config = MotifConfig.of(locals()).keeping(EdgeFilter.of(locals()))
+    config = MotifConfig.of(options).keeping(EdgeFilter.of(options))
     source = _source_of(sequences)
     if output is not None:
         compare_sequences(source, config, Run().to(Path(output), overwrite=overwrite))
@@ -105,19 +94,16 @@ def _is_file(text: str) -> bool:
     return fasta_name(repertoire_name(Path(text))) != text
 
 
-@documented(ClusterSettings, EdgeFilter)
-def cluster(
-    result: MotifResult | str | Path,
-    *,
-    strand: Literal["both", "+", "-"] = "both",
-    algorithm: Algorithm = "louvain",
-    resolution: float = 1.0,
-    seed: int = 1,
-    min_size: int = 1,
-    singletons: Singletons = "none",
-    min_score: float | None = None,
-    top: int | None = None,
-) -> pa.Table:
+@dataclass(frozen=True)
+class _Cluster(EdgeFilter, ClusterSettings):
+    """The arguments of `cluster`."""
+
+    result: MotifResult | str | Path
+    strand: Literal["both", "+", "-"] = field(default="both", kw_only=True)
+
+
+@taking(_Cluster)
+def cluster(result: MotifResult | str | Path, *, strand: str, **options: Any) -> pa.Table:
     """Cluster the similarity graph of a comparison.
 
     result      {motif_result}
@@ -130,7 +116,7 @@ def cluster(
     If the file of the junctions is still there, also their v_call, j_call and sequence, and the consensus of their
     cluster.
     """
-    settings, edges = ClusterSettings.of(locals()), EdgeFilter.of(locals())
+    settings, edges = ClusterSettings.of(options), EdgeFilter.of(options)
     with nullcontext(result) if isinstance(result, MotifResult) else MotifResult(result) as opened:
         pieces = selected_edges(opened, edges, strands_of(opened, strand))
         clustering = cluster_matrix(score_matrix(pieces, len(opened)), settings)

@@ -1,43 +1,33 @@
 """Find clonotypes with more neighbours than chance explains: `hpcvdj.enrich`."""
 
 import logging
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from hpcvdj.api.individuals import answered
-from hpcvdj.api.parameters import documented
+from hpcvdj.api.parameters import InOneProcess, taking
 from hpcvdj.api.tables import given_table
 from hpcvdj.chance.settings import Checks, ClonotypeChoice
 from hpcvdj.enrichment.enrich import Enrichment
 from hpcvdj.enrichment.question import EnrichmentQuestion, read_once_lines
-from hpcvdj.enrichment.settings import FEWEST_NEIGHBOURS, Settings
-from hpcvdj.kernels.backends import AUTO
-from hpcvdj.recombination.calls import Genes, MissingAlleles, Ties
+from hpcvdj.enrichment.settings import EnrichmentSettings
 from hpcvdj.recombination.models import Model
 
 log = logging.getLogger(__name__)
 
 
-@documented(Settings, ClonotypeChoice, Checks)
-def enrich(
-    junctions: Any,
-    model: Model | str | Path,
-    *,
-    control: Any = None,
-    kappa: float | None = None,
-    min_neighbours: int = FEWEST_NEIGHBOURS,
-    max_q: float = 0.001,
-    seed: int = 0,
-    selection: bool = True,
-    genes: Genes = "call",
-    backend: str = AUTO,
-    min_reads: int = 1,
-    likely_errors: bool = False,
-    ties: Ties = "none",
-    keep_misfits: bool = False,
-    force: bool = False,
-    missing_alleles: MissingAlleles = "exclude",
-) -> Enrichment:
+@dataclass(frozen=True)
+class _Enrichment(InOneProcess, Checks, ClonotypeChoice, EnrichmentSettings):
+    """The arguments of `enrich`."""
+
+    junctions: Any
+    model: Model | str | Path
+    control: Any = field(default=None, kw_only=True)
+
+
+@taking(_Enrichment)
+def enrich(junctions: Any, model: Model | str | Path, *, control: Any, **options: Any) -> Enrichment:
     """Find clonotypes with more neighbours than chance explains, on this machine.
 
     junctions  {junctions}; productive rows of one individual
@@ -54,8 +44,8 @@ def enrich(
     for rows of several repertoires.
     """
     others = [given_table(control)] if control is not None else []
-    question = EnrichmentQuestion(Settings.of(locals()), ClonotypeChoice.of(locals()), others)
-    answer = answered(question, [given_table(junctions)], model, Checks.of(locals()))
+    question = EnrichmentQuestion(EnrichmentSettings.of(options), ClonotypeChoice.of(options), others)
+    answer = answered(question, [given_table(junctions)], model, Checks.of(options))
     for line in read_once_lines(answer):
         log.warning("%s", line)
     return answer

@@ -3,12 +3,18 @@
 import inspect
 import re
 import textwrap
-from collections.abc import Callable, Collection
-from typing import Any, TypeVar
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import wraps
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar, get_type_hints
 
 from hpcvdj.options import Settings, declared
+from hpcvdj.recombination.models import Model
 
 F = TypeVar("F", bound=Callable[..., Any])
+P = ParamSpec("P")
+R = TypeVar("R")
 
 PARAMETERS = {
     "junctions": "a table with the AIRR columns v_call, j_call and junction: a pandas or polars DataFrame, a pyarrow "
@@ -20,7 +26,6 @@ PARAMETERS = {
     "`:published` after it, without hpcvdj's corrections of alleles",
     "joint": "take P(V, D, J) as a model of IGH has it; by default P(V) P(D, J), as in OLGA",
     "force": "go on if the model cannot make half of the rows",
-    "results": "the result files of `hpcvdj count`, or one",
     "motif_result": "a MotifResult, or the path of a result file of `hpcvdj motifs compare`",
     "overwrite": "replace what is there",
 }
@@ -31,16 +36,66 @@ _BLOCK = re.compile(r"^(?:    \w+(?:, \w+)*  +\S.*\n(?:     +\S.*\n)*)+", re.MUL
 
 _ENTRY = re.compile(r"^    (\w+(?:, \w+)*)  +(\S.*\n(?:     +\S.*\n)*)", re.MULTILINE)
 
-OPTIONS: dict[str, tuple[tuple[type[Settings], ...], frozenset[str]]] = {}
-"""The settings whose options a function has as parameters, and the options that it lacks, by its name."""
+OPTIONS: dict[str, tuple[type[Settings], ...]] = {}
+"""The settings whose options a function has as parameters, by its name."""
 
 
-def documented(*settings: type[Settings], without: Collection[str] = ()) -> Callable[[F], F]:
+@dataclass(frozen=True)
+class InOneProcess(Settings):
+    """Arguments without the options for ranks.  This is the first base of arguments that have such options."""
+
+    strict_binding: bool = field(default=False, init=False)
+
+
+@dataclass(frozen=True)
+class OfModel(Settings):
+    """A model to draw from."""
+
+    model: Model | str | Path
+
+
+@dataclass(frozen=True)
+class OfTables(Settings):
+    """Tables, and the model that they are compared with."""
+
+    tables: Any
+    model: Model | str | Path
+
+
+def taking(arguments: Callable[P, Settings]) -> Callable[[Callable[..., R]], Callable[P, R]]:
+    """Decorate a function: its parameters are the fields of a class of settings, and it gets all of them by name.
+
+    So the options of a function have the types and defaults that its settings declare.  The class is never created.
+    """
+    assert isinstance(arguments, type)
+    hints = get_type_hints(arguments)
+    named = inspect.signature(arguments).parameters.values()
+
+    def decorate(function: Callable[..., R]) -> Callable[P, R]:
+        returned = function.__annotations__["return"]
+        signature = inspect.Signature([own.replace(annotation=hints[own.name]) for own in named],
+                                      return_annotation=returned)  # fmt: skip
+
+        @wraps(function)
+        def taken(*values: P.args, **options: P.kwargs) -> R:
+            try:
+                bound = signature.bind(*values, **options)
+            except TypeError as error:
+                raise TypeError(f"{function.__name__}() {error}") from None
+            bound.apply_defaults()
+            return function(**bound.arguments)
+
+        taken.__signature__ = signature  # type: ignore[attr-defined]
+        taken.__annotations__ = {**{own.name: hints[own.name] for own in named}, "return": returned}
+        return documented(arguments)(taken)
+
+    return decorate
+
+
+def documented(*settings: type[Settings]) -> Callable[[F], F]:
     """Decorate a function: fill in the texts of shared parameters in its docstring, and align the entries.
 
-    A line `{options}` of the docstring becomes an entry for each option of the settings.
-
-    without  options that the function does not have
+    A line `{options}` of the docstring becomes an entry for each option of the settings that has none.
     """
 
     def fill(function: F) -> F:
@@ -51,7 +106,7 @@ def documented(*settings: type[Settings], without: Collection[str] = ()) -> Call
         listed = [name for name in named if name in texts and name not in described]
         doc = doc.replace("    {options}\n", "".join(f"    {name}  {texts[name]}\n" for name in listed))
         function.__doc__ = _BLOCK.sub(_aligned, doc)
-        OPTIONS[f"{function.__module__}.{function.__qualname__}"] = settings, frozenset(without)
+        OPTIONS[f"{function.__module__}.{function.__qualname__}"] = settings
         return function
 
     return fill

@@ -1,13 +1,14 @@
 """Compute how probable recombination makes a junction, list its scenarios, and draw junctions by chance."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
 
 from hpcvdj.api.individuals import given_tables
-from hpcvdj.api.parameters import documented
+from hpcvdj.api.parameters import InOneProcess, OfModel, documented, taking
 from hpcvdj.api.tables import Given, is_column, listed, model_of, typed, used_model
 from hpcvdj.api.tables import germline as germline_of
 from hpcvdj.chance.check import check_tables
@@ -22,12 +23,10 @@ from hpcvdj.generation.settings import PAPER_SEQUENCES, GenerationSettings, Simu
 from hpcvdj.generation.simulate import simulate as make
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.kernels.quantities import Pgen
-from hpcvdj.probabilities.settings import Normalize, PgenConfig, PgenSettings
-from hpcvdj.recombination.calls import Genes, MissingAlleles, Ties
+from hpcvdj.probabilities.settings import PgenConfig, PgenSettings
 from hpcvdj.recombination.germline import Germline, Tables
 from hpcvdj.recombination.likely import LikelyScenarios, most_likely
 from hpcvdj.recombination.models import Alleles, Model
-from hpcvdj.recombination.repertoire import JunctionField
 from hpcvdj.recombination.symbols import Alphabet, read_alphabet
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.reading import Reading, reading_of
@@ -40,25 +39,18 @@ from hpcvdj.values.memory import values_of
 from hpcvdj.values.task import recorded_makers
 
 
-@documented(PgenSettings, Checks, without=("keep_misfits",))
-def pgen(
-    junctions: Any,
-    model: Model | str | Path,
-    *,
-    sequence: Literal["nt", "aa", "both"] | None = None,
-    mismatches: int = 0,
-    genes: Genes = "call",
-    sequence_field: JunctionField | None = None,
-    alphabet: Mapping[str, Iterable[str]] | str | Path | None = None,
-    normalize: Normalize = "none",
-    selection: bool = False,
-    joint: bool = False,
-    ties: Ties = "none",
-    force: bool = False,
-    missing_alleles: MissingAlleles = "exclude",
-    backend: str = AUTO,
-    strict: bool = False,
-) -> Any:
+@dataclass(frozen=True)
+class _Pgen(InOneProcess, Checks, PgenSettings):
+    """The arguments of `pgen`."""
+
+    junctions: Any
+    model: Model | str | Path
+    strict: bool = field(default=False, kw_only=True)
+    keep_misfits: bool = field(default=False, init=False)
+
+
+@taking(_Pgen)
+def pgen(junctions: Any, model: Model | str | Path, *, strict: bool, **options: Any) -> Any:
     """Compute how probable it is that recombination makes each junction of a table, on this machine.
 
     junctions       a table as of `count`, with junction or junction_aa; or junctions alone (a list, a Series), with
@@ -78,21 +70,21 @@ def pgen(
     InputError for a missing column, for a model that cannot be read, for one that cannot make half of the rows (unless
     `force`), or, with `strict`, for a row without a value.
     """
-    settings, checks = PgenSettings.of(locals()), Checks.of(locals())
+    settings, checks = PgenSettings.of(options), Checks.of(options)
     if is_column(junctions):
-        if genes != "any":
+        if settings.genes != "any":
             raise InputError(
                 'junctions alone have no V and J calls; give genes="any", or a table with v_call and j_call'
             )
-        junctions = listed(junctions, sequence_field)
-    symbols = None
+        junctions = listed(junctions, settings.sequence_field)
+    symbols, alphabet = None, settings.alphabet
     if alphabet is not None:
         symbols = Alphabet.of(alphabet) if isinstance(alphabet, Mapping) else read_alphabet(Path(alphabet))
     original = Given.of(junctions)
     table = table_of(original.arrow)
-    reading = reading_of(fields_of(table), sequence_field, symbols, strict=strict)
+    reading = reading_of(fields_of(table), settings.sequence_field, symbols, strict=strict)
     config = settings.config(amino_acids=reading.alphabet is not None)
-    reference = config.model(checks.model(used_model(model)))
+    reference = config.model(checks.adapted(used_model(model)))
     inputs = Inputs((table,), config.reads(reading))
     original.require(inputs.reading.columns)
     check_tables(checks, [inputs], reference, config.names[0])
@@ -143,21 +135,19 @@ def likely_scenarios(
     return LikelyScenarios(loaded, junction, table["pgen_nt"][0].as_py(), scenarios)
 
 
-@documented(GenerationSettings)
-def generate(
-    model: Model | str | Path,
-    number: int = 100_000,
-    *,
-    seed: int = 0,
-    productive: bool = False,
-    scenarios: bool = False,
-    selection: bool = False,
-    like: Any = None,
-    individual: str | None = None,
-    force: bool = False,
-    joint: bool = False,
-    backend: str = AUTO,
-) -> pa.Table:
+@dataclass(frozen=True)
+class _Generate(GenerationSettings, OfModel):
+    """The arguments of `generate`."""
+
+    like: Any = field(default=None, kw_only=True)
+    individual: str | None = field(default=None, kw_only=True)
+    force: bool = field(default=False, kw_only=True)
+    joint: bool = field(default=False, kw_only=True)
+    backend: str = field(default=AUTO, kw_only=True)
+
+
+@taking(_Generate)
+def generate(model: Model | str | Path, *, like: Any, joint: bool, backend: str, **options: Any) -> pa.Table:
     """Draw sequences from a recombination model, on this machine.
 
     model       {model}
@@ -177,11 +167,11 @@ def generate(
     The backend does not change the rows.  Raises InputError for a model that cannot be read, or that makes no
     (productive) junction.
     """
-    plan, run = GenerationSettings.of(locals()), Run()
+    plan, run = GenerationSettings.of(options), Run()
     loaded = used_model(model, joint=joint)
     if like is not None:
-        question = CohortQuestion[None](Naming(individual))
-        rows = read_rows(question, given_tables(like, question.opening()), loaded, Checks(force=force), run)
+        question = CohortQuestion[None](Naming(individual=options["individual"]))
+        rows = read_rows(question, given_tables(like, question.opening()), loaded, Checks.of(options), run)
         batches = cohort_like(question.cohort_on_root(rows, loaded, run), loaded, plan, run, backend)
     else:
         batches = draw(loaded, plan, run.bind(backend), run)

@@ -16,7 +16,7 @@ from hpcvdj.chance.shown import Shown
 from hpcvdj.cohorts.cohort import Cohort
 from hpcvdj.errors import InputError, option
 from hpcvdj.recombination.selection import finite_number
-from hpcvdj.repertoires.genes import amino_acid_column, amino_acids, has_nucleotides, kinds_of, sequences
+from hpcvdj.repertoires.genes import amino_acid_column, amino_acids, gene_columns, has_nucleotides, kinds_of, sequences
 
 Times = Mapping[str, Mapping[float, list[str]]]
 """The samples of each subject by time, in ascending order."""
@@ -151,11 +151,9 @@ def _rows(cohort: Cohort, pair: Pair, noise: Noise, shown: Bools, p: Floats, q: 
     distinct, of = np.unique(counted.of[shown], return_inverse=True)
     fold, low, high = (values[of.reshape(-1)] for values in counted.folds(noise, distinct))
     total, after = counted.total[counted.of[shown]], counted.after[counted.of[shown]]
-    kinds = pa.array(kinds_of(repertoire)[rows])
-    calls = {name: pa.array([genes[side].allele for genes in repertoire.pairs], pa.string()).take(kinds)
-             for name, side in (("v_call", 0), ("j_call", 1))}  # fmt: skip
     columns: dict[str, Any] = {
-        "subject": pa.array([pair.subject] * number, pa.string()), **calls,
+        "subject": pa.array([pair.subject] * number, pa.string()),
+        **gene_columns(repertoire.pairs, kinds_of(repertoire)[rows]),
         **({"junction": sequences(repertoire, rows)} if has_nucleotides(repertoire) else {}),
         **amino_acid_column(repertoire, *amino_acids(repertoire, rows)),
         "time_before": np.full(number, pair.times[0]), "time_after": np.full(number, pair.times[1]),

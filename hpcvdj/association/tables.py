@@ -7,13 +7,13 @@ import pyarrow as pa
 
 from hpcvdj.association.carriers import Carriers
 from hpcvdj.association.scores import Scores
-from hpcvdj.association.settings import WITH_GENES, AssociationSettings
+from hpcvdj.association.settings import CALLS, AssociationSettings
 from hpcvdj.association.tested import Tested
 from hpcvdj.chance.p_values import Counts, Floats
 from hpcvdj.cohorts.cohort import Cohort, names_of_holders
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.productive import productive_probability
-from hpcvdj.repertoires.genes import amino_acid_column, has_nucleotides, kinds_of
+from hpcvdj.repertoires.genes import amino_acid_column, gene_columns, has_nucleotides, kinds_of
 
 
 def association_table(
@@ -38,11 +38,8 @@ def _rows(
     trend = np.full(len(rows), phenotype.family == "trend")
     cases = int(phenotype.case.sum())
     columns: dict[str, Any] = {"phenotype": pa.array([phenotype.name] * len(rows), pa.string())}
-    kinds = kinds_of(sequences.repertoire)
-    for name, side in (("v_call", 0), ("j_call", 1)):
-        if settings.unit in WITH_GENES or (settings.unit == "v-aa" and side == 0):
-            genes = pa.array([pair[side].allele for pair in sequences.repertoire.pairs], pa.string())
-            columns[name] = genes.take(pa.array(kinds[rows]))
+    genes = gene_columns(sequences.repertoire.pairs, kinds_of(sequences.repertoire)[rows])
+    columns |= {name: genes[name] for name in CALLS.get(settings.unit, ())}
     columns |= amino_acid_column(sequences.repertoire, sequences.letters[rows], sequences.lengths[rows])
     value, number, mean, deviation = (
         values[shown] for values in (test.value, test.carriers, test.laws.mean, test.laws.deviation)

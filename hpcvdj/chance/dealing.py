@@ -110,11 +110,6 @@ class Dealt:
     example: Repertoire
     run: Run
 
-    @property
-    def reads(self) -> bool:
-        """Whether the rows have read counts."""
-        return self.parts[0].reads is not None
-
     @cached_property
     def whole(self) -> Part:
         """All rows of this rank, by gene."""
@@ -170,14 +165,6 @@ def deal(inputs: Inputs, model: Model, run: Run, alike: Alike = "amino acids", *
         parts_read.clear()
         return_freed_memory()
     return _dealt(parts, tables.rows, samples, run)
-
-
-def dealt_of(junctions: Junctions, model: Model, run: Run | None = None) -> Dealt:
-    """Take the rows of junctions that only this rank has read."""
-    samples, read = junctions.repertoire_ids or [], ReadRows()
-    read.add(junctions)
-    part = _part(junctions, model, reads=junctions.reads is not None)
-    return _dealt([part], read, samples, run or Run())
 
 
 class OwnTables:

@@ -46,7 +46,7 @@ class Chance:
         """Draw sequences with their genes; all ranks draw, and only root gets them.  Once if the run is `keeping`."""
 
         def draw() -> Repertoire | None:
-            plan = GenerationSettings(self.draws, self.seed, productive=True)
+            plan = GenerationSettings(self.draws, seed=self.seed, productive=True)
             batches = list(generate(self.model, plan, run.bind(self.backend, strict=self.strict_binding), run))
             if not run.is_root:
                 return None

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Annotated
 
-from hpcvdj.options import Option, Settings
+from hpcvdj.options import Option, Settings, setting
 from hpcvdj.recombination.calls import MissingAlleles, Ties
 from hpcvdj.recombination.models import Model
 
@@ -31,7 +31,7 @@ KeepMisfits = Annotated[
 Force = Annotated[bool, Option("go on if the model cannot make half of the rows", more=True)]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Checks(Settings):
     """What is done if the model does not fit the table."""
 
@@ -40,25 +40,19 @@ class Checks(Settings):
     force: Force = False
     missing_alleles: MissingAllelesOption = "exclude"
 
-    def model(self, model: Model) -> Model:
+    def adapted(self, model: Model) -> Model:
         """Return the model whose probabilities are computed."""
         if self.missing_alleles == "gene":
             model = replace(model, by_gene=True)
         return model.with_ties() if self.ties == "auto" else model
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ClonotypeChoice(Settings):
     """Which junctions take part."""
 
-    min_reads: Annotated[int, Option("leave out nucleotide junctions with fewer reads", least=1)] = 1
-    likely_errors: Annotated[
-        bool,
-        Option("keep likely sequencing errors: junctions that differ in one base from another one of any V and J with "
-               "20 times as many reads (duplicate_count), in two bases from one with 400 times, or in three from one "
-               "with 8,000 times", shell="keep likely sequencing errors, as docs/enrich.md defines them"),
-    ] = False  # fmt: skip
-
-
-CHECKS = Checks()
-"""The default checks."""
+    min_reads: int = setting("leave out nucleotide junctions with fewer reads", 1, least=1)
+    likely_errors: bool = setting(
+        "keep likely sequencing errors: junctions that differ in one base from another one of any V and J with 20 "
+        "times as many reads (duplicate_count), in two bases from one with 400 times, or in three from one with 8,000 "
+        "times", False, shell="keep likely sequencing errors, as docs/enrich.md defines them")  # fmt: skip

@@ -3,13 +3,11 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from hpcvdj.analysis.settings import AnalysisSettings, Cohort
+from hpcvdj.analysis.settings import AnalysisSettings, CohortSettings
 from hpcvdj.annotation.settings import DatabaseSettings
-from hpcvdj.chance.settings import Checks
-from hpcvdj.cli import common, options
+from hpcvdj.cli import asking, common, options
 from hpcvdj.errors import InputError
-from hpcvdj.repertoires.settings import TableSettings
-from hpcvdj.runs.settings import Launch, Overwrite, Resume
+from hpcvdj.runs.settings import Overwrite, Resume
 
 if TYPE_CHECKING:
     from hpcvdj.analysis.analyze import Outcome
@@ -19,12 +17,10 @@ def command(
     tables: options.Tables,
     model: options.ModelName,
     output: Annotated[Path, options.output("FOLDER", "Folder to write to, which is made.")],
-    cohort: Cohort,
+    cohort: CohortSettings,
     settings: AnalysisSettings,
     of: DatabaseSettings,
-    opening: TableSettings,
-    checks: Checks,
-    launch: Launch,
+    asked: asking.Asked,
     resume: Resume = False,
     overwrite: Overwrite = False,
 ) -> None:
@@ -42,7 +38,7 @@ def command(
 
     Example: hpcvdj analyze donors/ -m human_trb --metadata donors.tsv --case disease=MS -o analysis
     """
-    run = common.begin(launch, shared=True)
+    run = common.begin(asked, shared=True)
     from hpcvdj.analysis.analyze import analyze
     from hpcvdj.analysis.steps import Job
     from hpcvdj.api.tables import used_model
@@ -50,19 +46,18 @@ def command(
 
     # Several steps read the same tables.
     with run.request, common.saying_once():
-        opened = cohort.opening(run.from_root(opening.opening))
+        opened = cohort.opening(run.from_root(asked.opening))
         loaded = run.from_root(lambda: used_model(model))
         inputs = Inputs(tuple(run.from_root(lambda: tables_in(tables, opened))))
-        job = Job(inputs, loaded, cohort, of, settings, checks, output, run.to(output, resume=resume,
+        job = Job(inputs, loaded, cohort, of, settings, asked.checks, output, run.to(output, resume=resume,
                   overwrite=overwrite))  # fmt: skip
         done = analyze(job, _tell)
         refused = run.from_root(lambda: [outcome.step for outcome in done.refused] if done is not None else [])
     if done is not None:
         common.say(f"written         {output}")
     if refused:
-        failure = InputError(f"{len(refused)} step(s) were refused: {', '.join(refused)}; {output} has the others")
-        failure.on_every_rank = True
-        raise failure
+        text = f"{len(refused)} step(s) were refused: {', '.join(refused)}; {output} has the others"
+        raise InputError(text).everywhere()
 
 
 def _tell(outcome: "Outcome") -> None:

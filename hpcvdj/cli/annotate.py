@@ -4,11 +4,10 @@ from pathlib import Path
 from typing import Annotated
 
 from hpcvdj.annotation.settings import AnnotationSettings, DatabaseSettings
-from hpcvdj.chance.settings import Checks, ClonotypeChoice
+from hpcvdj.chance.settings import ClonotypeChoice
 from hpcvdj.cli import asking, common, options
-from hpcvdj.options import Option
-from hpcvdj.repertoires.settings import TableSettings
-from hpcvdj.runs.settings import Launch, Overwrite
+from hpcvdj.options import setting
+from hpcvdj.runs.settings import Overwrite
 
 
 def command(
@@ -26,10 +25,8 @@ def command(
     of: DatabaseSettings,
     settings: AnnotationSettings,
     choice: ClonotypeChoice,
-    opening: TableSettings,
-    checks: Checks,
-    launch: Launch,
-    resume: Annotated[bool, Option("leave a folder that is complete and of the same run")] = False,
+    asked: asking.Asked,
+    resume: bool = setting("leave a folder that is complete and of the same run", False),
     overwrite: Overwrite = False,
 ) -> None:
     """Find clonotypes like receptors of known specificity, and say how many of these hits chance makes.
@@ -45,11 +42,10 @@ def command(
 
     Example: hpcvdj annotate donors/ --database vdjdb.slim.txt -m human_trb -o annotated/ --decoys SARS-CoV-2
     """
-    run = common.begin(launch, shared=True)
+    run = common.begin(asked, shared=True)
     from hpcvdj.annotation.question import AnnotationOutput, AnnotationQuestion
-    from hpcvdj.repertoires.databases import read_database
 
-    records = run.from_root(lambda: read_database(database, of.database_columns))
+    records = run.from_root(lambda: of.records(database))
     question = AnnotationQuestion(records, of, settings, choice)
     written = AnnotationOutput(output, overwrite, resume)
-    asking.answer(run, question, tables, opening, model, checks, lambda _: written)
+    asking.answer(run, question, tables, model, asked, written)

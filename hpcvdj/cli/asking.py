@@ -1,6 +1,7 @@
 """The common part of the commands that ask a question about tables (`hpcvdj.chance.question`)."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -8,6 +9,7 @@ from hpcvdj.chance.settings import Checks
 from hpcvdj.cli import common
 from hpcvdj.cli.streams import is_stream
 from hpcvdj.repertoires.settings import TableSettings
+from hpcvdj.runs.settings import Launch
 
 if TYPE_CHECKING:
     from hpcvdj.chance.question import Output, Question
@@ -17,29 +19,38 @@ if TYPE_CHECKING:
 A = TypeVar("A")
 
 
+@dataclass(frozen=True)
+class Asked(Launch, Checks, TableSettings):
+    """The options that all questions have: how tables are opened and checked, and how ranks start."""
+
+    @property
+    def checks(self) -> Checks:
+        """What is done if the model does not fit the tables."""
+        return Checks.of(vars(self))
+
+
 def answer(
     run: "Run",
     question: "Question[A]",
     paths: Sequence[Path],
-    opening: TableSettings,
     model: str,
-    checks: Checks,
-    output: "Callable[[Model], Output[A]]",
+    asked: Asked,
+    output: "Callable[[Model], Output[A]] | Output[A]",
 ) -> None:
     """Ask a question about tables, write the answer, and print its summary.
 
-    output  returns where to write the answer, given the model
+    output  where to write the answer, or a function that returns it, given the model
     """
     from hpcvdj.api.tables import used_model
     from hpcvdj.chance.question import ask
     from hpcvdj.repertoires.inputs import tables_in
 
     with run.request:
-        opened = question.opening(run.from_root(opening.opening))
+        opened = question.opening(run.from_root(asked.opening))
         loaded = run.from_root(lambda: used_model(model))
         tables = run.from_root(lambda: tables_in(paths, opened))
-        target = output(loaded)
-        result = ask(question, tables, loaded, checks, run, target)
+        target = output(loaded) if callable(output) else output
+        result = ask(question, tables, loaded, asked.checks, run, target)
     if result is not None:
         report(question, result, target)
 

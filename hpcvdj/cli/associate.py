@@ -4,12 +4,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from hpcvdj.association.settings import AssociationSettings, Donors
-from hpcvdj.chance.settings import Checks
 from hpcvdj.cli import asking, common, options
 from hpcvdj.errors import InputError, option
-from hpcvdj.options import Option
-from hpcvdj.repertoires.settings import TableSettings
-from hpcvdj.runs.settings import Launch, Overwrite
+from hpcvdj.options import Option, setting
+from hpcvdj.runs.settings import Overwrite
 
 
 def command(
@@ -20,15 +18,12 @@ def command(
     ],
     naming: Donors,
     settings: AssociationSettings,
-    opening: TableSettings,
-    checks: Checks,
-    launch: Launch,
-    donors: Annotated[
-        Path | None, Option("table to write of the donors, with scores by hits found without each", metavar="OUT")
-    ] = None,
+    asked: asking.Asked,
+    donors: Path | None = setting("table to write of the donors, with scores by hits found without each", None,
+                                  metavar="OUT"),
     plot: options.Plot = None,
     overwrite: Overwrite = False,
-) -> None:
+) -> None:  # fmt: skip
     """Find what goes with a disease, an HLA allele or a number, given depths; or what expanded.
 
     Deeper donors have more of every sequence, so comparing presence finds what is deep, not what is ill. Here the
@@ -48,12 +43,11 @@ def command(
     """
     if naming.time is not None and donors is not None:
         raise InputError(f"{option('donors', str(donors))}: {option('time')} gives donors no scores; leave it out")
-    run = common.begin(launch, shared=True)
-    from hpcvdj.association.expansion_question import ExpansionQuestion
-    from hpcvdj.association.question import DONORS, AssociationQuestion
+    run = common.begin(asked, shared=True)
+    from hpcvdj.association.question import DONORS, question_of
     from hpcvdj.chance.question import TableOutput
 
     further = {DONORS: donors} if donors is not None else {}
     written = TableOutput[Any](output, overwrite, further=further, plot=plot)
-    question: Any = (AssociationQuestion if naming.time is None else ExpansionQuestion)(naming, settings)
-    asking.answer(run, question, tables, opening, model, checks, lambda _: written)
+    question: Any = question_of(naming, settings)
+    asking.answer(run, question, tables, model, asked, written)

@@ -70,9 +70,8 @@ class Command(TyperCommand):
         """Read the arguments.  Raise InputError, on every rank, for several models: click would take the last one."""
         names = [parameter.name for parameter in self.make_parser(ctx).parse_args(list(args))[2]]
         if names.count("model") > 1 and not ctx.resilient_parsing:
-            error = InputError("--model is given several times, and a model is of one locus; run once for each locus")
-            error.on_every_rank = True
-            raise error
+            text = "--model is given several times, and a model is of one locus; run once for each locus"
+            raise InputError(text).everywhere()
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:

@@ -78,8 +78,7 @@ def compute_each(
         if len(work) == 1:
             inputs, target = work[0]
             failure = InputError(f"{inputs.path}: no row could be counted; {target} has the reason of each")
-            failure.on_every_rank = True
-        raise failure
+        raise failure.everywhere()
 
 
 def sorted_out(
@@ -98,9 +97,7 @@ def sorted_out(
 
 def not_all(refused: list[str], number: int, done: str) -> InputError:
     """Return the error, for every rank, that some of a number of repertoires were not `done`."""
-    failure = InputError(f"{len(refused)} of {number} repertoires were not {done}: {few(refused, 20)}")
-    failure.on_every_rank = True
-    return failure
+    return InputError(f"{len(refused)} of {number} repertoires were not {done}: {few(refused, 20)}").everywhere()
 
 
 def planned(

@@ -3,12 +3,10 @@
 from pathlib import Path
 from typing import Annotated
 
-from hpcvdj.chance.settings import Checks
 from hpcvdj.cli import asking, common, options
 from hpcvdj.cohorts.settings import ContaminationSettings, Naming
-from hpcvdj.options import Option
-from hpcvdj.repertoires.settings import TableSettings
-from hpcvdj.runs.settings import Launch, Overwrite
+from hpcvdj.options import setting
+from hpcvdj.runs.settings import Overwrite
 
 
 def command(
@@ -19,18 +17,12 @@ def command(
     ],
     naming: Naming,
     settings: ContaminationSettings,
-    opening: TableSettings,
-    checks: Checks,
-    launch: Launch,
-    write_clean: Annotated[
-        Path | None,
-        Option("write the tables to this new folder, without the copies of improbable junctions that are not the "
-               "largest; needs duplicate_count", metavar="FOLDER"),
-    ] = None,
-    junctions_out: Annotated[
-        Path | None,
-        Option("table to write of the improbable junctions that are shared, and by whom", metavar="OUT"),
-    ] = None,
+    asked: asking.Asked,
+    write_clean: Path | None = setting(
+        "write the tables to this new folder, without the copies of improbable junctions that are not the largest; "
+        "needs duplicate_count", None, metavar="FOLDER"),
+    junctions_out: Path | None = setting("table to write of the improbable junctions that are shared, and by whom",
+                                         None, metavar="OUT"),
     plot: options.Plot = None,
     overwrite: Overwrite = False,
 ) -> None:  # fmt: skip
@@ -46,10 +38,10 @@ def command(
 
     Example: hpcvdj contamination donors/ -m human_trb -o pairs.tsv --metadata donors.tsv --group batch
     """
-    run = common.begin(launch, shared=True)
+    run = common.begin(asked, shared=True)
     from hpcvdj.cohorts.contamination_question import JUNCTIONS, CleanOutput, ContaminationQuestion
 
     further = {JUNCTIONS: junctions_out} if junctions_out is not None else {}
     written = CleanOutput(output, overwrite, further=further, plot=plot, clean=write_clean)
     question = ContaminationQuestion(naming, settings)
-    asking.answer(run, question, tables, opening, model, checks, lambda _: written)
+    asking.answer(run, question, tables, model, asked, written)

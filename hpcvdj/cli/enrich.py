@@ -3,14 +3,13 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from hpcvdj.chance.settings import Checks, ClonotypeChoice
+from hpcvdj.chance.settings import ClonotypeChoice
 from hpcvdj.cli import asking, common, options
 from hpcvdj.cli.computing import make_folder, not_all, sorted_out
-from hpcvdj.enrichment.settings import Settings
+from hpcvdj.enrichment.settings import EnrichmentSettings
 from hpcvdj.errors import InputError, naming, option
-from hpcvdj.options import Option
-from hpcvdj.repertoires.settings import TableSettings
-from hpcvdj.runs.settings import Launch, Overwrite
+from hpcvdj.options import setting
+from hpcvdj.runs.settings import Overwrite
 
 if TYPE_CHECKING:
     from hpcvdj.repertoires.tables import Table
@@ -25,22 +24,15 @@ def command(
         options.output("OUT", "Table of tested clonotypes to write: .tsv, .tsv.gz or .parquet. Several tables: a "
                        "folder, for NAME.tsv of each."),
     ],
-    settings: Settings,
+    settings: EnrichmentSettings,
     choice: ClonotypeChoice,
-    opening: TableSettings,
-    checks: Checks,
-    launch: Launch,
-    control: Annotated[
-        Path | None,
-        Option("junctions of other people: take the number of neighbours that they have for chance, not the model's "
-               "probabilities", metavar="TABLE"),
-    ] = None,
-    plot: Annotated[
-        Path | None,
-        Option("figure to draw, of a single table: p-values beside uniform ones, and the hits as a network; .png or "
-               ".svg; needs matplotlib and networkx", metavar="FIGURE"),
-    ] = None,
-    resume: Annotated[bool, Option("of several tables, leave those whose output is complete")] = False,
+    asked: asking.Asked,
+    control: Path | None = setting("junctions of other people: take the number of neighbours that they have for "
+                                   "chance, not the model's probabilities", None, metavar="TABLE"),
+    plot: Path | None = setting(
+        "figure to draw, of a single table: p-values beside uniform ones, and the hits as a network; .png or .svg; "
+        "needs matplotlib and networkx", None, metavar="FIGURE"),
+    resume: bool = setting("of several tables, leave those whose output is complete", False),
     overwrite: Overwrite = False,
 ) -> None:  # fmt: skip
     """Find clonotypes with more neighbours than chance explains, as clonotypes that answer the same antigen have.
@@ -59,14 +51,14 @@ def command(
     Examples: hpcvdj enrich sample.tsv -m human_trb -o enriched.tsv;
     hpcvdj enrich samples/ -m human_trb -o enriched/
     """
-    run = common.begin(launch, shared=True)
+    run = common.begin(asked, shared=True)
     from hpcvdj.api.tables import used_model
     from hpcvdj.chance.question import TableOutput, ask
     from hpcvdj.enrichment.question import EnrichmentQuestion, read_once_lines
     from hpcvdj.repertoires.inputs import tables_in, targets_of
     from hpcvdj.repertoires.writers import writer_of
 
-    opened = run.from_root(opening.opening)
+    opened = run.from_root(asked.opening)
 
     def plan() -> "list[tuple[Table, Path]]":
         several = "run hpcvdj once for each table"
@@ -81,7 +73,7 @@ def command(
         table, target = item
         written = TableOutput[Any](target, overwrite, resume, plot=plot)
         with naming(table.path.name):
-            answer = ask(question, [table], loaded, checks, run, written)
+            answer = ask(question, [table], loaded, asked.checks, run, written)
         if answer is not None and len(work) == 1:
             asking.report(question, answer, written)
         elif answer is not None:

@@ -13,7 +13,7 @@ import typer
 from hpcvdj.cli import common, options
 from hpcvdj.counting.config import DEFAULT_MAX_N, MaxN
 from hpcvdj.errors import InputError, option
-from hpcvdj.options import Option
+from hpcvdj.options import setting
 from hpcvdj.recombination.explanation import Explanation, Pathway
 from hpcvdj.recombination.germline import PaperDForms
 from hpcvdj.repertoires.reference_settings import DForms, GermlineSettings, Joint
@@ -45,26 +45,16 @@ def command(
     ],
     rows: RowSettings,
     alleles: GermlineSettings,
-    sequence_id: Annotated[
-        str | None,
-        Option("explain this row of the result file JUNCTION, as it was counted", flags="--id", metavar="SEQUENCE_ID"),
-    ] = None,
-    v: Annotated[
-        str | None,
-        Option("V gene or allele, as TRBV5 or TRBV5*01", metavar="CALL", unset="with a model any"),
-    ] = None,
-    j: Annotated[str | None, Option("J gene or allele", metavar="CALL", unset="with a model any")] = None,
+    sequence_id: str | None = setting("explain this row of the result file JUNCTION, as it was counted", None,
+                                      flags="--id", metavar="SEQUENCE_ID"),
+    v: str | None = setting("V gene or allele, as TRBV5 or TRBV5*01", None, metavar="CALL", unset="with a model any"),
+    j: str | None = setting("J gene or allele", None, metavar="CALL", unset="with a model any"),
     germline: options.OptionalGermline = None,
     model: options.OptionalModel = None,
     max_n: MaxN = DEFAULT_MAX_N,
-    output_format: Annotated[
-        Literal["table", "json"], Option("tables and an alignment for people, or JSON")
-    ] = "table",
-    most: Annotated[
-        int,
-        Option("number of pathways to list, most direct first, or of scenarios, most likely first; sums include all",
-               flags="--list", least=0, most=100_000),
-    ] = 10,
+    output_format: Literal["table", "json"] = setting("tables and an alignment for people, or JSON", "table"),
+    most: int = setting("number of pathways to list, most direct first, or of scenarios, most likely first; sums "
+                        "include all", 10, flags="--list", least=0, most=100_000),
     d_forms: DForms = PaperDForms.name,
     joint: Joint = False,
 ) -> None:  # fmt: skip

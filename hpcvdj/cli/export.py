@@ -1,22 +1,19 @@
 """`hpcvdj export`."""
 
 from pathlib import Path
-from typing import Annotated
 
 from hpcvdj.cli import common, options
-from hpcvdj.options import Option
+from hpcvdj.options import setting
 from hpcvdj.runs.settings import Overwrite
 
 
 def command(
     result: options.ResultFile,
     output: options.OutputTable,
-    junctions: Annotated[Path | None, Option("where the counted table is now", unset="where it was counted")] = None,
-    airr: Annotated[
-        bool, Option("add the columns, empty, that an AIRR file must have and the table lacks", more=True)
-    ] = False,
+    junctions: Path | None = setting("where the counted table is now", None, unset="where it was counted"),
+    airr: bool = setting("add the columns, empty, that an AIRR file must have and the table lacks", False, more=True),
     overwrite: Overwrite = False,
-) -> None:
+) -> None:  # fmt: skip
     """Write the counted table with the counters beside it, every row in its place.
 
     Added columns: {columns}.

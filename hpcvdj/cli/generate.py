@@ -64,7 +64,7 @@ def command(
         from hpcvdj.repertoires.inputs import tables_in
 
         with run.request:
-            question = CohortQuestion[None](Naming(individual))
+            question = CohortQuestion[None](Naming(individual=individual))
             tables = run.from_root(lambda: tables_in(like, question.opening()))
             rows = read_rows(question, tables, loaded, Checks(force=force), run)
             cohort = question.cohort_on_root(rows, loaded, run)

@@ -8,7 +8,7 @@ from hpcvdj.cli import common, options
 from hpcvdj.cli.declared import App
 from hpcvdj.errors import choices
 from hpcvdj.germline_import import AUTO, Imported, Source, import_germline, summaries
-from hpcvdj.options import Option
+from hpcvdj.options import setting
 from hpcvdj.runs.settings import Overwrite
 from hpcvdj.storage.files import require_writable
 
@@ -48,27 +48,17 @@ def import_(
     output: Annotated[
         Path, options.output("GERMLINE.tsv", "Table to write; refused alleles go to GERMLINE.refused.tsv beside it.")
     ],
-    locus: Annotated[
-        tuple[str, ...],
-        Option("keep only this locus, such as TRB; may be given several times. Also the locus of alleles whose names "
-               "do not tell theirs", unset="all", several=True),
-    ] = (),
-    species: Annotated[
-        str | None, Option("keep only this species, as the source names it: 'Homo sapiens'", unset="all")
-    ] = None,
-    anchors: Annotated[
-        Path | None,
-        Option("anchors that are missing or wrong in the source: allele,anchor_index (base of codon 104 or 118, from "
-               "0), and optionally function, strand, reads, note, refuse", metavar="CSV", unset="none"),
-    ] = None,
-    source_format: Annotated[
-        str,
-        Option("kind of the sources; auto detects it from their content", choices=lambda: (AUTO, *choices(Source))),
-    ] = AUTO,
-    source_note: Annotated[str | None, Option("text for the column source", unset="the source's own name")] = None,
-    species_note: Annotated[
-        str | None, Option("text to add to the column source, such as the species", unset="none")
-    ] = None,
+    locus: tuple[str, ...] = setting(
+        "keep only this locus, such as TRB; may be given several times. Also the locus of alleles whose names do not "
+        "tell theirs", (), unset="all", several=True),
+    species: str | None = setting("keep only this species, as the source names it: 'Homo sapiens'", None, unset="all"),
+    anchors: Path | None = setting(
+        "anchors that are missing or wrong in the source: allele,anchor_index (base of codon 104 or 118, from 0), and "
+        "optionally function, strand, reads, note, refuse", None, metavar="CSV", unset="none"),
+    source_format: str = setting("kind of the sources; auto detects it from their content", AUTO,
+                                 choices=lambda: (AUTO, *choices(Source))),
+    source_note: str | None = setting("text for the column source", None, unset="the source's own name"),
+    species_note: str | None = setting("text to add to the column source, such as the species", None, unset="none"),
     overwrite: Overwrite = False,
 ) -> None:  # fmt: skip
     """Make a germline table: the parts of V, D and J genes that are in the CDR3.

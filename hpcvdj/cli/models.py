@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from hpcvdj.cli import common, options
 from hpcvdj.cli.declared import App
 from hpcvdj.errors import few, installing
-from hpcvdj.options import Option
+from hpcvdj.options import setting
 from hpcvdj.runs.settings import Overwrite
 
 if TYPE_CHECKING:
@@ -200,15 +200,10 @@ def compare(
             "OUT", "Table of all divergences, also of single alleles and bases: .tsv, .tsv.gz, .tsv.zst or .parquet."
         ),
     ] = None,
-    likelihood_of: Annotated[
-        Path | None,
-        Option(
-            "table of junctions that neither model was inferred from: also say how likely they are under each",
-            metavar="JUNCTIONS",
-        ),
-    ] = None,
+    likelihood_of: Path | None = setting("table of junctions that neither model was inferred from: also say how "
+                                         "likely they are under each", None, metavar="JUNCTIONS"),
     overwrite: Overwrite = False,
-) -> None:
+) -> None:  # fmt: skip
     """Say how different two models of one locus are: divergences of each of their distributions, in bits.
 
     JS is the Jensen-Shannon divergence: 0 for equal distributions, 1 if no outcome is possible in both. KL(A‖B) is the

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from hpcvdj.cli import common, options
 from hpcvdj.cli.declared import App
 from hpcvdj.errors import InputError, few
-from hpcvdj.options import Option, Settings
+from hpcvdj.options import Option, Settings, setting
 from hpcvdj.runs.settings import Launch, Overwrite
 
 if TYPE_CHECKING:
@@ -76,41 +76,24 @@ def _model(chosen: OlgaModel) -> "Model":
 class InputSettings(Settings):
     """How sequences are read."""
 
-    seq_in: Annotated[
-        int, Option("the column of the sequences; 0 is the first", flags="--seq_in --seq_index", least=0)
-    ] = 0
-    v_in: Annotated[
-        int | None,
-        Option("the column of V genes", flags="--v_in --v_mask_index", least=0, unset="any V"),
-    ] = None
-    j_in: Annotated[
-        int | None,
-        Option("the column of J genes", flags="--j_in --j_mask_index", least=0, unset="any J"),
-    ] = None
-    max_number_of_seqs: Annotated[
-        int | None, Option("sequences to read at most", flags="-m --max_number_of_seqs", least=1, unset="all")
-    ] = None
-    lines_to_skip: Annotated[int, Option("lines before the first sequence", flags="--lines_to_skip", least=0)] = 0
-    skip_off: Annotated[
-        bool, Option("write an empty line for a line without a sequence", flags="--skip_off --skip_empty_off")
-    ] = False
-    delimiter: Annotated[
-        Delimiter | None,
-        Option("what separates columns", flags="-d --delimiter",
-               unset="a tab in .tsv, a comma in .csv, blanks in other files"),
-    ] = None  # fmt: skip
-    raw_delimiter: Annotated[str | None, Option("the same as any text", flags="--raw_delimiter", more=True)] = None
-    gene_mask_delimiter: Annotated[
-        Delimiter | None,
-        Option("what separates genes", flags="--gene_mask_delimiter", more=True,
-               unset="a comma, or a semicolon if commas separate columns"),
-    ] = None  # fmt: skip
-    raw_gene_mask_delimiter: Annotated[
-        str | None, Option("the same as any text", flags="--raw_gene_mask_delimiter", more=True)
-    ] = None
-    comment_delimiter: Annotated[
-        str | None, Option("what lines to skip begin with", flags="--comment_delimiter", more=True)
-    ] = None
+    seq_in: int = setting("the column of the sequences; 0 is the first", 0, flags="--seq_in --seq_index", least=0)
+    v_in: int | None = setting("the column of V genes", None, flags="--v_in --v_mask_index", least=0, unset="any V")
+    j_in: int | None = setting("the column of J genes", None, flags="--j_in --j_mask_index", least=0, unset="any J")
+    max_number_of_seqs: int | None = setting("sequences to read at most", None, flags="-m --max_number_of_seqs",
+                                             least=1, unset="all")  # fmt: skip
+    lines_to_skip: int = setting("lines before the first sequence", 0, flags="--lines_to_skip", least=0)
+    skip_off: bool = setting("write an empty line for a line without a sequence", False,
+                             flags="--skip_off --skip_empty_off")  # fmt: skip
+    delimiter: Delimiter | None = setting("what separates columns", None, flags="-d --delimiter",
+                                          unset="a tab in .tsv, a comma in .csv, blanks in other files")  # fmt: skip
+    raw_delimiter: str | None = setting("the same as any text", None, flags="--raw_delimiter", more=True)
+    gene_mask_delimiter: Delimiter | None = setting(
+        "what separates genes", None, flags="--gene_mask_delimiter", more=True,
+        unset="a comma, or a semicolon if commas separate columns")  # fmt: skip
+    raw_gene_mask_delimiter: str | None = setting("the same as any text", None, flags="--raw_gene_mask_delimiter",
+                                                  more=True)  # fmt: skip
+    comment_delimiter: str | None = setting("what lines to skip begin with", None, flags="--comment_delimiter",
+                                            more=True)  # fmt: skip
 
     def rows(self, path: Path) -> "Iterator[Row]":
         """Yield the sequences of a file."""
@@ -160,14 +143,10 @@ class Row:
 class DisplaySettings(Settings):
     """Options of what OLGA shows while it computes.  They change nothing here, but scripts may use them."""
 
-    quiet_flags: Annotated[
-        bool,
-        Option("these change nothing here", flags="--display_off --time_updates_off --skip_fast_pgen", more=True),
-    ] = False
-    display_lines: Annotated[
-        int | None,
-        Option("these change nothing here", flags="--num_lines_for_display --seqs_per_time_update", more=True),
-    ] = None
+    quiet_flags: bool = setting("these change nothing here", False,
+                                flags="--display_off --time_updates_off --skip_fast_pgen", more=True)  # fmt: skip
+    display_lines: int | None = setting("these change nothing here", None,
+                                        flags="--num_lines_for_display --seqs_per_time_update", more=True)  # fmt: skip
 
 
 @app.command("compute_pgen")
@@ -190,17 +169,13 @@ def compute_pgen(
     alphabet_filename: Annotated[
         Path | None, options.valued("--alphabet_filename -a", "FILE", "More symbols, in lines such as 'x: D, E, AAA'.")
     ] = None,
-    delimiter_out: Annotated[
-        Delimiter | None,
-        Option("what separates the columns that are written", flags="--delimiter_out", unset="as in the input"),
-    ] = None,
-    raw_delimiter_out: Annotated[
-        str | None, Option("the same as any text", flags="--raw_delimiter_out", more=True)
-    ] = None,
+    delimiter_out: Delimiter | None = setting("what separates the columns that are written", None,
+                                              flags="--delimiter_out", unset="as in the input"),
+    raw_delimiter_out: str | None = setting("the same as any text", None, flags="--raw_delimiter_out", more=True),
     display: DisplaySettings,
     launch: Launch,
     overwrite: Overwrite = False,
-) -> None:
+) -> None:  # fmt: skip
     """Compute generation probabilities as olga-compute_pgen does: its options, its columns, its numbers.
 
     A line for each sequence: amino acids and their probability; or nucleotides, their probability, their amino acids,
@@ -389,29 +364,19 @@ def generate_sequences(
     model: OlgaModel,
     number: Annotated[int, Option("sequences to draw", flags="-n --num_seqs", least=1)],
     outfile: Annotated[Path | None, options.valued("--outfile -o", "FILE", "File to write, instead of output.")] = None,
-    seed: Annotated[
-        int | None,
-        Option(
-            "the same seed gives the same sequences, though not those of OLGA",
-            flags="--seed",
-            least=0,
-            unset="another one each time",
-        ),
-    ] = None,
-    seq_type: Annotated[SequenceType, Option("which sequences are written", flags="--seq_type")] = "all",
-    record_genes_off: Annotated[bool, Option("without V and J genes", flags="--record_genes_off")] = False,
-    delimiter: Annotated[
-        Delimiter | None,
-        Option("what separates columns", flags="-d --delimiter", unset="a comma in .csv, else a tab"),
-    ] = None,
-    raw_delimiter: Annotated[str | None, Option("the same as any text", flags="--raw_delimiter", more=True)] = None,
-    conserved_j_residues: Annotated[
-        Literal["FVW"], Option("other residues cannot be asked for", flags="--conserved_J_residues", more=True)
-    ] = "FVW",
+    seed: int | None = setting("the same seed gives the same sequences, though not those of OLGA", None,
+                               flags="--seed", least=0, unset="another one each time"),
+    seq_type: SequenceType = setting("which sequences are written", "all", flags="--seq_type"),
+    record_genes_off: bool = setting("without V and J genes", False, flags="--record_genes_off"),
+    delimiter: Delimiter | None = setting("what separates columns", None, flags="-d --delimiter",
+                                          unset="a comma in .csv, else a tab"),
+    raw_delimiter: str | None = setting("the same as any text", None, flags="--raw_delimiter", more=True),
+    conserved_j_residues: Literal["FVW"] = setting("other residues cannot be asked for", "FVW",
+                                                   flags="--conserved_J_residues", more=True),
     display: DisplaySettings,
     launch: Launch,
     overwrite: Overwrite = False,
-) -> None:
+) -> None:  # fmt: skip
     """Draw productive sequences as olga-generate_sequences does: its options and its columns.
 
     A line for each sequence: nucleotides, amino acids, V gene, J gene. The model is one of --humanTRB, --humanTRA, ...
@@ -430,7 +395,7 @@ def generate_sequences(
     from hpcvdj.generation.settings import GenerationSettings
     from hpcvdj.kernels.backends import open_backend
 
-    plan = GenerationSettings(number, secrets.randbits(31) if seed is None else seed, productive=True)
+    plan = GenerationSettings(number, seed=secrets.randbits(31) if seed is None else seed, productive=True)
     names = {"all": ["junction", "junction_aa"], "n": ["junction"], "a": ["junction_aa"]}[
         seq_type if seq_type == "all" else seq_type[0]
     ]  # fmt: skip

@@ -50,7 +50,7 @@ def command(
     Example: hpcvdj pgen repertoire.tsv -m mouse_trb -o pgen.tsv
     """
     run = common.begin(launch, shared=True)
-    checks = Checks(ties, force=force, missing_alleles=missing_alleles)
+    checks = Checks(ties=ties, force=force, missing_alleles=missing_alleles)
 
     def settled() -> "tuple[list[Table], Model, PgenConfig, Reading]":
         from hpcvdj.api.tables import used_model
@@ -63,7 +63,7 @@ def command(
         tables = tables_in(junctions, opened)
         reading = reading_of(first_fields(tables), settings.sequence_field, symbols, opened, strict=strict)
         config = settings.config(amino_acids=reading.alphabet is not None)
-        return tables, config.model(checks.model(used_model(model))), config, config.reads(reading)
+        return tables, config.model(checks.adapted(used_model(model))), config, config.reads(reading)
 
     tables, loaded, config, reading = run.from_root(settled)
 

@@ -4,8 +4,7 @@ from pathlib import Path
 from typing import Annotated
 
 from hpcvdj.cli import common, options
-from hpcvdj.options import Option
-from hpcvdj.reports.settings import Grouping
+from hpcvdj.reports.settings import ReportSettings
 from hpcvdj.runs.settings import Overwrite
 
 
@@ -20,11 +19,7 @@ def command(
         ),
     ],
     output: Annotated[Path, options.output("HTML", "Page to write.")],
-    grouping: Grouping,
-    figures: Annotated[Path | None, Option("folder to write each figure to, as PNG and SVG", metavar="DIR")] = None,
-    multiqc: Annotated[
-        Path | None, Option("folder to write the tables of samples to, for MultiQC: *_mqc.json", metavar="DIR")
-    ] = None,
+    settings: ReportSettings,
     overwrite: Overwrite = False,
 ) -> None:
     """Write a report: what the data support, and the tables and figures behind it, on one HTML page.
@@ -37,11 +32,9 @@ def command(
     run = common.begin()
     from hpcvdj.reports.page import write_report
 
-    drawn = write_report(
-        files, output, figures=figures, multiqc=multiqc, grouping=grouping, overwrite=overwrite, run=run
-    )
+    drawn = write_report(files, output, settings, overwrite=overwrite, run=run)
     if drawn is None:
         return
     common.say(f"files      {len(files)}")
-    common.say(f"figures    {drawn}" + (f", as PNG and SVG in {figures}" if figures else ""))
+    common.say(f"figures    {drawn}" + (f", as PNG and SVG in {settings.figures}" if settings.figures else ""))
     common.say(f"written    {output}")

@@ -3,12 +3,10 @@
 from pathlib import Path
 from typing import Annotated, Any
 
-from hpcvdj.chance.settings import Checks
 from hpcvdj.cli import asking, common, options
 from hpcvdj.cohorts.settings import Naming, SharingSettings
-from hpcvdj.options import Option
-from hpcvdj.repertoires.settings import TableSettings
-from hpcvdj.runs.settings import Launch, Overwrite
+from hpcvdj.options import Option, setting
+from hpcvdj.runs.settings import Overwrite
 
 
 def command(
@@ -20,15 +18,12 @@ def command(
     ],
     naming: Naming,
     settings: SharingSettings,
-    opening: TableSettings,
-    checks: Checks,
-    launch: Launch,
-    overlap: Annotated[
-        Path | None, Option("table to write of the sequences that each two individuals share", metavar="OUT")
-    ] = None,
+    asked: asking.Asked,
+    overlap: Path | None = setting("table to write of the sequences that each two individuals share", None,
+                                   metavar="OUT"),
     plot: options.Plot = None,
     overwrite: Overwrite = False,
-) -> None:
+) -> None:  # fmt: skip
     """Find the sequences that individuals share, and those that are shared by more of them than chance explains.
 
     Compares how many sequences are in 2, 3, ... individuals with how many recombination makes there, from their
@@ -43,11 +38,11 @@ def command(
 
     Example: hpcvdj sharing donors/ -m human_trb -o shared.tsv --plot shared.png
     """
-    run = common.begin(launch, shared=True)
+    run = common.begin(asked, shared=True)
     from hpcvdj.chance.question import TableOutput
     from hpcvdj.cohorts.sharing_question import OVERLAP, SharingQuestion
 
     further = {OVERLAP: overlap} if overlap is not None else {}
     written = TableOutput[Any](output, overwrite, further=further, plot=plot)
     question = SharingQuestion(naming, settings)
-    asking.answer(run, question, tables, opening, model, checks, lambda _: written)
+    asking.answer(run, question, tables, model, asked, written)

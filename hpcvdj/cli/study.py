@@ -16,7 +16,7 @@ from hpcvdj.generation.settings import range_of
 from hpcvdj.kernels.backends import AUTO, BackendName, StrictBinding
 from hpcvdj.kernels.method import THREADS_PER_BLOCK
 from hpcvdj.kernels.pathways.methods import PathwayMethod
-from hpcvdj.options import Option
+from hpcvdj.options import Option, setting
 from hpcvdj.recombination.germline import PaperDForms
 from hpcvdj.repertoires.reference_settings import DForms, GermlineSettings
 from hpcvdj.runs.settings import Launch, Threads
@@ -113,7 +113,7 @@ def methods(
     germline: options.GermlineTables,
     output: StudyFolder,
     n_lengths: Lengths = range(7),
-    methods: Annotated[str, Option("methods to measure")] = "baseline,bitwise,direct",
+    methods: str = setting("methods to measure", "baseline,bitwise,direct"),
     backend: BackendName = AUTO,
     repeats: Repeats = 2,
     longest: Longest = 20.0,
@@ -127,7 +127,10 @@ def methods(
     from hpcvdj.studies.measuring import measure
 
     chosen = run.from_root(lambda: [choice(PathwayMethod, name.strip(), "methods").name for name in methods.split(",")])
-    configs = [Config(max(n_lengths), name, backend, threads_per_block=threads_per_block) for name in chosen]
+    configs = [
+        Config(max_n=max(n_lengths), method=name, backend=backend, threads_per_block=threads_per_block)
+        for name in chosen
+    ]
     with recording(run, "methods", output, f"methods-{run.ranks}", label) as rows:
         problem, of = problem_of(run, junctions, germline, max(n_lengths), sample)
         for config in configs:
@@ -152,7 +155,9 @@ def blocks(
     run = common.begin(Launch(threads))
     from hpcvdj.studies.measuring import measure
 
-    configs = [Config(max(n_lengths), "bitwise", backend, threads_per_block=size) for size in sizes]
+    configs = [
+        Config(max_n=max(n_lengths), method="bitwise", backend=backend, threads_per_block=size) for size in sizes
+    ]
     with recording(run, "blocks", output, f"blocks-{run.ranks}", label) as rows:
         problem, of = problem_of(run, junctions, germline, max(n_lengths), sample)
         for config in configs:
@@ -181,7 +186,13 @@ def scaling(
     run = common.begin(Launch(threads))
     from hpcvdj.studies.measuring import measure
 
-    config = Config(max(n_lengths), method, backend, threads_per_block=threads_per_block, strict_binding=strict_binding)
+    config = Config(
+        max_n=max(n_lengths),
+        method=method,
+        backend=backend,
+        threads_per_block=threads_per_block,
+        strict_binding=strict_binding,
+    )
     longest = config.method_class().longest_cdr3
     with recording(run, "scaling", output, f"{method}-{run.ranks}", label) as rows:
         problem, of = problem_of(run, junctions, germline, max(n_lengths), sample, longest)
@@ -217,7 +228,7 @@ def memory(junctions: options.Junctions, germline: options.GermlineTables, outpu
 def forms(
     germline: Annotated[Path, options.argument("GERMLINE", "Germline table, name or file.")],
     alleles: GermlineSettings,
-    in_vivo: Annotated[int | None, Option("also the bytes of this many in vivo sequences", least=0)] = None,
+    in_vivo: int | None = setting("also the bytes of this many in vivo sequences", None, least=0),
     d_forms: DForms = PaperDForms.name,
 ) -> None:
     """Table III, computed: forms of each segment type and their bytes.
@@ -268,9 +279,9 @@ def _report_forms(locus: str, rows: list[FormsRow]) -> None:
 def throughput(
     germline: options.GermlineTables,
     output: StudyFolder,
-    number: Annotated[int, Option("in silico junctions to count", flags="--number -n", least=1)] = 10_000_000,
-    seed: Annotated[int, Option("seed of the junctions", least=0)] = 1,
-    max_n: Annotated[int, Option("largest number of n-nucleotides", least=0, most=60)] = 10,
+    number: int = setting("in silico junctions to count", 10_000_000, flags="--number -n", least=1),
+    seed: int = setting("seed of the junctions", 1, least=0),
+    max_n: int = setting("largest number of n-nucleotides", 10, least=0, most=60),
     backend: BackendName = AUTO,
     repeats: Repeats = 3,
     threads: Threads = None,
@@ -285,7 +296,7 @@ def throughput(
 
     table = run.from_root(lambda: read_germline(germline))
     with recording(run, "throughput", output, f"throughput-{run.ranks}") as rows:
-        rows += measure(PackedSet(table, number, seed), Config(max_n, backend=backend), run, repeats)
+        rows += measure(PackedSet(table, number, seed), Config(max_n=max_n, backend=backend), run, repeats)
 
 
 @app.command("motif-tables", rich_help_panel=_MOTIFS)

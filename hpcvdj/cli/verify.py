@@ -1,12 +1,11 @@
 """`hpcvdj verify`."""
 
 import math
-from typing import Annotated
 
 import typer
 
 from hpcvdj.cli import common, options
-from hpcvdj.options import Option
+from hpcvdj.options import setting
 from hpcvdj.recombination.germline import PaperDForms
 from hpcvdj.repertoires.reference_settings import DForms, GermlineSettings
 from hpcvdj.repertoires.settings import RowSettings
@@ -18,15 +17,14 @@ def command(
     germline: options.GermlineTables,
     rows: RowSettings,
     alleles: GermlineSettings,
-    sample: Annotated[int, Option("junctions to check, drawn at random", least=1)] = 20,
-    max_n: Annotated[int, Option("largest n-length to check", least=0, most=10)] = 4,
-    literal_max_n: Annotated[
-        int, Option("run Algorithm 1 literally, in plain Python, up to this n-length", least=0, most=4, more=True)
-    ] = 1,
-    seed: Annotated[int, Option("seed of the sample", more=True)] = 0,
+    sample: int = setting("junctions to check, drawn at random", 20, least=1),
+    max_n: int = setting("largest n-length to check", 4, least=0, most=10),
+    literal_max_n: int = setting("run Algorithm 1 literally, in plain Python, up to this n-length", 1, least=0, most=4,
+                                 more=True),
+    seed: int = setting("seed of the sample", 0, more=True),
     d_forms: DForms = PaperDForms.name,
     threads: Threads = None,
-) -> None:
+) -> None:  # fmt: skip
     """Check every method against the reference, sequence by sequence.
 
     The reference is the definition in plain Python. Exits with 1 if any counter differs. Enumeration grows as 4^n:

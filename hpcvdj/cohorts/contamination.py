@@ -21,7 +21,7 @@ from hpcvdj.errors import InputError, TooFewError, few, option
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.productive import productive_probability
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
-from hpcvdj.repertoires.genes import as_text, kinds_of, sequences, without_genes
+from hpcvdj.repertoires.genes import as_text, gene_columns, kinds_of, sequences, without_genes
 from hpcvdj.runs.run import Run
 
 CLONES = (1, 2, 4, 10, 30, 100, 1000)
@@ -257,12 +257,11 @@ def _junctions(cohort: Cohort, shared: Sequences, people: Counts, pgen: Floats) 
     Junctions of a common source come first, as most people have them.
     """
     order = np.lexsort((np.arange(len(pgen)), pgen, -people))
-    repertoire, kinds = shared.repertoire, kinds_of(shared.repertoire)[order].tolist()
+    repertoire = shared.repertoire
     has, people = shared.has.only(order), people[order]
     columns: dict[str, Any] = {
         "kind": pa.array(np.where(people >= COMMON, "common source", "pair").tolist(), pa.string()),
-        "v_call": pa.array([repertoire.pairs[kind][0].allele for kind in kinds], pa.string()),
-        "j_call": pa.array([repertoire.pairs[kind][1].allele for kind in kinds], pa.string()),
+        **gene_columns(repertoire.pairs, kinds_of(repertoire)[order]),
         "junction": sequences(repertoire, order),
         "junction_aa": as_text(shared.letters[order], shared.lengths[order]),
         "pgen": pgen[order],

@@ -40,25 +40,16 @@ class Auc:
     @property
     def error(self) -> float:
         """The standard error of the area; NaN with fewer than two positives or negatives."""
-        return _error(self.above, self.below)
+        if len(self.above) < 2 or len(self.below) < 2:
+            return float("nan")
+        variances = (scores.var(ddof=1) / len(scores) for scores in (self.above, self.below))
+        return float(np.sqrt(sum(variances)))
 
     @property
     def interval(self) -> tuple[float, float]:
         """The 95 % confidence interval: area ± 1.96 standard errors, limited to 0 … 1."""
         half = Z * self.error
         return float(np.clip(self.area - half, 0, 1)), float(np.clip(self.area + half, 0, 1))
-
-    def less(self, other: "Auc") -> tuple[float, tuple[float, float]]:
-        """Return the difference from the area of another score of the same items, and its paired 95 % interval."""
-        difference = self.area - other.area
-        half = Z * _error(self.above - other.above, self.below - other.below)
-        return difference, (difference - half, difference + half)
-
-
-def _error(above: NDArray[np.float64], below: NDArray[np.float64]) -> float:
-    if len(above) < 2 or len(below) < 2:
-        return float("nan")
-    return float(np.sqrt(above.var(ddof=1) / len(above) + below.var(ddof=1) / len(below)))
 
 
 def auc(scores: NDArray[Any], positive: NDArray[np.bool_]) -> Auc | None:

@@ -10,7 +10,7 @@ from hpcvdj.chance.settings import Draws
 from hpcvdj.cohorts import Unit
 from hpcvdj.errors import InputError, option
 from hpcvdj.kernels.backends import AUTO, BackendName, StrictBinding
-from hpcvdj.options import Option, Settings
+from hpcvdj.options import Option, Settings, setting
 from hpcvdj.recombination.calls import Genes
 
 if TYPE_CHECKING:
@@ -24,23 +24,16 @@ SMALLEST_Q = 1e-3
 Seed = Annotated[int, Option("seed of what is drawn", least=0)]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SharingSettings(Settings):
     """How sharing is tested."""
 
-    unit: Annotated[
-        Unit,
-        Option("what counts as one sequence: `nt`, nucleotides with V and J genes; `vj-aa`, amino acids with V and J "
-               "genes; `aa`, amino acids alone"),
-    ] = "vj-aa"  # fmt: skip
-    min_individuals: Annotated[int, Option("the table has sequences of at least so many individuals", least=1)] = 2
-    q: Annotated[
-        float | None, Option("the share of sequences that survive selection", unset="fitted", least=SMALLEST_Q, most=1)
-    ] = None
-    genes: Annotated[
-        Genes,
-        Option("`any`: V and J calls are not read, as of a list of CDR3s; for the unit `aa`"),
-    ] = "call"
+    unit: Unit = setting("what counts as one sequence: `nt`, nucleotides with V and J genes; `vj-aa`, amino acids with "
+                         "V and J genes; `aa`, amino acids alone", "vj-aa")  # fmt: skip
+    min_individuals: int = setting("the table has sequences of at least so many individuals", 2, least=1)
+    q: float | None = setting("the share of sequences that survive selection", None, unset="fitted", least=SMALLEST_Q,
+                              most=1)  # fmt: skip
+    genes: Genes = setting("`any`: V and J calls are not read, as of a list of CDR3s; for the unit `aa`", "call")
     draws: Draws = DRAWS
     seed: Seed = 0
     backend: BackendName = AUTO
@@ -54,21 +47,16 @@ class SharingSettings(Settings):
             )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ContaminationSettings(Settings):
     """How contamination is found."""
 
-    max_pgen: Annotated[
-        float | None,
-        Option("junctions with a smaller probability, among productive ones, are improbable",
-               unset="1e-11, or more where that leaves too few", above=0, most=1e-6),
-    ] = None  # fmt: skip
-    min_low: Annotated[
-        int | None,
-        Option("improbable junctions that each individual must have",
-               unset="as many as copies of 1 % of a sample need to be seen, or the pair has no power", least=1,
-               more=True),
-    ] = None  # fmt: skip
+    max_pgen: float | None = setting(
+        "junctions with a smaller probability, among productive ones, are improbable", None,
+        unset="1e-11, or more where that leaves too few", above=0, most=1e-6)  # fmt: skip
+    min_low: int | None = setting("improbable junctions that each individual must have", None,
+                                  unset="as many as copies of 1 % of a sample need to be seen, or the pair has no "
+                                  "power", least=1, more=True)  # fmt: skip
     draws: Draws = DRAWS
     seed: Seed = 0
     backend: BackendName = AUTO
@@ -82,7 +70,7 @@ IndividualColumn = Annotated[
 ]  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Individuals(Settings):
     """How individuals are named."""
 
@@ -103,25 +91,17 @@ class Individuals(Settings):
         raise NotImplementedError
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Naming(Individuals):
     """How individuals are named, and which group each one is in."""
 
-    metadata: Annotated[
-        Any,
-        Option("a table with a row for each individual: its name, or that of its file, in one column, its group in "
-               "another", metavar="TABLE", parse=Path),
-    ] = None  # fmt: skip
-    group: Annotated[
-        Any,
-        Option("the column of the metadata that has the groups, or a dict with the group of each individual",
-               shell="the column of the metadata that has the groups", metavar="COLUMN", parse=str),
-    ] = None  # fmt: skip
-    subject: Annotated[
-        str | None,
-        Option("the column of the metadata that says whose each sample is: samples of one subject are one individual",
-               metavar="COLUMN"),
-    ] = None  # fmt: skip
+    metadata: Any = setting("a table with a row for each individual: its name, or that of its file, in one column, its "
+                            "group in another", None, metavar="TABLE", parse=Path)  # fmt: skip
+    group: Any = setting(
+        "the column of the metadata that has the groups, or a dict with the group of each individual", None,
+        shell="the column of the metadata that has the groups", metavar="COLUMN", parse=str)  # fmt: skip
+    subject: str | None = setting("the column of the metadata that says whose each sample is: samples of one subject "
+                                  "are one individual", None, metavar="COLUMN")  # fmt: skip
 
     def __post_init__(self) -> None:
         super().__post_init__()

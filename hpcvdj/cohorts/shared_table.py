@@ -18,7 +18,7 @@ from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.productive import productive_probability
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
 from hpcvdj.recombination.selection import Selection
-from hpcvdj.repertoires.genes import amino_acid_column, has_nucleotides, kinds_of, sequences
+from hpcvdj.repertoires.genes import amino_acid_column, gene_columns, has_nucleotides, kinds_of, sequences
 
 HIT = 0.05
 """The q-value up to which a sequence is a hit."""
@@ -139,10 +139,7 @@ def _identity(cohort: Cohort, chosen: Sequences, rows: Counts) -> dict[str, Any]
     held, has = chosen.has.numbers, chosen.has
     columns: dict[str, Any] = {}
     if chosen.unit != "aa":
-        kinds = pa.array(kinds_of(chosen.repertoire)[rows])
-        for side, name in enumerate(("v_call", "j_call")):
-            genes = pa.array([pair[side].allele for pair in chosen.repertoire.pairs], pa.string())
-            columns[name] = genes.take(kinds)
+        columns |= gene_columns(chosen.repertoire.pairs, kinds_of(chosen.repertoire)[rows])
     if chosen.unit == "nt":
         columns["junction"] = sequences(chosen.repertoire, rows)
     columns |= {

@@ -37,7 +37,7 @@ ThreadsPerBlock = Annotated[
 ]  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Config(Settings, Plan):
     """How pathways are counted."""
 

@@ -60,7 +60,7 @@ def verify(problem: Problem, run: Run, *, literal_max_n: int = 1) -> list[Check]
     for name, method in choices(PathwayMethod).items():
         if not isinstance(method().quantity(), Pathways):
             continue
-        values = count_in_memory(problem, Config(problem.max_n, name, d_forms=problem.d_forms), run)
+        values = count_in_memory(problem, Config(max_n=problem.max_n, method=name, d_forms=problem.d_forms), run)
         if values is not None:
             checks.append(_compare(name, problem, expected, values))
     return checks

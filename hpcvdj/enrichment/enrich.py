@@ -21,21 +21,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from hpcvdj.chance import check
 from hpcvdj.chance.calls import RARE_ALLELE
-from hpcvdj.chance.check import (
-    BROKEN_GENE,
-    CONTRADICTED_CALL,
-    IMPOSSIBLE,
-    OF_RARE_ALLELE,
-    UNCHECKED,
-    ModelFit,
-    contradicting,
-)
 from hpcvdj.chance.clonotypes import Clonotypes
 from hpcvdj.chance.p_values import Counts, Floats, benjamini_hochberg, poisson_tail, quantiles, randomised
 from hpcvdj.chance.shown import Shown
 from hpcvdj.enrichment import statistics
-from hpcvdj.enrichment.settings import Settings
+from hpcvdj.enrichment.settings import EnrichmentSettings
 from hpcvdj.enrichment.statistics import Kappa
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.backends import Backend
@@ -45,7 +37,7 @@ from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.productive import productive_choice
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS, PgenProblem
 from hpcvdj.recombination.selection import Selection
-from hpcvdj.repertoires.genes import has_nucleotides, letter_words, without_genes
+from hpcvdj.repertoires.genes import gene_columns, has_nucleotides, letter_words, without_genes
 from hpcvdj.runs.run import Run
 from hpcvdj.values.compute import count_in_memory, shared_repertoire
 
@@ -81,7 +73,7 @@ class Enrichment(Shown):
 
     table       pyarrow Table with a row for each, by p-value: see docs/enrich.md for the columns
     clonotypes  number of all clonotypes, tested or not: the family of the q-values
-    hits        number of clonotypes with a q-value of at most `Settings.max_q`
+    hits        number of clonotypes with a q-value of at most `EnrichmentSettings.max_q`
     clusters    number of clusters of hits
     kappa       κ of all lengths; None with a control
     estimate    the estimate of κ with its interval; None if the user gave κ, or with a control
@@ -123,10 +115,10 @@ class Enrichment(Shown):
 def enrich(
     clonotypes: Clonotypes | None,
     model: Model,
-    settings: Settings,
+    settings: EnrichmentSettings,
     run: Run,
     backend: Backend,
-    fit: ModelFit = UNCHECKED,
+    fit: check.ModelFit = check.UNCHECKED,
 ) -> Enrichment | None:
     """Test the clonotypes of root against a model; None on the other ranks, which compute probabilities.
 
@@ -159,8 +151,8 @@ def _against_model(
     rows: Counts,
     values: Floats,
     model: Model,
-    settings: Settings,
-    fit: ModelFit,
+    settings: EnrichmentSettings,
+    fit: check.ModelFit,
 ) -> Enrichment:
     """Test clonotypes against a model.
 
@@ -176,8 +168,8 @@ def _against_model(
     possible = (others > ROUNDING * values[:, 2]) & (by_class[clonotypes.kind[rows]] > 0)
     sound = without_genes(clonotypes.repertoire, fit.broken)[rows]
     not_tested = {
-        IMPOSSIBLE: int(np.isin(tested, rows[sound & ~possible]).sum()),
-        BROKEN_GENE: int(np.isin(tested, rows[~sound]).sum()),
+        check.IMPOSSIBLE: int(np.isin(tested, rows[sound & ~possible]).sum()),
+        check.BROKEN_GENE: int(np.isin(tested, rows[~sound]).sum()),
     }
     rows, values = rows[possible & sound], values[possible & sound]
     tested, drawn = tested[np.isin(tested, rows)], drawn[np.isin(drawn, rows)]
@@ -203,10 +195,10 @@ def _against_model(
     small = tested[p_values[np.searchsorted(rows, tested)] <= settings.max_q]
     if fit.keep_misfits or settings.genes == "any":
         small = small[:0]
-    side = contradicting(clonotypes.repertoire.subset(small), model, PGEN_COLUMNS[1:2])
+    side = check.contradicting(clonotypes.repertoire.subset(small), model, PGEN_COLUMNS[1:2])
     tested = np.setdiff1d(tested, small[side > 0])
-    not_tested[OF_RARE_ALLELE] = int((side >= RARE_ALLELE).sum())
-    not_tested[CONTRADICTED_CALL] = int((side > 0).sum()) - not_tested[OF_RARE_ALLELE]
+    not_tested[check.OF_RARE_ALLELE] = int((side >= RARE_ALLELE).sum())
+    not_tested[check.CONTRADICTED_CALL] = int((side > 0).sum()) - not_tested[check.OF_RARE_ALLELE]
     at = np.searchsorted(rows, tested)
     return _tested(
         clonotypes, tested, settings,
@@ -226,7 +218,9 @@ def _against_model(
     )  # fmt: skip
 
 
-def enrich_over(clonotypes: Clonotypes, control: Clonotypes, settings: Settings, backend: Backend) -> Enrichment:
+def enrich_over(
+    clonotypes: Clonotypes, control: Clonotypes, settings: EnrichmentSettings, backend: Backend
+) -> Enrichment:
     """Test clonotypes against those of other people, a control, in place of a model (as TCRNET does).
 
     The control has the selection of people, so there is no κ.  The test compares two rates, so it takes into account
@@ -284,7 +278,7 @@ def _degrees_on(backend: Backend) -> Any:
 
 
 def _counted(
-    clonotypes: Clonotypes | None, settings: Settings, backend: Backend
+    clonotypes: Clonotypes | None, settings: EnrichmentSettings, backend: Backend
 ) -> tuple[Counts, Counts, Counts, Counts]:
     """The class size and the neighbours of each clonotype, the clonotypes to test, and clonotypes drawn at random."""
     assert clonotypes is not None
@@ -296,7 +290,7 @@ def _counted(
     return size, counts - 1, tested, _drawn(clonotypes, settings)
 
 
-def _drawn(clonotypes: Clonotypes, settings: Settings) -> Counts:
+def _drawn(clonotypes: Clonotypes, settings: EnrichmentSettings) -> Counts:
     """Draw clonotypes at random; ascending."""
     return np.sort(np.random.default_rng(settings.seed).permutation(len(clonotypes))[:SAMPLE])
 
@@ -307,7 +301,12 @@ def _class_sizes(kind: Counts, variants: Counts, classes: int) -> Counts:
 
 
 def _probabilities(
-    clonotypes: Clonotypes | None, rows: Counts | None, model: Model, settings: Settings, run: Run, backend: Backend
+    clonotypes: Clonotypes | None,
+    rows: Counts | None,
+    model: Model,
+    settings: EnrichmentSettings,
+    run: Run,
+    backend: Backend,
 ) -> Floats | None:
     """Probabilities of the clonotypes `rows`, float64 [rows, 3], on root; None on the other ranks.
 
@@ -340,7 +339,7 @@ def _productive(clonotypes: Clonotypes, model: Model) -> Floats:
 
 
 def _tested(
-    clonotypes: Clonotypes, tested: Counts, settings: Settings, columns: dict[str, Any], **chance: Any
+    clonotypes: Clonotypes, tested: Counts, settings: EnrichmentSettings, columns: dict[str, Any], **chance: Any
 ) -> Enrichment:
     """Add q-values, clusters of hits, genes and sequences to the columns of tested clonotypes; sort by p-value.
 
@@ -352,10 +351,8 @@ def _tested(
     cluster = np.zeros(len(tested), dtype=np.int64)
     cluster[is_hit] = statistics.clusters(clonotypes.letters[hits], clonotypes.lengths[hits], clonotypes.kind[hits])
     order = np.argsort(columns["p_value"], kind="stable")
-    kinds = pa.array(clonotypes.kind[tested])
     table = pa.table({
-        "v_call": pa.array([v.allele for v, _ in clonotypes.classes], pa.string()).take(kinds),
-        "j_call": pa.array([j.allele for _, j in clonotypes.classes], pa.string()).take(kinds),
+        **gene_columns(clonotypes.classes, clonotypes.kind[tested]),
         **clonotypes.texts(tested),
         **({} if clonotypes.reads is None else {"duplicate_count": clonotypes.reads[tested]}),
         "nt_variants": clonotypes.variants[tested] if clonotypes.nucleotides else pa.nulls(len(tested), pa.int64()),

@@ -13,7 +13,7 @@ from hpcvdj.chance.dealing import Dealt
 from hpcvdj.chance.question import Lines, Question, Rows, read_on_root
 from hpcvdj.chance.settings import ClonotypeChoice
 from hpcvdj.enrichment.enrich import Enrichment, ReadOnce, enrich, enrich_over
-from hpcvdj.enrichment.settings import Settings
+from hpcvdj.enrichment.settings import EnrichmentSettings
 from hpcvdj.errors import InputError, few, option
 from hpcvdj.kernels.backends import Backend
 from hpcvdj.recombination.calls import Genes
@@ -42,7 +42,7 @@ class EnrichmentQuestion(Question[Enrichment]):
              makes
     """
 
-    settings: Settings
+    settings: EnrichmentSettings
     choice: ClonotypeChoice
     control: Sequence[Table] = ()
 

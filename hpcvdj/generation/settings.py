@@ -1,10 +1,9 @@
 """The options of in silico junctions."""
 
-from dataclasses import dataclass
-from typing import Annotated
+from dataclasses import KW_ONLY, dataclass
 
 from hpcvdj.errors import OptionError
-from hpcvdj.options import Option, Settings
+from hpcvdj.options import Settings, setting
 
 MOST_JUNCTIONS = 10**10
 """The largest number of junctions to draw, 1 TB of text.  A larger number is a typing error."""
@@ -25,24 +24,16 @@ _SEED = "the same seed gives the same junctions"
 class GenerationSettings(Settings):
     """What to draw."""
 
-    number: Annotated[
-        int,
-        Option("junctions to draw, or productive ones, if only these are asked for", flags="--number -n", metavar="N",
-               least=1, most=MOST_JUNCTIONS),
-    ] = 100_000  # fmt: skip
-    seed: Annotated[int, Option(_SEED, least=0, most=(1 << 64) - 1)] = 0
-    productive: Annotated[
-        bool,
-        Option("only productive junctions: in frame, without a stop codon, from Cys 104 to Phe, Trp or Val 118; they "
-               "keep the numbers that they were drawn with"),
-    ] = False  # fmt: skip
-    scenarios: Annotated[
-        bool, Option("add the columns of the scenario that made each junction: trims, P- and n-nucleotides")
-    ] = False
-    selection: Annotated[
-        bool,
-        Option("only productive junctions, in proportion to the model's selection factor (hpcvdj infer-selection)"),
-    ] = False
+    number: int = setting("junctions to draw, or productive ones, if only these are asked for", 100_000,
+                          flags="--number -n", metavar="N", least=1, most=MOST_JUNCTIONS)  # fmt: skip
+    _: KW_ONLY
+    seed: int = setting(_SEED, 0, least=0, most=(1 << 64) - 1)
+    productive: bool = setting("only productive junctions: in frame, without a stop codon, from Cys 104 to Phe, Trp or "
+                               "Val 118; they keep the numbers that they were drawn with", False)  # fmt: skip
+    scenarios: bool = setting("add the columns of the scenario that made each junction: trims, P- and n-nucleotides",
+                              False)  # fmt: skip
+    selection: bool = setting("only productive junctions, in proportion to the model's selection factor (hpcvdj "
+                              "infer-selection)", False)  # fmt: skip
 
 
 def range_of(text: str) -> range:
@@ -58,17 +49,14 @@ def range_of(text: str) -> range:
 class SimulationSettings(Settings):
     """What to simulate: junctions that are distinct within each V–J pair."""
 
-    number: Annotated[
-        int, Option("junctions to make", flags="--number -n", metavar="N", least=1, most=MOST_SIMULATED)
-    ] = PAPER_SEQUENCES
-    seed: Annotated[int, Option(_SEED, least=0)] = 0
-    n_lengths: Annotated[
-        range,
-        Option("the n-lengths to draw from, as in range(11)", shell="n-lengths to draw from", metavar="A-B",
-               parse=range_of, remedy="give a range such as 0-10, or one number"),
-    ] = range(11)  # fmt: skip
-    productive: Annotated[bool, Option("only junctions in frame without a stop codon")] = False
-    orf: Annotated[bool, Option("use V and J genes that IMGT calls ORF beside the functional ones", more=True)] = False
+    number: int = setting("junctions to make", PAPER_SEQUENCES, flags="--number -n", metavar="N", least=1,
+                          most=MOST_SIMULATED)  # fmt: skip
+    seed: int = setting(_SEED, 0, least=0)
+    n_lengths: range = setting(
+        "the n-lengths to draw from, as in range(11)", range(11), shell="n-lengths to draw from", metavar="A-B",
+        parse=range_of, remedy="give a range such as 0-10, or one number")  # fmt: skip
+    productive: bool = setting("only junctions in frame without a stop codon", False)
+    orf: bool = setting("use V and J genes that IMGT calls ORF beside the functional ones", False, more=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()

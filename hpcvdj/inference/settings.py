@@ -1,9 +1,10 @@
 """The options of inference: which rows take part, where it starts and when it ends."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Literal
 
-from hpcvdj.options import Option, Settings
+from hpcvdj.options import Settings, setting
 from hpcvdj.recombination.calls import Genes
 
 Rows = Literal["out-of-frame", "nonproductive", "all"]
@@ -21,34 +22,26 @@ MOST_JUNCTIONS = 300_000
 FEWEST_JUNCTIONS = 1_000
 """The smallest number of real junctions that a factor is inferred from."""
 
-Parameters = tuple[str, ...]
+Parameters = Sequence[str]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RowChoice(Settings):
     """Which rows take part."""
 
-    rows: Annotated[
-        Rows,
-        Option("rows to infer from: `out-of-frame`, `nonproductive` (these and those in frame that are not "
-               "productive), or `all`"),
-    ] = "out-of-frame"  # fmt: skip
-    duplicates: Annotated[
-        bool, Option("count a junction that several rows of a repertoire have for each of them, not once", more=True)
-    ] = False
-    likely_errors: Annotated[
-        bool,
-        Option("keep rows that are likely sequencing errors: one base inserted into or deleted from a row in frame "
-               "with the same V and J and more reads (duplicate_count), or one base exchanged in any row with 20 times "
-               "as many, two in one with 400 times, or three in one with 8,000 times",
-               shell="keep likely sequencing errors, as docs/infer.md defines them", more=True),
-    ] = False  # fmt: skip
-    max_rows: Annotated[int, Option("take at most this many of these rows, drawn at random", least=1, more=True)] = (
-        MOST_ROWS
-    )
+    rows: Rows = setting("rows to infer from: `out-of-frame`, `nonproductive` (these and those in frame that are not "
+                         "productive), or `all`", "out-of-frame")  # fmt: skip
+    duplicates: bool = setting("count a junction that several rows of a repertoire have for each of them, not once",
+                               False, more=True)  # fmt: skip
+    likely_errors: bool = setting(
+        "keep rows that are likely sequencing errors: one base inserted into or deleted from a row in frame with the "
+        "same V and J and more reads (duplicate_count), or one base exchanged in any row with 20 times as many, two in "
+        "one with 400 times, or three in one with 8,000 times", False,
+        shell="keep likely sequencing errors, as docs/infer.md defines them", more=True)  # fmt: skip
+    max_rows: int = setting("take at most this many of these rows, drawn at random", MOST_ROWS, least=1, more=True)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class InferenceSettings(Settings):
     """How a model is inferred.
 
@@ -56,54 +49,33 @@ class InferenceSettings(Settings):
     """
 
     rows: RowChoice = field(default_factory=RowChoice)
-    genes: Annotated[
-        Genes, Option("`call`: V and J are those that a row's calls name, one or several; `any`: they are not known")
-    ] = "call"
-    start: Annotated[
-        Start | None,
-        Option("where to start: at the `model`, where everything is equally likely (`uniform`), or at 95 % of the one "
-               "and 5 % of the other (`mixed`)", unset="mixed with a model, uniform with a germline table", more=True),
-    ] = None  # fmt: skip
-    only: Annotated[
-        Parameters,
-        Option("infer only these parameters, by name",
-               shell="infer only this parameter, which docs/infer.md lists; may be repeated", metavar="PARAMETER",
-               unset="all", several=True, more=True),
-    ] = ()  # fmt: skip
-    fix: Annotated[
-        Parameters,
-        Option("leave these parameters as they are at the start",
-               shell="leave this parameter as it is at the start; may be repeated", metavar="PARAMETER", several=True,
-               more=True),
-    ] = ()  # fmt: skip
-    prior: Annotated[
-        float, Option("rows to count in addition for each functional V and J allele", least=0, more=True)
-    ] = 0.0
-    iterations: Annotated[int, Option("evaluations of the likelihood at most", least=1, more=True)] = 60
-    tolerance: Annotated[float, Option("stop when an iteration gains fewer nats per row", least=0, more=True)] = 1e-5
-    hold_out: Annotated[
-        float,
-        Option("share of the rows to set aside: the result is the model that makes them most likely; 0: none",
-               metavar="SHARE", least=0, below=1, more=True),
-    ] = 0.1  # fmt: skip
-    bootstrap: Annotated[
-        int,
-        Option("standard errors, from so many draws of the rows; each search starts from the result", least=0,
-               more=True),
-    ] = 0  # fmt: skip
-    seed: Annotated[int, Option("seed of what is drawn: the rows that are held out, and bootstrap draws", least=0)] = 0
-    errors: Annotated[
-        bool,
-        Option("infer the rate of sequencing errors as well: the probability that a base of V, D or J is misread; on "
-               "CPU cores only, and many times slower", more=True),
-    ] = False  # fmt: skip
+    genes: Genes = setting("`call`: V and J are those that a row's calls name, one or several; `any`: they are not "
+                           "known", "call")  # fmt: skip
+    start: Start | None = setting("where to start: at the `model`, where everything is equally likely (`uniform`), or "
+                                  "at 95 % of the one and 5 % of the other (`mixed`)", None,
+                                  unset="mixed with a model, uniform with a germline table", more=True)  # fmt: skip
+    only: Parameters = setting("infer only these parameters, by name", (),
+                               shell="infer only this parameter, which docs/infer.md lists; may be repeated",
+                               metavar="PARAMETER", unset="all", several=True, more=True)  # fmt: skip
+    fix: Parameters = setting("leave these parameters as they are at the start", (),
+                              shell="leave this parameter as it is at the start; may be repeated", metavar="PARAMETER",
+                              several=True, more=True)  # fmt: skip
+    prior: float = setting("rows to count in addition for each functional V and J allele", 0.0, least=0, more=True)
+    iterations: int = setting("evaluations of the likelihood at most", 60, least=1, more=True)
+    tolerance: float = setting("stop when an iteration gains fewer nats per row", 1e-5, least=0, more=True)
+    hold_out: float = setting("share of the rows to set aside: the result is the model that makes them most likely; 0: "
+                              "none", 0.1, metavar="SHARE", least=0, below=1, more=True)  # fmt: skip
+    bootstrap: int = setting("standard errors, from so many draws of the rows; each search starts from the result", 0,
+                             least=0, more=True)  # fmt: skip
+    seed: int = setting("seed of what is drawn: the rows that are held out, and bootstrap draws", 0, least=0)
+    errors: bool = setting("infer the rate of sequencing errors as well: the probability that a base of V, D or J is "
+                           "misread; on CPU cores only, and many times slower", False, more=True)  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SelectionSettings(Settings):
     """How a selection factor is inferred."""
 
-    max_junctions: Annotated[
-        int, Option("take at most this many of the distinct real junctions, drawn at random", least=FEWEST_JUNCTIONS)
-    ] = MOST_JUNCTIONS
-    seed: Annotated[int, Option("seed of what is drawn", least=0, most=(1 << 63) - 1)] = 0
+    max_junctions: int = setting("take at most this many of the distinct real junctions, drawn at random",
+                                 MOST_JUNCTIONS, least=FEWEST_JUNCTIONS)  # fmt: skip
+    seed: int = setting("seed of what is drawn", 0, least=0, most=(1 << 63) - 1)

@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.kernels.kmers.methods import array_module
 from hpcvdj.motifs.scores import Scoring
-from hpcvdj.options import Option, Settings
+from hpcvdj.options import Settings, setting
 
 STRANDS = ("+", "-")
 """The strand relations of a pair: both sequences as given, or one of them reverse-complemented."""
@@ -39,14 +39,12 @@ def joined(parts: Sequence[Edges]) -> Edges:
     return edges[np.lexsort((edges["column"], edges["row"], edges["strand"]))]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class EdgeFilter(Settings):
     """Which pairs become edges: those with a score of at least `min_score` among the `top` best of a sequence."""
 
-    min_score: Annotated[float | None, Option("keep pairs with a score of at least this", unset="all")] = None
-    top: Annotated[
-        int | None, Option("keep a pair if it is among so many best of either sequence", unset="all", least=1)
-    ] = None
+    min_score: float | None = setting("keep pairs with a score of at least this", None, unset="all")
+    top: int | None = setting("keep a pair if it is among so many best of either sequence", None, unset="all", least=1)
 
     def allows(self, score: Any) -> Any:
         """Return whether each score is a number and not below the minimum."""

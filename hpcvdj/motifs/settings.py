@@ -1,5 +1,6 @@
 """The settings of a comparison of sequences, and of clusters."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
@@ -10,7 +11,7 @@ from hpcvdj.kernels.kmers.methods import KmerMethod, choose
 from hpcvdj.kernels.kmers.profile import Profile
 from hpcvdj.motifs.edges import EdgeFilter
 from hpcvdj.motifs.scores import Score, WeightedSum, make_score
-from hpcvdj.options import Option, Settings
+from hpcvdj.options import Option, Settings, setting
 from hpcvdj.recombination.productive import Rows
 
 Strands = Annotated[
@@ -38,7 +39,7 @@ def _weights(text: str) -> tuple[float, ...]:
     return tuple(float(part) for part in text.split(","))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class MotifConfig(Settings):
     """What to compare and how.
 
@@ -48,32 +49,20 @@ class MotifConfig(Settings):
     k: K = 12
     d: D = 2
     strands: Strands = "one"
-    distinct: Annotated[bool, Option("count a k-mer once, however often it occurs in a sequence", more=True)] = False
-    method: Annotated[
-        str,
-        Option("`auto`, the fastest that was measured for this k, d and backend, or the name of a method, which "
-               "docs/motifs.md describes", choices=lambda: (AUTO, *choices(KmerMethod)), more=True),
-    ] = AUTO  # fmt: skip
-    blocks: Annotated[
-        int, Option("blocks that `pigeonhole` cuts a k-mer into; 0 chooses the number", least=0, more=True)
-    ] = 0
+    distinct: bool = setting("count a k-mer once, however often it occurs in a sequence", False, more=True)
+    method: str = setting(
+        "`auto`, the fastest that was measured for this k, d and backend, or the name of a method, which "
+        "docs/motifs.md describes", AUTO, choices=lambda: (AUTO, *choices(KmerMethod)), more=True)  # fmt: skip
+    blocks: int = setting("blocks that `pigeonhole` cuts a k-mer into; 0 chooses the number", 0, least=0, more=True)
     backend: BackendName = AUTO
-    score: Annotated[
-        str | None,
-        Option("how to score pairs, as docs/motifs.md describes", choices=lambda: choices(Score),
-               unset="`cosine` for tables, `weights` for FASTA"),
-    ] = None  # fmt: skip
-    weights: Annotated[
-        tuple[float, ...] | None,
-        Option("a weight for each distance", metavar="W0,W1…", unset="1 / (C(k, h) 3^h)", parse=_weights,
-               remedy="give numbers such as 1,0.5,0.1", more=True),
-    ] = None  # fmt: skip
+    score: str | None = setting("how to score pairs, as docs/motifs.md describes", None, choices=lambda: choices(Score),
+                                unset="`cosine` for tables, `weights` for FASTA")  # fmt: skip
+    weights: Sequence[float] | None = setting(
+        "a weight for each distance", None, metavar="W0,W1…", unset="1 / (C(k, h) 3^h)", parse=_weights,
+        remedy="give numbers such as 1,0.5,0.1", more=True)  # fmt: skip
     edges: EdgeFilter | None = None
-    memory: Annotated[
-        float,
-        Option("gigabytes of memory for the tables of a rank; 0: a quarter of the host's memory, divided among the "
-               "ranks, or half of the GPU's free memory", least=0, more=True),
-    ] = 0.0  # fmt: skip
+    memory: float = setting("gigabytes of memory for the tables of a rank; 0: a quarter of the host's memory, divided "
+                            "among the ranks, or half of the GPU's free memory", 0.0, least=0, more=True)  # fmt: skip
     sequence_field: SequenceField = "junction"
     rows: RowsOption = "productive"
     strict_binding: StrictBinding = False
@@ -106,25 +95,19 @@ Algorithm = Literal["louvain", "components", "label-propagation"]
 Singletons = Literal["none", "own"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ClusterSettings(Settings):
     """How to cluster a graph."""
 
-    algorithm: Annotated[
-        Algorithm,
-        Option("`louvain`: clusters of high modularity; `components`: sequences that a path of edges connects; "
-               "`label-propagation`: each sequence takes the cluster with the largest weight among its neighbours; all "
-               "but components need networkx"),
-    ] = "louvain"  # fmt: skip
-    resolution: Annotated[float, Option("of louvain: above 1 gives smaller clusters, below 1 larger ones", above=0)] = (
-        1.0
-    )
-    seed: Annotated[int, Option("the same seed gives the same clusters", least=0)] = 1
-    min_size: Annotated[int, Option("put clusters of fewer sequences into cluster 0", least=1)] = 1
-    singletons: Annotated[
-        Singletons,
-        Option("sequences without edges: `none` puts them in cluster 0, `own` gives each its own cluster"),
-    ] = "none"
+    algorithm: Algorithm = setting(
+        "`louvain`: clusters of high modularity; `components`: sequences that a path of edges connects; "
+        "`label-propagation`: each sequence takes the cluster with the largest weight among its neighbours; all but "
+        "components need networkx", "louvain")  # fmt: skip
+    resolution: float = setting("of louvain: above 1 gives smaller clusters, below 1 larger ones", 1.0, above=0)
+    seed: int = setting("the same seed gives the same clusters", 1, least=0)
+    min_size: int = setting("put clusters of fewer sequences into cluster 0", 1, least=1)
+    singletons: Singletons = setting("sequences without edges: `none` puts them in cluster 0, `own` gives each its own "
+                                     "cluster", "none")  # fmt: skip
 
     def __post_init__(self) -> None:
         super().__post_init__()

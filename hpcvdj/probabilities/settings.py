@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from hpcvdj.errors import InputError, option
 from hpcvdj.kernels.backends import AUTO, BackendName, StrictBinding
 from hpcvdj.kernels.pgen.method import ForwardSum, SelectedSum
-from hpcvdj.options import Option, Settings
+from hpcvdj.options import Settings, setting
 from hpcvdj.recombination.calls import Genes
 from hpcvdj.recombination.exclusions import ExclusionKind
 from hpcvdj.recombination.models import Model
@@ -30,47 +30,31 @@ PGEN_THREADS = 256
 """The largest number of threads per block of the kernels on a GPU; each kernel has its own number."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PgenSettings(Settings):
     """The options of generation probabilities."""
 
-    sequence: Annotated[
-        Literal["nt", "aa", "both"] | None,
-        Option("the probability of the nucleotides, `nt`, of their amino acids, `aa`, or `both`",
-               unset="all that there is"),
-    ] = None  # fmt: skip
-    sequence_field: Annotated[
-        JunctionField | None,
-        Option("the AIRR field to read: `junction`; or `junction_aa`, amino acids in which X, B, J and Z are several; "
-               "or `cdr3_aa`, without the conserved C and F/W", unset="the first of them that the table has"),
-    ] = None  # fmt: skip
-    alphabet: Annotated[
-        Any,
-        Option('more symbols of amino acids: for each the symbols and codons that it stands for, as in {"x": ["D", "E",'
-               ' "AAA"]}; or the file that defines them',
-               shell="more symbols of amino acids or codons in junction_aa: a file with lines such as 'x: D, E, AAA', "
-               "as OLGA reads them", metavar="FILE", parse=Path, more=True),
-    ] = None  # fmt: skip
-    mismatches: Annotated[
-        int,
-        Option("1: also of all amino-acid sequences within one mismatch, added up", least=0, most=1,
-               shell="1: also of all amino acids within one mismatch, added up"),
-    ] = 0  # fmt: skip
-    genes: Annotated[
-        Genes, Option("`call`: of scenarios with the V and J alleles that the calls name; `any`: of all scenarios")
-    ] = "call"
-    normalize: Annotated[
-        Normalize,
-        Option("the probability among `productive` recombinations (other junctions are excluded), or, `none`, among "
-               "all"),
-    ] = "none"  # fmt: skip
-    selection: Annotated[
-        bool,
-        Option("also the model's selection factor (hpcvdj infer-selection), `q_factor`, and the probability among "
-               "productive junctions after selection, `p_post`; `q_excluded` says why a junction has none",
-               shell="also the model's selection factor (hpcvdj infer-selection) of each productive junction, and its "
-               "probability after selection"),
-    ] = False  # fmt: skip
+    sequence: Literal["nt", "aa", "both"] | None = setting(
+        "the probability of the nucleotides, `nt`, of their amino acids, `aa`, or `both`", None,
+        unset="all that there is")  # fmt: skip
+    sequence_field: JunctionField | None = setting(
+        "the AIRR field to read: `junction`; or `junction_aa`, amino acids in which X, B, J and Z are several; or "
+        "`cdr3_aa`, without the conserved C and F/W", None, unset="the first of them that the table has")  # fmt: skip
+    alphabet: Any = setting("more symbols of amino acids: for each the symbols and codons that it stands for, as in "
+                            "{\"x\": [\"D\", \"E\", \"AAA\"]}; or the file that defines them", None,
+                            shell="more symbols of amino acids or codons in junction_aa: a file with lines such as 'x: "
+                            "D, E, AAA', as OLGA reads them", metavar="FILE", parse=Path, more=True)  # fmt: skip
+    mismatches: int = setting("1: also of all amino-acid sequences within one mismatch, added up", 0, least=0, most=1,
+                              shell="1: also of all amino acids within one mismatch, added up")  # fmt: skip
+    genes: Genes = setting("`call`: of scenarios with the V and J alleles that the calls name; `any`: of all scenarios",
+                           "call")  # fmt: skip
+    normalize: Normalize = setting("the probability among `productive` recombinations (other junctions are excluded), "
+                                   "or, `none`, among all", "none")  # fmt: skip
+    selection: bool = setting(
+        "also the model's selection factor (hpcvdj infer-selection), `q_factor`, and the probability among productive "
+        "junctions after selection, `p_post`; `q_excluded` says why a junction has none", False,
+        shell="also the model's selection factor (hpcvdj infer-selection) of each productive junction, and its "
+        "probability after selection")  # fmt: skip
     joint: Joint = False
     backend: BackendName = AUTO
     strict_binding: StrictBinding = False

@@ -158,6 +158,13 @@ def ends_open(repertoire: Repertoire) -> bool:
     return bool(letters[0, codons[0] - 1] == ord(CDR3_ENDS[1]))
 
 
+def gene_columns(pairs: Sequence[tuple[Any, Any]], kinds: NDArray[Any]) -> dict[str, pa.Array]:
+    """Return the columns v_call and j_call of rows; `kinds` are the indices of their pairs of V and J."""
+    names, rows = ("v_call", "j_call"), pa.array(kinds)
+    genes = ([pair[side].allele for pair in pairs] for side in (0, 1))
+    return {name: pa.array(of_side, pa.string()).take(rows) for name, of_side in zip(names, genes, strict=True)}
+
+
 def amino_acid_column(repertoire: Repertoire, letters: Letters, lengths: Counts) -> dict[str, Any]:
     """The column of a table with amino acids of a repertoire: cdr3_aa if only CDR3s are known, else junction_aa."""
     if not ends_open(repertoire):

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from hpcvdj.errors import choices
-from hpcvdj.options import Option, Settings
+from hpcvdj.options import Option, Settings, setting
 from hpcvdj.recombination.germline import (
     LARGEST_MAX_P,
     MAX_P,
@@ -31,15 +31,10 @@ Joint = Annotated[
 class GermlineSettings(Settings):
     """Which segments a germline table has."""
 
-    d_alleles: Annotated[
-        DAlleles,
-        Option("D alleles that take part: of each gene the `first` functional one, or `all` functional ones",
-               more=True),
-    ] = "first"  # fmt: skip
-    max_p: Annotated[
-        int,
-        Option("the largest number of P-nucleotides at one end of a segment", least=0, most=LARGEST_MAX_P, more=True),
-    ] = MAX_P
+    d_alleles: DAlleles = setting("D alleles that take part: of each gene the `first` functional one, or `all` "
+                                  "functional ones", "first", more=True)  # fmt: skip
+    max_p: int = setting("the largest number of P-nucleotides at one end of a segment", MAX_P, least=0,
+                         most=LARGEST_MAX_P, more=True)  # fmt: skip
 
     def read(self, table: Tables) -> Germline:
         """Read a germline table, as of `read_germline`."""

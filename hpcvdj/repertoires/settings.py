@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
-from hpcvdj.options import Option, Settings
+from hpcvdj.options import Option, Settings, setting
 from hpcvdj.recombination.calls import Policy
 from hpcvdj.recombination.repertoire import SequenceField
 
@@ -25,20 +25,12 @@ def pairs_in(text: str) -> dict[str, str]:
 class TableSettings(Settings):
     """How tables are opened."""
 
-    format: Annotated[
-        str | None,
-        Option("the format of the tables, as `hpcvdj formats` lists them", metavar="FORMAT", unset="by the header"),
-    ] = None
-    columns: Annotated[
-        dict[str, str] | None,
-        Option(
-            "which columns are which AIRR fields, as in {junction: cdr3nt, v_call: v}",
-            shell="which columns are which AIRR fields, as in junction=cdr3nt,v_call=v",
-            metavar="FIELD=COLUMN",
-            parse=pairs_in,
-            remedy="give FIELD=COLUMN, as in junction=cdr3nt,v_call=v,j_call=j",
-        ),
-    ] = None
+    format: str | None = setting("the format of the tables, as `hpcvdj formats` lists them", None, metavar="FORMAT",
+                                 unset="by the header")  # fmt: skip
+    columns: dict[str, str] | None = setting(
+        "which columns are which AIRR fields, as in {junction: cdr3nt, v_call: v}", None,
+        shell="which columns are which AIRR fields, as in junction=cdr3nt,v_call=v", metavar="FIELD=COLUMN",
+        parse=pairs_in, remedy="give FIELD=COLUMN, as in junction=cdr3nt,v_call=v,j_call=j")  # fmt: skip
 
     def opening(self) -> "Opening":
         """How tables are opened; OptionError for an unknown format."""
@@ -50,23 +42,16 @@ class TableSettings(Settings):
 Strict = Annotated[bool, Option("fail on the first row that cannot be counted", more=True)]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RowSettings(Settings):
     """How rows are read."""
 
-    sequence_field: Annotated[
-        SequenceField,
-        Option("the AIRR field to read: `junction`, whose Cys and Phe/Trp codons are removed, or `cdr3`"),
-    ] = "junction"
-    ambiguous_calls: Annotated[
-        Policy,
-        Option("rows with several calls (TRBV6-1,TRBV6-4) of different segments: `exclude`, or use the `first`"),
-    ] = "exclude"
-    unlisted_alleles: Annotated[
-        Policy,
-        Option("rows with an allele that the germline table lacks, of a gene that it lists: `exclude`, or use the "
-               "gene's `first`"),
-    ] = "exclude"  # fmt: skip
+    sequence_field: SequenceField = setting("the AIRR field to read: `junction`, whose Cys and Phe/Trp codons are "
+                                            "removed, or `cdr3`", "junction")  # fmt: skip
+    ambiguous_calls: Policy = setting("rows with several calls (TRBV6-1,TRBV6-4) of different segments: `exclude`, or "
+                                      "use the `first`", "exclude")  # fmt: skip
+    unlisted_alleles: Policy = setting("rows with an allele that the germline table lacks, of a gene that it lists: "
+                                       "`exclude`, or use the gene's `first`", "exclude")  # fmt: skip
 
     def reading(self, **further: Any) -> "Reading":
         """How junctions are read; `further` are parameters of `Reading`."""

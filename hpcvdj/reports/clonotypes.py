@@ -24,7 +24,7 @@ _TITLES = {"weight": "weight, sum of the variants", "pgen_nt": "Pgen, sum of the
 
 
 @dataclass(frozen=True)
-class Clonotypes:
+class ListedClonotypes:
     """The amino-acid clonotypes of the files of a command that have the same `Survey.listed`.
 
     number  how many there are
@@ -36,7 +36,7 @@ class Clonotypes:
     rows: pa.Table
 
 
-def listed_clonotypes(found: Clonotypes, command: str, score: str) -> Table:
+def listed_clonotypes(found: ListedClonotypes, command: str, score: str) -> Table:
     """Amino-acid clonotypes of all samples: those in most samples first, then those with most nucleotide variants."""
     spelled = merged([found.rows], [*_KEYS, "cdr3"], **{score: "max"})
     how = "max" if score.startswith("pgen_aa") else "sum"
@@ -57,7 +57,7 @@ def listed_clonotypes(found: Clonotypes, command: str, score: str) -> Table:
 
 def clonotypes_of(
     surveys: Sequence[Survey] | None, own: Mapping[Path, pa.Table], run: Run
-) -> dict[tuple[str, str], Clonotypes]:
+) -> dict[tuple[str, str], ListedClonotypes]:
     """The clonotypes by command and `Survey.listed`, on root; empty on the other ranks.
 
     surveys  those of all files, on root, with the names that samples have on the page; the other ranks pass None
@@ -83,7 +83,7 @@ def clonotypes_of(
         gathered = run.gather(dict(zip(parts, map(decoded, chosen), strict=True)))
         if gathered is not None:
             of_file = {path: part for of_rank in gathered for path, part in of_rank.items()}
-            found[group] = Clonotypes(number, pa.concat_tables([of_file[path] for path in samples_of]))
+            found[group] = ListedClonotypes(number, pa.concat_tables([of_file[path] for path in samples_of]))
     return found
 
 

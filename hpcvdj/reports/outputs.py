@@ -15,7 +15,7 @@ from hpcvdj.repertoires.inputs import RESULT_SUFFIXES
 from hpcvdj.repertoires.metadata import listed_in
 from hpcvdj.repertoires.readers import open_table, table_suffixes
 from hpcvdj.repertoires.tables import repertoire_name
-from hpcvdj.reports.clonotypes import Clonotypes, clonotypes_of
+from hpcvdj.reports.clonotypes import ListedClonotypes, clonotypes_of
 from hpcvdj.reports.elements import MOST_LISTED, kind_of, printable
 from hpcvdj.reports.survey import Survey, described
 from hpcvdj.reports.survey import survey as read_survey
@@ -122,7 +122,7 @@ class Outputs:
     findings: list[Finding]
     groups: dict[str, str] = field(default_factory=dict)
     individuals: dict[str, str] = field(default_factory=dict)
-    clonotypes: dict[tuple[str, str], Clonotypes] = field(default_factory=dict)
+    clonotypes: dict[tuple[str, str], ListedClonotypes] = field(default_factory=dict)
     undone: Mapping[str, str] = field(default_factory=dict)
 
     @property

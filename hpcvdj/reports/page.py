@@ -15,7 +15,7 @@ from hpcvdj.errors import InputError, option
 from hpcvdj.reports.elements import Section
 from hpcvdj.reports.multiqc import custom_content
 from hpcvdj.reports.outputs import Outputs, each_file, read_outputs, refused_steps
-from hpcvdj.reports.settings import Grouping
+from hpcvdj.reports.settings import ReportSettings
 from hpcvdj.results.facts import facts_path
 from hpcvdj.results.frames import require
 from hpcvdj.runs.run import Run
@@ -24,30 +24,27 @@ from hpcvdj.storage.opening import MISREAD, damage
 
 LIBRARIES = ("altair", "itables", "jinja2", "networkx", "vl_convert")
 
-_UNGROUPED = Grouping()
+_DEFAULTS = ReportSettings()
 
 
 def write_report(
     files: Sequence[str | Path],
     target: str | Path,
+    settings: ReportSettings = _DEFAULTS,
     *,
-    figures: str | Path | None = None,
-    multiqc: str | Path | None = None,
-    grouping: Grouping = _UNGROUPED,
     overwrite: bool = False,
     undone: Mapping[str, str] = MappingProxyType({}),
     run: Run | None = None,
 ) -> int | None:
-    """Write the report of `files` to `target`, and its figures into the folder `figures`.
+    """Write the report of `files` to `target`, and what `settings` ask for beside it.
 
-    multiqc  the folder to write tables of samples for MultiQC to
-    undone   the steps that were asked for and not done, with the reasons
+    undone  the steps that were asked for and not done, with the reasons
 
     All ranks of the run read the files.  Root returns the number of figures, the other ranks None.
     """
     run, target = run or Run(), Path(target)
-    metadata = None if grouping.metadata is None else Path(grouping.metadata)
-    folders = {name: Path(folder) for name, folder in (("figures", figures), ("multiqc", multiqc)) if folder}
+    metadata = None if settings.metadata is None else Path(settings.metadata)
+    folders = {name: Path(folder) for name in ("figures", "multiqc") if (folder := getattr(settings, name))}
 
     def begin() -> tuple[list[Path], dict[str, str]]:
         for library in LIBRARIES:
@@ -67,7 +64,7 @@ def write_report(
         return paths, refused
 
     paths, refused = run.from_root(begin)
-    outputs = read_outputs(paths, grouping.name, metadata, grouping.group, run)
+    outputs = read_outputs(paths, settings.name, metadata, settings.group, run)
 
     def write() -> int:
         assert outputs is not None

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from hpcvdj.options import Option, Settings
+from hpcvdj.options import Option, Settings, setting
 from hpcvdj.runs.pacing import SAVE_SECONDS
 from hpcvdj.runs.ranks import PATIENCE_SECONDS
 
@@ -20,10 +20,8 @@ class Launch(Settings):
     """How ranks start."""
 
     threads: Threads = None
-    patience: Annotated[
-        float,
-        Option("seconds to wait for a rank that hangs before giving up", least=1, infinite=True, more=True),
-    ] = PATIENCE_SECONDS  # fmt: skip
+    patience: float = setting("seconds to wait for a rank that hangs before giving up", PATIENCE_SECONDS, least=1,
+                              infinite=True, more=True)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -31,14 +29,9 @@ class Started(Settings):
     """How a run begins, and how it saves its work."""
 
     resume: Resume = False
-    batch_rows: Annotated[
-        int | None,
-        Option("take slices of this many rows, each read, computed and written by one rank, for tables larger than "
-               "memory; 0: all rows at once. Not for bitwise and baseline", least=0, more=True,
-               unset="of a table at most 262,144; of a result all rows, 4,194,304 if there are over 16,777,216"),
-    ] = None  # fmt: skip
-    checkpoint_every: Annotated[
-        float,
-        Option("seconds after which finished work is saved", least=0, more=True),
-    ] = SAVE_SECONDS
+    batch_rows: int | None = setting(
+        "take slices of this many rows, each read, computed and written by one rank, for tables larger than memory; 0: "
+        "all rows at once. Not for bitwise and baseline", None, least=0, more=True,
+        unset="of a table at most 262,144; of a result all rows, 4,194,304 if there are over 16,777,216")  # fmt: skip
+    checkpoint_every: float = setting("seconds after which finished work is saved", SAVE_SECONDS, least=0, more=True)
     overwrite: Overwrite = False

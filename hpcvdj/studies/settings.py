@@ -7,7 +7,7 @@ from hpcvdj.errors import choices
 from hpcvdj.kernels.backends import AUTO, BackendName
 from hpcvdj.kernels.kmers.methods import KmerMethod
 from hpcvdj.motifs.settings import D
-from hpcvdj.options import Option, Settings
+from hpcvdj.options import Option, Settings, setting
 
 PARTS = ("construction", "settings", "speedup", "lengths")
 """The parts of the study, for figure 5, figures 6 and 7, figure 8, and figure 9 of the thesis."""
@@ -40,16 +40,14 @@ def numbers(text: str, flags: str = "", unset: str = "") -> Option:
 class TablesPlan(Settings):
     """What to measure of the thesis's hash tables."""
 
-    parts: Annotated[
-        tuple[str, ...],
-        Option("parts to measure: construction (figure 5), settings (6, 7), speedup (8), lengths (9)",
-               parse=lambda text: tuple(name.strip() for name in text.split(","))),
-    ] = PARTS  # fmt: skip
+    parts: tuple[str, ...] = setting(
+        "parts to measure: construction (figure 5), settings (6, 7), speedup (8), lengths (9)", PARTS,
+        parse=lambda text: tuple(name.strip() for name in text.split(",")))  # fmt: skip
     k: Annotated[Several, numbers("k-mer lengths of construction and speedup", flags="-k")] = (8, 12, 16, 20)
-    settings_k: Annotated[int, Option("k of settings and lengths", least=4)] = 12
+    settings_k: int = setting("k of settings and lengths", 12, least=4)
     d: D = 2
     buckets: Annotated[Several, numbers("buckets of construction")] = CONSTRUCTION_BUCKETS
-    cpu_number: Annotated[int, Option("sequences that CPU cores compare", least=2)] = 256
+    cpu_number: int = setting("sequences that CPU cores compare", 256, least=2)
     repeats: Repeats = 3
     backend: BackendName = AUTO
 
@@ -60,9 +58,10 @@ class MethodsPlan(Settings):
 
     k: Annotated[Several, numbers("k-mer lengths", flags="-k")] = (8, 12, 16, 20)
     d: D = 2
-    methods: Annotated[str, Option("methods; NAME:N measures a method on the first N sequences only")] = ",".join(
+    methods: str = setting("methods; NAME:N measures a method on the first N sequences only",
+                           ",".join(
         (*choices(KmerMethod), f"{TABLES}:256")
-    )
+    ))  # fmt: skip
     repeats: Repeats = 3
     backend: BackendName = AUTO
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hpcvdj.chance.dealing import Part, deal, dealt_of, hashes_of, owners, shared_out
+from hpcvdj.chance.dealing import Part, deal, hashes_of, owners, shared_out
 from hpcvdj.cohorts.cohort import Holding
 from hpcvdj.cohorts.copies import TIMES_THE_READS, LargeClones
 from hpcvdj.recombination.igor import load_model
@@ -22,6 +22,7 @@ from hpcvdj.repertoires.tally import tally_of
 from hpcvdj.runs.inputs import surveyed
 from hpcvdj.runs.run import Run
 from tests.cohorts.drawn import drawn
+from tests.dealt import dealt_of
 
 CYS, PHE = "TGT", "TTT"
 
@@ -68,7 +69,7 @@ def assert_same(dealt, read: Junctions, model):
     at_once = dealt_of(read, model)
     assert dealt.samples == at_once.samples == read.repertoire_ids
     assert contents(rows_of(dealt), dealt.samples) == contents(rows_of(at_once), at_once.samples)
-    assert dealt.reads == at_once.reads == (read.reads is not None)
+    assert (dealt.parts[0].reads is None) == (at_once.parts[0].reads is None) == (read.reads is None)
     assert dealt.left_out == at_once.left_out
     of_read = Counter(
         (sample, read.excluded.exclusions[code].summary)
@@ -98,7 +99,7 @@ def test_tables_with_all_kinds_of_rows(model, tmp_path):
     }
     dealt, read = both(written(tmp_path / "in", rows), model)
     assert_same(dealt, read, model)
-    assert dealt.reads
+    assert dealt.whole.reads is not None
     assert len(rows_of(dealt)) == 4
     assert sum(dealt.left_out.values()) == 4
 
@@ -115,7 +116,7 @@ def test_rows_without_a_count_beside_others_with_one(model, tmp_path):
     without = {name: [(*row[:4], "") for row in own] for name, own in rows.items()}
     dealt, read = both(written(tmp_path / "without", without), model)
     assert_same(dealt, read, model)
-    assert not dealt.reads
+    assert dealt.whole.reads is None
     assert len(rows_of(dealt)) == 6
 
 
@@ -124,7 +125,7 @@ def test_one_row_with_a_count_decides(model, tmp_path):
             "b": [("b", str(k), f"TRBV{97 + k}", GOOD[k], 1) for k in range(3)]}  # fmt: skip
     dealt, read = both(written(tmp_path / "in", rows), model)
     assert_same(dealt, read, model)
-    assert dealt.reads
+    assert dealt.whole.reads is not None
     assert sorted(dealt.left_out.values()) == [2, 3]
 
 
@@ -146,7 +147,7 @@ def test_a_table_without_the_column_of_counts(model, tmp_path):
     (folder / "b.tsv").write_text("\n".join(line.rpartition("\t")[0] for line in lines) + "\n")
     dealt, read = both(folder, model)
     assert_same(dealt, read, model)
-    assert not dealt.reads
+    assert dealt.whole.reads is None
     assert len(rows_of(dealt)) == 6
 
 
@@ -267,7 +268,7 @@ def test_a_run_that_keeps_rows_reads_each_table_once(model, tmp_path, monkeypatc
     read.clear()
     for _ in range(2):
         plain = deal(without, model, run)
-        assert (plain.tally.counted, plain.reads) == (3 * len(GOOD), False)
+        assert (plain.tally.counted, plain.whole.reads) == (3 * len(GOOD), None)
         assert read == ["b", "c"]
     read.clear()
     assert_same(deal(inputs, replace(model, digest="another"), run), wanted, model)

@@ -11,7 +11,7 @@ from hpcvdj.chance import check as checking
 from hpcvdj.chance.check import OF_RARE_ALLELE, check_fit, check_model, check_tables
 from hpcvdj.chance.fit import BROKEN, MISFIT, Side, at_least, compare, truncated_genes
 from hpcvdj.chance.settings import Checks
-from hpcvdj.enrichment.settings import Settings as EnrichSettings
+from hpcvdj.enrichment.settings import EnrichmentSettings
 from hpcvdj.errors import InputError
 from hpcvdj.probabilities.settings import PgenConfig
 from hpcvdj.recombination.alphabet import reverse_complement
@@ -148,7 +148,7 @@ def test_genes_called_by_habit():
     assert findings(fit) == {"TRBV12-4": "habit"}
     assert fit.genes[0].twins == ("TRBV12-3",)
     assert "(ties='auto', of commands that have it, takes them together)" in fit.lines()[0]
-    tied = Checks(ties="auto").model(model)
+    tied = Checks(ties="auto").adapted(model)
     assert findings(fit_of(table, tied)) == {}
     rows = table.slice(0, 400)
     of_both = hpcvdj.pgen(rows, tied, sequence="nt", backend="cpu")["pgen_nt"].to_numpy()
@@ -251,7 +251,7 @@ def test_alleles_that_the_model_lacks_are_named(model):
     line = "100 of 300 rows have alleles that the model lacks, of genes that it has: missing_alleles='gene' takes all"
     assert any(line in said for said in fit_of(lacking, model).lines())
     assert not any("alleles that the model lacks, of" in said for said in fit_of(lacking.slice(1, 8), model).lines())
-    by_gene = Checks(missing_alleles="gene").model(model)
+    by_gene = Checks(missing_alleles="gene").adapted(model)
     assert fit_of(lacking, by_gene).lines() == fit_of(of_genes, by_gene).lines() == fit_of(of_genes, model).lines()
     expected = hpcvdj.pgen(of_genes, model, backend="cpu")["pgen_nt"].to_pylist()
     assert hpcvdj.pgen(lacking, model, missing_alleles="gene", backend="cpu")["pgen_nt"].to_pylist() == expected
@@ -394,6 +394,6 @@ def test_an_allele_that_the_model_hardly_chooses(model):
     assert "the probabilities of these rows are too low; tests that" in line
     normal = fit_of(rows_of(olga, 6_000, productive=True), olga)
     assert normal.rare_alleles == []
-    found = enrich_table(rows, olga, EnrichSettings(max_q=0.05, backend="cpu"))
+    found = enrich_table(rows, olga, EnrichmentSettings(max_q=0.05, backend="cpu"))
     assert found.hits == 0
     assert found.not_tested[OF_RARE_ALLELE] > 0

@@ -50,4 +50,4 @@ def test_nothing_is_said_to_be_saved_of_a_computation_in_memory(tmp_path, monkey
     monkeypatch.setattr(compute, "compute", stopped)
     monkeypatch.setattr(compute, "ArrayStore", lambda *given: None)
     with pytest.raises(StoppedError, match="SIGTERM: stopped before any result; start again with the same command"):
-        compute.count_in_memory(None, Config(1), run, object())
+        compute.count_in_memory(None, Config(max_n=1), run, object())

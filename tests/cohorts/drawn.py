@@ -4,10 +4,10 @@ import numpy as np
 import pyarrow as pa
 
 import hpcvdj
-from hpcvdj.chance.dealing import dealt_of
 from hpcvdj.cohorts.cohort import People, cohort_of
 from hpcvdj.repertoires.inputs import read_table
 from hpcvdj.repertoires.reading import productive_reading
+from tests.dealt import dealt_of
 
 COLUMNS = ["sequence_id", "v_call", "j_call", "junction"]
 

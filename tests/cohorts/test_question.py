@@ -10,7 +10,7 @@ import pytest
 
 from hpcvdj.chance.draws import Chance
 from hpcvdj.chance.question import read_rows
-from hpcvdj.chance.settings import CHECKS, Checks
+from hpcvdj.chance.settings import Checks
 from hpcvdj.cohorts import question as asking
 from hpcvdj.cohorts.cohort import REPEATED, names_of_holders, sequences_of
 from hpcvdj.cohorts.question import CohortQuestion, left_out_text, rows_text
@@ -24,6 +24,8 @@ from hpcvdj.runs.run import Run
 from tests.asked import warnings_said
 from tests.chance.test_fit import renamed
 from tests.cohorts.drawn import drawn, with_individuals
+
+CHECKS = Checks()
 
 SIZES = [12, 18, 10]
 NAMES = ("a", "b", "c")
@@ -98,7 +100,7 @@ def test_a_run_that_keeps_builds_each_cohort_once(few, model, tmp_path, monkeypa
 
     def cohort(naming=None, of=model, run=run):
         question = Shared(naming or Naming())
-        return question.cohort(read_rows(question, tables_in(paths), of, CHECKS, run), of, run)
+        return question.cohort(read_rows(question, tables_in(paths), of, Checks(), run), of, run)
 
     groups = Naming(group={"a": "x", "b": "x", "c": "y"})
     first, grouped = cohort(), cohort(groups)
@@ -167,7 +169,7 @@ def test_a_signal_while_tables_are_read(few, model, tmp_path, monkeypatch, durin
     monkeypatch.setattr(Inputs, "read", read_on)
     run.request.name = "" if during else "SIGTERM"
     with pytest.raises(StoppedError, match="SIGTERM: stopped before any result; start again with the same command"):
-        read_rows(CohortQuestion(Naming()), tables_in(files_of(few, tmp_path / "in")), model, CHECKS, run)
+        read_rows(CohortQuestion(Naming()), tables_in(files_of(few, tmp_path / "in")), model, Checks(), run)
 
 
 def test_what_the_check_says(few, model, tmp_path, caplog):
@@ -188,12 +190,15 @@ def test_a_column_names_the_individuals(few, model, tmp_path):
     path = tmp_path / "all.tsv"
     write_table(path, named.combine_chunks().to_batches(), overwrite=False)
     expected = contents(in_memory(few, model)[0])
-    assert contents(in_memory(named, model, Naming("who"))[0]) == expected
-    assert contents(read([path], model, Naming("who"))[1]) == expected
-    assert contents(in_memory(few, model, Naming("repertoire_id"))[0]) == expected
+    assert contents(in_memory(named, model, Naming(individual="who"))[0]) == expected
+    assert contents(read([path], model, Naming(individual="who"))[1]) == expected
+    assert contents(in_memory(few, model, Naming(individual="repertoire_id"))[0]) == expected
     other = named.rename_columns(["nt" if name == "junction" else name for name in named.column_names])
     write_table(path, other.combine_chunks().to_batches(), overwrite=True)
-    assert contents(read([path], model, Naming("who"), opening=Opening(columns=(("junction", "nt"),)))[1]) == expected
+    assert (
+        contents(read([path], model, Naming(individual="who"), opening=Opening(columns=(("junction", "nt"),)))[1])
+        == expected
+    )
     with pytest.raises(InputError, match=r"^the table does not name .*; individual='COLUMN' says which column does$"):
         in_memory(named, model)
 
@@ -203,7 +208,7 @@ def test_rows_without_an_individual(few, model, tmp_path):
     blank = renamed(few, "repertoire_id", lambda name: "" if name == "b" else name)
     write_table(path, blank.combine_chunks().to_batches(), overwrite=False)
     with pytest.raises(InputError, match=r"all\.tsv: 18 rows have no repertoire_id \(individual\); fill it"):
-        read([path], model, Naming("repertoire_id"))
+        read([path], model, Naming(individual="repertoire_id"))
 
 
 METADATA = pa.table({"name": ["a", "b", "c"], "batch": ["x", "y", "y"], "person": ["p", "q", "q"]})
@@ -251,9 +256,9 @@ def test_options_that_need_each_other(options, message):
 def test_how_tables_are_opened():
     given = Opening(columns=(("junction", "nt"),))
     for individual in (None, "repertoire_id"):
-        assert Naming(individual).opening(given) is given
-        assert Naming(individual).opening() is BY_HEADER
-    assert Naming("who").opening(given).columns == (("junction", "nt"), ("repertoire_id", "who"))
+        assert Naming(individual=individual).opening(given) is given
+        assert Naming(individual=individual).opening() is BY_HEADER
+    assert Naming(individual="who").opening(given).columns == (("junction", "nt"), ("repertoire_id", "who"))
 
 
 @pytest.mark.parametrize(("several", "said_of"), [(2, False), (3, True)])

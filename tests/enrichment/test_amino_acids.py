@@ -12,9 +12,9 @@ from scipy import stats
 
 import hpcvdj
 from hpcvdj.chance.clonotypes import distinct_junctions
-from hpcvdj.chance.dealing import dealt_of
 from hpcvdj.enrichment import enrich as module
-from hpcvdj.enrichment.enrich import WITHOUT_NUCLEOTIDES, Settings
+from hpcvdj.enrichment.enrich import WITHOUT_NUCLEOTIDES
+from hpcvdj.enrichment.settings import EnrichmentSettings
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.backends import open_backend
 from hpcvdj.probabilities.settings import PgenConfig
@@ -26,6 +26,7 @@ from hpcvdj.repertoires.writers import write_table
 from hpcvdj.runs.run import Run
 from hpcvdj.values.compute import count_in_memory
 from tests.commands import error_line, hpcvdj_command
+from tests.dealt import dealt_of
 from tests.enrichment.test_enrich import planted
 from tests.loci import LOCI, exhaustive_but
 
@@ -143,7 +144,7 @@ def test_calibrated_on_what_recombination_makes(name, genes):
         dealt_of(read_table(drawn(model, RECOMBINATIONS[name]), model, reading), model).whole
     ).clonotypes()
     assert not own.nucleotides
-    size, neighbours, _, _ = module._counted(own, Settings(kappa=1.0), open_backend("cpu"))
+    size, neighbours, _, _ = module._counted(own, EnrichmentSettings(kappa=1.0), open_backend("cpu"))
     some = np.sort(np.random.default_rng(2).permutation(len(own))[:2_000])
     problem = PgenProblem(own.repertoire.subset(some), model, COLUMNS)
     aa, ball = count_in_memory(problem, PgenConfig(COLUMNS, backend="cpu"), Run()).T

@@ -16,12 +16,11 @@ from scipy import stats
 import hpcvdj
 from hpcvdj.chance.check import IMPOSSIBLE
 from hpcvdj.chance.clonotypes import distinct_junctions
-from hpcvdj.chance.dealing import dealt_of
 from hpcvdj.chance.p_values import quantiles
 from hpcvdj.chance.p_values import randomised as with_random_part
 from hpcvdj.chance.settings import ClonotypeChoice
 from hpcvdj.enrichment.enrich import enrich, enrich_over
-from hpcvdj.enrichment.settings import Settings
+from hpcvdj.enrichment.settings import EnrichmentSettings
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.backends import open_backend
 from hpcvdj.recombination.alphabet import translate
@@ -36,6 +35,7 @@ from hpcvdj.runs.run import Run
 from tests.asked import enrich_table
 from tests.cli.test_mpiexec import MPIEXEC
 from tests.commands import error_line, hpcvdj_command
+from tests.dealt import dealt_of
 
 DRAWS = 100_000
 
@@ -76,7 +76,7 @@ def everything(own, model):
     from hpcvdj.recombination.repertoire import PGEN_COLUMNS, PgenProblem
     from hpcvdj.values.compute import count_in_memory
 
-    size, neighbours, _, _ = module._counted(own, Settings(kappa=1.0), open_backend("cpu"))
+    size, neighbours, _, _ = module._counted(own, EnrichmentSettings(kappa=1.0), open_backend("cpu"))
     problem = PgenProblem(own.repertoire.subset(rows), model, PGEN_COLUMNS)
     itself, _, ball = count_in_memory(problem, PgenConfig(PGEN_COLUMNS, backend="cpu"), Run()).T
     productive = module._productive(own, model)[own.kind[rows]]
@@ -99,7 +99,7 @@ def test_the_forms_that_are_not_calibrated_fail_this_test(everything):
 
 @pytest.mark.exhaustive
 def test_no_hit_without_selection(own, model):
-    found = enrich(own, model, Settings(max_q=0.05), Run(), open_backend("cpu"))
+    found = enrich(own, model, EnrichmentSettings(max_q=0.05), Run(), open_backend("cpu"))
     assert found.hits <= 2
     assert found.clonotypes == len(own)
     assert found.kappa == pytest.approx(1, abs=0.1)
@@ -108,7 +108,7 @@ def test_no_hit_without_selection(own, model):
     inside = (qq["low"] <= qq["observed"]) & (qq["observed"] <= qq["high"])
     # Ranks depend on each other; a wrong null (see below) leaves the band at most of them.
     assert inside.mean() > 0.8
-    wrong = enrich(own, model, Settings(kappa=0.5), Run(), open_backend("cpu")).qq
+    wrong = enrich(own, model, EnrichmentSettings(kappa=0.5), Run(), open_backend("cpu")).qq
     assert np.mean(np.array(wrong["observed"]) < qq["low"]) > 0.5
 
 
@@ -142,7 +142,7 @@ def with_planted(model, drawn):
 @pytest.mark.slow
 def test_what_is_planted_is_found(model, with_planted):
     table, centres = with_planted
-    found = enrich_table(table, model, Settings(backend="cpu"), ClonotypeChoice())
+    found = enrich_table(table, model, EnrichmentSettings(backend="cpu"), ClonotypeChoice())
     hits = found.table.filter(pc.less_equal(found.table["q_value"], 0.001))
     assert set(centres) <= set(hits["junction_aa"].to_pylist())
     assert len(hits) == found.hits
@@ -155,7 +155,7 @@ def test_what_is_planted_is_found(model, with_planted):
 def test_a_control_in_place_of_the_model(model, drawn, with_planted):
     table, centres = with_planted
     control = drawn.slice(24_000)
-    found = enrich_table(table, model, Settings(), ClonotypeChoice(), control)
+    found = enrich_table(table, model, EnrichmentSettings(), ClonotypeChoice(), control)
     # Seven neighbours, where four times as many other junctions have none, are less certain than with a model, but they
     # are among the smallest p-values.
     first = found.table.slice(0, 3 * len(centres))
@@ -167,12 +167,12 @@ def test_a_control_in_place_of_the_model(model, drawn, with_planted):
     assert row["p_value"] == pytest.approx(exact, rel=1e-10)
     assert found.kappa is None
     assert len(found.qq["observed"]) > 100
-    own = enrich_table(drawn.slice(0, 20_000), model, Settings(max_q=0.05), ClonotypeChoice(), control)
+    own = enrich_table(drawn.slice(0, 20_000), model, EnrichmentSettings(max_q=0.05), ClonotypeChoice(), control)
     assert own.hits == 0
     inside = np.array(own.qq["low"]) <= own.qq["observed"]
     assert inside.mean() > 0.8
     with pytest.raises(InputError, match="so it has the individual itself"):
-        enrich_table(table, model, Settings(), ClonotypeChoice(), pa.concat_tables([control, table]))
+        enrich_table(table, model, EnrichmentSettings(), ClonotypeChoice(), pa.concat_tables([control, table]))
 
 
 def clonotypes_of(rows, model):
@@ -195,7 +195,7 @@ def test_a_control_by_hand(model):
     rows = [row for j in ("TRBJ1-1", "TRBJ1-2", "TRBJ2-1") for row in small_junctions(rng, "TRBV9", j, 40)]
     control = [row for j in ("TRBJ1-1", "TRBJ1-2", "TRBJ2-7") for row in small_junctions(rng, "TRBV9", j, 30)]
     own = clonotypes_of(rows, model)
-    found = enrich_over(own, clonotypes_of(control, model), Settings(), open_backend("cpu"))
+    found = enrich_over(own, clonotypes_of(control, model), EnrichmentSettings(), open_backend("cpu"))
 
     def near(text, j, others):
         texts = translate([junction for _, of, junction in others if of == j])
@@ -235,17 +235,19 @@ def test_the_fewest_clonotypes_that_tell_the_individual_itself(model, number):
     own = clonotypes_of(rows, model)
     assert len(own) == number
     if number < 20:
-        assert enrich_over(own, own, Settings(), open_backend("cpu")).hits == 0
+        assert enrich_over(own, own, EnrichmentSettings(), open_backend("cpu")).hits == 0
     else:
         with pytest.raises(InputError, match="100% of the clonotypes that are tested, so it has the individual"):
-            enrich_over(own, own, Settings(), open_backend("cpu"))
+            enrich_over(own, own, EnrichmentSettings(), open_backend("cpu"))
 
 
 @pytest.mark.slow
 def test_numbers_by_hand(model, drawn):
     """One class, with counts by comparison of all pairs."""
     table = drawn.filter(pc.equal(drawn["v_call"], drawn["v_call"][0])).slice(0, 3000)
-    found = enrich_table(table, model, Settings(kappa=2.0, min_neighbours=1, backend="cpu"), ClonotypeChoice())
+    found = enrich_table(
+        table, model, EnrichmentSettings(kappa=2.0, min_neighbours=1, backend="cpu"), ClonotypeChoice()
+    )
     rows = [(r["v_call"].split("*")[0], r["j_call"].split("*")[0], r["junction"]) for r in table.to_pylist()]
     rows = sorted(set(rows))
     texts = dict(zip(rows, translate([row[2] for row in rows]), strict=True))
@@ -285,11 +287,11 @@ def test_what_the_model_cannot_make_is_not_tested(model, with_planted):
     planted_v = pc.replace_substring_regex(table["v_call"], r"\*.*", "")[-1].as_py()
     p_v = np.where(np.array(names) == planted_v, 0, model.p_v)
     never = replace(model, p_v=p_v / p_v.sum())
-    found = enrich_table(table, never, Settings(backend="cpu"), ClonotypeChoice())
+    found = enrich_table(table, never, EnrichmentSettings(backend="cpu"), ClonotypeChoice())
     assert planted_v not in found.table["v_call"].to_pylist()
     assert found.not_tested[IMPOSSIBLE] > 0
     assert found.not_tested[IMPOSSIBLE] + len(found.table) == len(
-        enrich_table(table, model, Settings(backend="cpu"), ClonotypeChoice()).table
+        enrich_table(table, model, EnrichmentSettings(backend="cpu"), ClonotypeChoice()).table
     )
     assert np.isfinite(found.table["p_value"].to_numpy()).all()
     assert (found.table["expected"].to_numpy() > 0).all()
@@ -302,7 +304,7 @@ def test_repeated_rows_order_and_ranks_change_nothing(model, drawn):
     table = drawn.slice(0, 5_000)
     shuffled = pa.concat_tables([table, table.slice(0, 50)]).take(np.random.default_rng(4).permutation(5_050))
     shuffled = shuffled.set_column(0, "sequence_id", pa.array([str(k) for k in range(5_050)]))
-    settings = Settings(min_neighbours=1, backend="cpu")
+    settings = EnrichmentSettings(min_neighbours=1, backend="cpu")
     one, two = (enrich_table(own, model, settings, ClonotypeChoice()) for own in (table, shuffled))
     columns = ["v_call", "j_call", "junction_aa", "neighbours", "class_size", "expected", "p_value", "q_value"]
     key = [("p_value", "ascending"), ("v_call", "ascending"), ("j_call", "ascending"), ("junction_aa", "ascending")]
@@ -328,7 +330,7 @@ def test_the_command(table_file, tmp_path, model, with_planted):
     assert facts["tested"] == len(table)
     assert facts["model_sha256"] == model.digest
     assert facts["rows_read"] == len(with_planted[0])
-    found = enrich_table(with_planted[0], model, Settings(backend="cpu"), ClonotypeChoice())
+    found = enrich_table(with_planted[0], model, EnrichmentSettings(backend="cpu"), ClonotypeChoice())
     expected = found.table
     assert table["junction_aa"].to_pylist() == expected["junction_aa"].to_pylist()
     assert facts["qq"] == found.qq
@@ -389,7 +391,7 @@ def test_ranks(table_file, tmp_path, model, ranks):
 
 @pytest.mark.exhaustive
 def test_from_python(table_file, model, with_planted):
-    expected = enrich_table(with_planted[0], model, Settings(backend="cpu"), ClonotypeChoice()).table
+    expected = enrich_table(with_planted[0], model, EnrichmentSettings(backend="cpu"), ClonotypeChoice()).table
     with pytest.warns(hpcvdj.HpcvdjWarning, match="no column duplicate_count"):
         found = hpcvdj.enrich(table_file, model, backend="cpu")
     assert found.table.equals(expected)

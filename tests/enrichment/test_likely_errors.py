@@ -12,10 +12,9 @@ import pytest
 import hpcvdj
 from hpcvdj.api.tables import model_of
 from hpcvdj.chance.clonotypes import distinct_junctions
-from hpcvdj.chance.dealing import dealt_of
 from hpcvdj.chance.settings import ClonotypeChoice
 from hpcvdj.enrichment.enrich import ReadOnce
-from hpcvdj.enrichment.settings import Settings
+from hpcvdj.enrichment.settings import EnrichmentSettings
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.alphabet import translate
 from hpcvdj.recombination.igor import load_model
@@ -26,8 +25,9 @@ from hpcvdj.repertoires.writers import write_table
 from tests.asked import enrich_table
 from tests.cli.test_mpiexec import MPIEXEC
 from tests.commands import hpcvdj_command
+from tests.dealt import dealt_of
 
-SETTINGS = Settings(backend="cpu")
+SETTINGS = EnrichmentSettings(backend="cpu")
 NAMES = ("sequence_id", "v_call", "j_call", "junction", "duplicate_count")
 
 
@@ -200,7 +200,7 @@ def test_most_junctions_have_one_read(model, read_once, tmp_path):
 
 @pytest.mark.exhaustive
 def test_nothing_is_said_if_half_of_the_junctions_have_more_reads(model, drawn):
-    settings = Settings(backend="cpu", kappa=1.0)
+    settings = EnrichmentSettings(backend="cpu", kappa=1.0)
     for once, expected in ((1000, None), (1001, ReadOnce(1001, 0))):
         table = with_reads(drawn.slice(0, 2000), np.where(np.arange(2000) < once, 1, 2))
         assert enrich_table(table, model, settings, ClonotypeChoice()).read_once == expected

@@ -8,7 +8,7 @@ import pytest
 import hpcvdj
 from hpcvdj.chance.check import BROKEN_GENE, CONTRADICTED_CALL
 from hpcvdj.chance.settings import Checks
-from hpcvdj.enrichment.settings import Settings
+from hpcvdj.enrichment.settings import EnrichmentSettings
 from hpcvdj.recombination.alphabet import reverse_complement
 from hpcvdj.repertoires.writers import write_table
 from tests.asked import enrich_table, warnings_said
@@ -16,7 +16,7 @@ from tests.chance.test_fit import rows_of, with_segment
 from tests.commands import error_line, hpcvdj_command
 from tests.selected import few_genes
 
-SETTINGS = Settings(backend="cpu", max_q=0.05)
+SETTINGS = EnrichmentSettings(backend="cpu", max_q=0.05)
 
 
 @pytest.fixture(scope="module")

@@ -12,10 +12,10 @@ import pytest
 import hpcvdj
 from hpcvdj.chance.check import check_fit
 from hpcvdj.chance.question import TableOutput, ask
-from hpcvdj.chance.settings import CHECKS, Checks, ClonotypeChoice
+from hpcvdj.chance.settings import Checks, ClonotypeChoice
 from hpcvdj.enrichment.enrich import Enrichment, ReadOnce
 from hpcvdj.enrichment.question import FAR_ABOVE, EnrichmentQuestion, read_once_lines
-from hpcvdj.enrichment.settings import Settings
+from hpcvdj.enrichment.settings import EnrichmentSettings
 from hpcvdj.enrichment.statistics import Kappa
 from hpcvdj.errors import CompleteError, InputError, StoppedError
 from hpcvdj.repertoires.formats import BY_HEADER, Opening
@@ -28,7 +28,9 @@ from tests.asked import enrich_table, sample_of_table, warnings_said
 from tests.chance.test_fit import renamed, rows_of
 from tests.selected import few_genes
 
-SETTINGS = Settings(kappa=1.0, min_neighbours=1, backend="cpu")
+CHECKS = Checks()
+
+SETTINGS = EnrichmentSettings(kappa=1.0, min_neighbours=1, backend="cpu")
 TEXT = "TGTGCCAGCAGTTACTCGGTACGAACGGATTACGAGCAGTACTTC"
 
 
@@ -83,7 +85,9 @@ def digest(path):
 
 
 @pytest.mark.parametrize("with_control", [False, True])
-@pytest.mark.parametrize("choice", [ClonotypeChoice(), ClonotypeChoice(2), ClonotypeChoice(1, True)], ids=repr)
+@pytest.mark.parametrize(
+    "choice", [ClonotypeChoice(), ClonotypeChoice(min_reads=2), ClonotypeChoice(likely_errors=True)], ids=repr
+)
 def test_files_and_tables_have_the_same_results(table, control, model, tmp_path, caplog, with_control, choice):
     caplog.set_level(logging.WARNING, "hpcvdj")
     tables = [table, control][: 1 + with_control]
@@ -145,7 +149,7 @@ def test_the_interval_of_kappa(table, model, tmp_path):
     """Estimated from more rows."""
     rows = rows_of(model, 3_000, productive=True)
     target = tmp_path / "o.tsv"
-    found = of_files(written([rows], tmp_path), model, target, settings=Settings(backend="cpu"))
+    found = of_files(written([rows], tmp_path), model, target, settings=EnrichmentSettings(backend="cpu"))
     facts = json.loads(target.with_name("o.tsv.json").read_text())
     assert facts["kappa_interval"] == [found.estimate.low, found.estimate.high]
     assert facts["kappa"] == found.kappa == found.estimate.value
@@ -167,7 +171,7 @@ def test_resume(table, control, model, tmp_path):
         of_files(paths, model, target, resume=True, settings=replace(SETTINGS, strict_binding=True), **options)
     for change, message in (
         ({"settings": replace(SETTINGS, max_q=0.5)}, "max_q was 0.001, is 0.5"),
-        ({"choice": ClonotypeChoice(2)}, "min_reads was 1, is 2"),
+        ({"choice": ClonotypeChoice(min_reads=2)}, "min_reads was 1, is 2"),
         ({"checks": Checks(keep_misfits=True)}, "keep_misfits was False, is True"),
         ({"opening": Opening(format="airr")}, "opening was "),
     ):
@@ -178,7 +182,7 @@ def test_resume(table, control, model, tmp_path):
     target.unlink()
     of_files(paths, model, target, resume=True, **options)
     assert target.read_bytes() == content
-    of_files(paths, model, target, overwrite=True, choice=ClonotypeChoice(2), **options)
+    of_files(paths, model, target, overwrite=True, choice=ClonotypeChoice(min_reads=2), **options)
     assert target.read_bytes() != content
     of_files(paths, model, target, resume=True, overwrite=True, **options)
     assert target.read_bytes() == content
@@ -250,12 +254,12 @@ def test_without_read_counts(table, control, model, tmp_path, caplog):
     assert "no column" not in caplog.text
     message = "^min_reads=2: the table has no column duplicate_count; leave it out$"
     with pytest.raises(InputError, match=message):
-        in_memory(unknown, model, ClonotypeChoice(2))
+        in_memory(unknown, model, ClonotypeChoice(min_reads=2))
     with pytest.raises(InputError, match=message):
-        of_files(paths, model, tmp_path / "p.tsv", ClonotypeChoice(2))
+        of_files(paths, model, tmp_path / "p.tsv", ClonotypeChoice(min_reads=2))
     for reads in (0, -1):
         with pytest.raises(InputError, match=f"^min_reads={reads}: give at least 1$"):
-            ClonotypeChoice(reads)
+            ClonotypeChoice(min_reads=reads)
 
 
 def test_rows_that_are_left_out_and_another_species(table, model, tmp_path, caplog):
@@ -318,7 +322,7 @@ def test_most_junctions_have_one_read(table, control, model, tmp_path, with_cont
     other = few if with_control else None
     settings = replace(SETTINGS, max_q=0.5)
     found, _ = in_memory(once, model, control=other, settings=settings)
-    hits = in_memory(once, model, ClonotypeChoice(2), other, settings)[0].hits
+    hits = in_memory(once, model, ClonotypeChoice(min_reads=2), other, settings)[0].hits
     assert found.read_once == ReadOnce(60, hits)
     assert hits > 0
     line = "most junctions (60 of 99) have one read, as many sequencing errors do; consider min_reads=2, with which"
@@ -330,7 +334,7 @@ def test_most_junctions_have_one_read(table, control, model, tmp_path, with_cont
     assert facts["read_once"] == asdict(found.read_once) == {"junctions": 60, "hits_without": hits}
     assert facts["hits"] == found.hits
     assert facts["clonotypes"] == 99
-    assert in_memory(once, model, ClonotypeChoice(2), other, settings)[0].read_once is None
+    assert in_memory(once, model, ClonotypeChoice(min_reads=2), other, settings)[0].read_once is None
     without = control.drop_columns("duplicate_count")
     assert in_memory(once, model, control=without, settings=settings)[0].read_once is None
 

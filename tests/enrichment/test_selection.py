@@ -9,7 +9,7 @@ import pytest
 
 import hpcvdj
 from hpcvdj.chance.settings import ClonotypeChoice
-from hpcvdj.enrichment.settings import Settings
+from hpcvdj.enrichment.settings import EnrichmentSettings
 from hpcvdj.recombination.productive import productive_probability
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
 from hpcvdj.repertoires.writers import write_table
@@ -33,7 +33,7 @@ def selected(model):
 
 
 def enriched(table, model, **settings):
-    return enrich_table(table, model, Settings(backend="cpu", **settings), ClonotypeChoice())
+    return enrich_table(table, model, EnrichmentSettings(backend="cpu", **settings), ClonotypeChoice())
 
 
 @pytest.mark.slow

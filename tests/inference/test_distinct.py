@@ -9,13 +9,13 @@ import pyarrow as pa
 import pytest
 
 import hpcvdj
-from hpcvdj.chance.dealing import dealt_of
 from hpcvdj.chance.depth import Holders
 from hpcvdj.inference.distinct import of_individuals
 from hpcvdj.inference.selection import SMALLEST, _auc, _gain, _Sample, _warnings
 from hpcvdj.recombination.selection import Selection
 from hpcvdj.repertoires.inputs import read_table
 from hpcvdj.repertoires.reading import productive_reading
+from tests.dealt import dealt_of
 from tests.selected import distinct, few_genes
 
 

@@ -238,7 +238,7 @@ def test_standard_errors_of_slow_parameters():
     model, samples = load_model("mouse_trb", pseudogenes=True), 6
     run = Run()
     backend = run.bind("cpu")
-    table = pa.Table.from_batches(list(generate(model, GenerationSettings(4_000, 1), backend, run)))
+    table = pa.Table.from_batches(list(generate(model, GenerationSettings(4_000, seed=1), backend, run)))
     plan = InferenceSettings(start="uniform", bootstrap=samples, hold_out=0.0)
     chosen = choose(read_table(table, model, reading_for(plan)), RowChoice())
     found = infer(chosen, model, plan, run, backend)
@@ -269,7 +269,7 @@ def test_recovery_of_a_human_model():
     model = load_model("human_trb", pseudogenes=True)
     run = Run()
     backend = run.bind("cpu")
-    batches = list(generate(model, GenerationSettings(13_500, 1), backend, run))
+    batches = list(generate(model, GenerationSettings(13_500, seed=1), backend, run))
     plan = InferenceSettings(start="uniform", iterations=12)
     junctions = read_table(pa.Table.from_batches(batches), model, reading_for(plan))
     chosen = choose(junctions, RowChoice())

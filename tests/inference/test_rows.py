@@ -60,7 +60,7 @@ def in_plain_python(rows: list[Row], choice: RowChoice, has_reads: bool = True) 
 
 
 CHOICES = [
-    RowChoice(rows, duplicates, errors)  # type: ignore[arg-type]
+    RowChoice(rows=rows, duplicates=duplicates, likely_errors=errors)  # type: ignore[arg-type]
     for rows in ("out-of-frame", "nonproductive", "all") for duplicates in (False, True) for errors in (False, True)
 ]  # fmt: skip
 
@@ -87,7 +87,7 @@ def test_rows_are_drawn_where_there_are_too_many():
     """The same ones, whoever has read them."""
     rng = np.random.default_rng(1)
     junctions = junctions_of(similar_rows(3, 400, *LENGTHS[0]), rng)
-    choice = RowChoice("all", duplicates=True, likely_errors=True, max_rows=100)
+    choice = RowChoice(rows="all", duplicates=True, likely_errors=True, max_rows=100)
     whole = choose(junctions, choice)
     assert len(whole.row) == 400
     found = ChosenRows.joined([whole], choice, 7)

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 
 import hpcvdj
-from hpcvdj.chance.dealing import dealt_of
 from hpcvdj.errors import InputError
 from hpcvdj.inference import selection as module
 from hpcvdj.inference.distinct import of_individuals
@@ -25,6 +24,7 @@ from hpcvdj.repertoires.reading import productive_reading
 from hpcvdj.repertoires.writers import write_table
 from tests.cli.test_mpiexec import MPIEXEC
 from tests.commands import error_line, hpcvdj_command
+from tests.dealt import dealt_of
 from tests.selected import distinct, features_of, few_genes
 
 COLUMNS = ["sequence_id", "v_call", "j_call", "junction", "junction_aa"]

@@ -9,7 +9,6 @@ import pyarrow as pa
 import pytest
 
 import hpcvdj
-from hpcvdj.chance.dealing import dealt_of
 from hpcvdj.errors import InputError
 from hpcvdj.inference import selection as module
 from hpcvdj.inference.distinct import DistinctJunctions
@@ -21,6 +20,7 @@ from hpcvdj.repertoires.reading import productive_reading
 from hpcvdj.repertoires.writers import write_table
 from tests.cohorts.drawn import drawn, with_individuals
 from tests.commands import error_line, hpcvdj_command
+from tests.dealt import dealt_of
 from tests.inference.test_selection_drawn import SIZES, require_recovered
 from tests.loci import LOCI, exhaustive_but
 

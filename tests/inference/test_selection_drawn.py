@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import hpcvdj
-from hpcvdj.chance.dealing import dealt_of
 from hpcvdj.inference import selection as module
 from hpcvdj.inference.selection import infer_selection
 from hpcvdj.inference.settings import SelectionSettings
@@ -15,6 +14,7 @@ from hpcvdj.recombination.selection import RESIDUES
 from hpcvdj.repertoires.inputs import read_table
 from hpcvdj.repertoires.reading import productive_reading
 from tests.cohorts.drawn import drawn, with_individuals
+from tests.dealt import dealt_of
 from tests.loci import LOCI, exhaustive_but
 from tests.selected import distinct, with_factor
 

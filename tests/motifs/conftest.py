@@ -41,7 +41,7 @@ def write_result(
     scoring = Scoring(make_score(score, None, k, d), [terms_of(side, d, frequencies) for side in profiles])
     n = len(sequences)
     counters = [choose(method, k, d, "cpu").load(columns).counters(forward) for columns in profiles]
-    edge_filter = edge_filter or EdgeFilter(0.05)
+    edge_filter = edge_filter or EdgeFilter(min_score=0.05)
     finder = EdgeFinder(scoring, edge_filter, n)
     tiles = [
         (s, row, column, counters[s][:, row : row + tile, column : column + tile].copy())
@@ -102,9 +102,9 @@ def results(tmp_path_factory):
 def run():
     """Run a subcommand of `hpcvdj motifs`; its stdout.  What it raises is raised."""
 
-    def invoke(module, *arguments):
+    def invoke(command, *arguments):
         app = App()
-        app.command()(module.command)
+        app.command()(command)
         with speaking_shell():
             done = CliRunner().invoke(app, [str(a) for a in arguments], catch_exceptions=False)
         assert done.exit_code == 0, done.output

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from hpcvdj.cli import motifs_cluster
+from hpcvdj.cli import motifs
 from hpcvdj.errors import InputError
 from hpcvdj.motifs.clusters import cluster, modularity, read_clusters
 from hpcvdj.motifs.edges import EdgeFilter
@@ -48,7 +48,7 @@ def cliques(*sizes, apart=0.1):
 @pytest.mark.parametrize("method", METHODS)
 def test_cliques_are_clusters_the_largest_first(method):
     matrix = cliques(4, 7, 5, apart=0 if method == "components" else 0.1)
-    found = cluster(matrix, ClusterSettings(method))
+    found = cluster(matrix, ClusterSettings(algorithm=method))
     assert found.cluster.tolist() == [0] + [3] * 4 + [1] * 7 + [2] * 5
     assert found.sizes.tolist() == [7, 5, 4]
     assert found.degree[:3].tolist() == [0, 3, 3]
@@ -56,7 +56,7 @@ def test_cliques_are_clusters_the_largest_first(method):
 
 
 def test_components_follow_paths():
-    found = cluster(cliques(3, 4, apart=0.01), ClusterSettings("components"))
+    found = cluster(cliques(3, 4, apart=0.01), ClusterSettings(algorithm="components"))
     assert found.cluster.tolist() == [0] + [1] * 7
 
 
@@ -80,7 +80,7 @@ def test_modularity_is_networkx_s(method, results):
 
     with MotifResult(results[False, 2].path) as result:
         matrix = score_matrix(selected_edges(result), len(result))
-    found = cluster(matrix, ClusterSettings(method, singletons="own"))
+    found = cluster(matrix, ClusterSettings(algorithm=method, singletons="own"))
     groups = [set(np.flatnonzero(found.cluster == c + 1).tolist()) for c in range(len(found.sizes))]
     expected = nx.community.modularity(nx.from_scipy_sparse_array(matrix), groups)
     assert found.modularity == pytest.approx(expected, abs=1e-12)
@@ -92,10 +92,12 @@ def test_families_are_found_on_both_strands(results):
     names = results[False, 2].sequences.names
     with MotifResult(results[False, 2].path) as result:
         both = cluster(
-            score_matrix(selected_edges(result, EdgeFilter(0.25)), len(result)), ClusterSettings("components")
+            score_matrix(selected_edges(result, EdgeFilter(min_score=0.25)), len(result)),
+            ClusterSettings(algorithm="components"),
         )
         same = cluster(
-            score_matrix(selected_edges(result, EdgeFilter(0.25), [0]), len(result)), ClusterSettings("components")
+            score_matrix(selected_edges(result, EdgeFilter(min_score=0.25), [0]), len(result)),
+            ClusterSettings(algorithm="components"),
         )
     assert both.sizes.tolist() == [5] * 12
     for family in range(0, 60, 5):
@@ -116,7 +118,7 @@ def test_small_clusters_are_dissolved_and_lone_sequences_kept():
 def test_edges_that_speak_against_similarity_are_left_out():
     matrix = graph_of(5, [(0, 1, 1.0), (1, 2, -2.0), (2, 3, 0.5)])
     for method in METHODS:
-        found = cluster(matrix, ClusterSettings(method))
+        found = cluster(matrix, ClusterSettings(algorithm=method))
         assert found.cluster.tolist() == [1, 1, 2, 2, 0]
         assert found.left_out == 1
         assert found.weighted_degree.tolist() == [1, 1, 0.5, 0.5, 0]
@@ -126,7 +128,7 @@ def test_edges_that_speak_against_similarity_are_left_out():
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("n", [0, 1, 3])
 def test_a_graph_without_edges(method, n):
-    found = cluster(csr_array((n, n)), ClusterSettings(method))
+    found = cluster(csr_array((n, n)), ClusterSettings(algorithm=method))
     assert found.cluster.tolist() == [0] * n
     assert np.isnan(found.modularity)
 
@@ -136,7 +138,7 @@ def test_a_graph_without_edges(method, n):
 def test_the_same_seed_gives_the_same_file(results, run, tmp_path, method):
     written = results[True, 2]
     text = run(
-        motifs_cluster, written.path, "-o", tmp_path / "a.tsv", "--algorithm", method, "--min-score", 0.02, "--seed", 7
+        motifs.cluster, written.path, "-o", tmp_path / "a.tsv", "--algorithm", method, "--min-score", 0.02, "--seed", 7
     )
     code = (
         "import sys; from pathlib import Path; from hpcvdj.motifs.clusters import cluster\n"
@@ -166,9 +168,11 @@ def test_the_table_is_read_back(results, run, tmp_path):
     written = results[False, 1]
     for ending in ("tsv.gz", "parquet"):
         out = tmp_path / f"c.{ending}"
-        run(motifs_cluster, written.path, "-o", out, "--algorithm", "components")
+        run(motifs.cluster, written.path, "-o", out, "--algorithm", "components")
         with MotifResult(written.path) as result:
-            expected = cluster(score_matrix(selected_edges(result), len(result)), ClusterSettings("components")).cluster
+            expected = cluster(
+                score_matrix(selected_edges(result), len(result)), ClusterSettings(algorithm="components")
+            ).cluster
             assert read_clusters(out, result.names).tolist() == expected.tolist()
         with pytest.raises(InputError, match="no row for 'nobody'"):
             read_clusters(out, ["gene1", "nobody"])
@@ -179,15 +183,15 @@ def test_the_table_is_read_back(results, run, tmp_path):
 
 def test_wrong_usage_is_said_in_a_line(results, run, tmp_path, monkeypatch):
     with pytest.raises(InputError, match="--min-score or --top"):
-        run(motifs_cluster, results[True, 1].path, "-o", tmp_path / "c.tsv")
+        run(motifs.cluster, results[True, 1].path, "-o", tmp_path / "c.tsv")
     with pytest.raises(InputError, match=r"must end in \.tsv"):
-        run(motifs_cluster, results[False, 1].path, "-o", tmp_path / "c.txt")
+        run(motifs.cluster, results[False, 1].path, "-o", tmp_path / "c.txt")
     with pytest.raises(InputError, match=r"--resolution 0\.0"):
-        run(motifs_cluster, results[False, 1].path, "-o", tmp_path / "c.tsv", "--resolution", 0)
+        run(motifs.cluster, results[False, 1].path, "-o", tmp_path / "c.tsv", "--resolution", 0)
     monkeypatch.setitem(sys.modules, "networkx", None)
     with pytest.raises(InputError, match=r"hpcvdj\[graphs\]"):
-        run(motifs_cluster, results[False, 1].path, "-o", tmp_path / "c.tsv")
-    run(motifs_cluster, results[False, 1].path, "-o", tmp_path / "c.tsv", "--algorithm", "components")
+        run(motifs.cluster, results[False, 1].path, "-o", tmp_path / "c.tsv")
+    run(motifs.cluster, results[False, 1].path, "-o", tmp_path / "c.tsv", "--algorithm", "components")
 
 
 def test_clusters_of_a_repertoire_have_genes_and_a_consensus(tmp_path):

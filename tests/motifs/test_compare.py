@@ -62,7 +62,7 @@ def expected_edges(kind, weights, strands, minimum, top):
 @pytest.mark.parametrize(("minimum", "top"), [(0.2, None), (None, 2), (0.05, 3), (None, 100), (9.0, 1)])
 @pytest.mark.parametrize(("kind", "strands"), [("weights", 1), ("cosine", 2), ("background", 2)])
 def test_edges_are_those_of_the_definition(fasta, tmp_path, monkeypatch, kind, strands, minimum, top, layout):
-    edges = EdgeFilter(minimum, top)
+    edges = EdgeFilter(min_score=minimum, top=top)
     summary = compare(
         fasta, tmp_path / "o.h5", layout=layout, monkeypatch=monkeypatch, edges=edges, score=kind,
         strands="one" if strands == 1 else "both", method="pigeonhole",
@@ -159,7 +159,7 @@ def test_results_do_not_depend_on_ranks(fasta, tmp_path, ranks, options):
 
 def test_filters_that_keep_nothing():
     with pytest.raises(InputError, match="min_score=nan: give a number"):
-        EdgeFilter(float("nan"))
+        EdgeFilter(min_score=float("nan"))
     with pytest.raises(InputError, match="top=0: give at least 1"):
         EdgeFilter(top=0)
 
@@ -235,7 +235,7 @@ def test_a_name_that_a_result_cannot_hold(tmp_path):
 def test_more_edges_asked_for_than_there_can_be(fasta, tmp_path):
     edges = []
     for name, top in (("all.h5", None), ("o.h5", 10**12)):
-        compare(fasta, tmp_path / name, strands="both", edges=EdgeFilter(0.0, top))
+        compare(fasta, tmp_path / name, strands="both", edges=EdgeFilter(min_score=0.0, top=top))
         with MotifResult(tmp_path / name) as result:
             edges.append([tuple(map(int, cells)) for some in result.edges()
                           for cells in some[["strand", "row", "column"]].tolist()])  # fmt: skip

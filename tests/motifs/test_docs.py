@@ -7,7 +7,7 @@ import h5py
 import numpy as np
 import pytest
 
-from hpcvdj.cli import motifs_cluster, motifs_export, motifs_show
+from hpcvdj.cli import motifs
 from hpcvdj.motifs.edges import EdgeFilter
 from hpcvdj.motifs.results import datasets
 from hpcvdj.motifs.sequences import read_sequences
@@ -30,12 +30,12 @@ def printed_on_the_page(text):
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
     path = tmp_path_factory.mktemp("docs") / "small.h5"
-    return write_result(path, read_sequences(SMALL), k=12, d=1, dense=False, edge_filter=EdgeFilter(0.3))
+    return write_result(path, read_sequences(SMALL), k=12, d=1, dense=False, edge_filter=EdgeFilter(min_score=0.3))
 
 
 def test_the_edges_and_their_best(small, run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert printed_on_the_page(run(motifs_export, small.path, "-o", "small_edges.tsv"))
+    assert printed_on_the_page(run(motifs.export, small.path, "-o", "small_edges.tsv"))
     rows = [line.split("\t") for line in (tmp_path / "small_edges.tsv").read_text().splitlines()[1:]]
     best = max(rows, key=lambda row: float(row[-1]))
     assert best[:2] == ["insilico_454", "insilico_495"]
@@ -43,7 +43,7 @@ def test_the_edges_and_their_best(small, run, tmp_path, monkeypatch):
 
 
 def test_the_pair_that_is_shown(run):
-    text = run(motifs_show, SMALL, "insilico_454", "insilico_495", "-k", 12, "-d", 1)
+    text = run(motifs.show, SMALL, "insilico_454", "insilico_495", "-k", 12, "-d", 1)
     assert printed_on_the_page(text)
     assert not printed_on_the_page(text.replace("14 at", "15 at"))
 
@@ -51,7 +51,7 @@ def test_the_pair_that_is_shown(run):
 def test_the_graph_that_is_clustered(small, run, tmp_path):
     pytest.importorskip("networkx")
     # The clusters depend on the version of networkx; the graph does not.
-    text = run(motifs_cluster, small.path, "-o", tmp_path / "clusters.tsv")
+    text = run(motifs.cluster, small.path, "-o", tmp_path / "clusters.tsv")
     assert printed_on_the_page(text.splitlines()[0])
     assert "252 have no edge" in text
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from hpcvdj.cli import motifs_cluster, motifs_export, motifs_plot, motifs_show
+from hpcvdj.cli import motifs
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.kmers.sequences import sequence_set
 from hpcvdj.motifs import graph
@@ -42,7 +42,7 @@ def read_table(path):
 def test_a_table_has_every_pair_once(results, run, tmp_path, kind, ending):
     written = results[kind]
     out = tmp_path / f"edges.{ending}"
-    text = run(motifs_export, written.path, "-o", out, "--min-score", LEAST)
+    text = run(motifs.export, written.path, "-o", out, "--min-score", LEAST)
     table = read_table(out)
     assert list(table.columns) == ["name_1", "name_2", "strand", "d0", "d1", "d2", "score"]
     rows = {
@@ -74,7 +74,7 @@ def test_raw_counters_are_those_of_the_sub_tables(results, tmp_path):
 def test_networkx_reads_the_graph(results, run, tmp_path, strands):
     nx = pytest.importorskip("networkx")
     written = results[False, strands]
-    run(motifs_export, written.path, "-o", tmp_path / "g.graphml", "--raw")
+    run(motifs.export, written.path, "-o", tmp_path / "g.graphml", "--raw")
     read = nx.read_graphml(tmp_path / "g.graphml")
     assert sorted(read.nodes) == sorted(written.sequences.names)
     assert [read.nodes[name]["length"] for name in written.sequences.names] == written.sequences.lengths.tolist()
@@ -92,7 +92,7 @@ def test_networkx_reads_the_graph(results, run, tmp_path, strands):
 @pytest.mark.parametrize("dense", [True, False])
 def test_scipy_reads_the_matrix(results, run, tmp_path, strand, dense):
     written = results[dense, 2]
-    run(motifs_export, written.path, "-o", tmp_path / "m.npz", "--strand", strand, "--min-score", LEAST)
+    run(motifs.export, written.path, "-o", tmp_path / "m.npz", "--strand", strand, "--min-score", LEAST)
     matrix = sparse.load_npz(tmp_path / "m.npz")
     names = written.sequences.names
     assert np.load(tmp_path / "m.npz")["names"].tolist() == names
@@ -119,9 +119,17 @@ def test_the_best_of_each_sequence(results, kind, top, monkeypatch):
         )
         best |= {key for *_, key in ranked[:top]}
     with MotifResult(written.path) as result:
-        whole = [edge for piece in selected_edges(result, EdgeFilter(LEAST, top)) for edge in keys(written, piece)]
+        whole = [
+            edge
+            for piece in selected_edges(result, EdgeFilter(min_score=LEAST, top=top))
+            for edge in keys(written, piece)
+        ]
         monkeypatch.setattr(graph, "PIECE", 256)  # Columns one by one; the best are chosen again and again.
-        cut = [edge for piece in selected_edges(result, EdgeFilter(LEAST, top)) for edge in keys(written, piece)]
+        cut = [
+            edge
+            for piece in selected_edges(result, EdgeFilter(min_score=LEAST, top=top))
+            for edge in keys(written, piece)
+        ]
     assert whole == cut
     assert len(whole) == len(best)
     assert set(whole) == best
@@ -136,7 +144,7 @@ def keys(written, piece):
 def test_a_higher_score_takes_fewer(results, kind):
     written = results[kind]
     with MotifResult(written.path) as result:
-        found = [edge for piece in selected_edges(result, EdgeFilter(0.3)) for edge in keys(written, piece)]
+        found = [edge for piece in selected_edges(result, EdgeFilter(min_score=0.3)) for edge in keys(written, piece)]
     assert set(found) == set(expected_pairs(written, 0.3))
     assert 20 < len(found) < len(expected_pairs(written, LEAST))
 
@@ -144,10 +152,12 @@ def test_a_higher_score_takes_fewer(results, kind):
 def test_several_tiles_give_what_one_gives(tmp_path, monkeypatch):
     some = families(n=560, length=40)
     dense = write_result(tmp_path / "d.h5", some, k=8, d=1, strands=2, dense=True)
-    edges = write_result(tmp_path / "e.h5", some, k=8, d=1, strands=2, dense=False, edge_filter=EdgeFilter(0.1))
+    edges = write_result(
+        tmp_path / "e.h5", some, k=8, d=1, strands=2, dense=False, edge_filter=EdgeFilter(min_score=0.1)
+    )
     monkeypatch.setattr(graph, "PIECE", 256 * 256)
     with MotifResult(dense.path) as a, MotifResult(edges.path) as b:
-        pieces = list(selected_edges(a, EdgeFilter(0.1)))
+        pieces = list(selected_edges(a, EdgeFilter(min_score=0.1)))
         assert len(pieces) > 6
         one = {key for piece in pieces for key in keys(dense, piece)}
         two = {key for piece in selected_edges(b) for key in keys(edges, piece)}
@@ -210,10 +220,10 @@ def test_a_name_that_breaks_lines_is_refused(tmp_path):
     assert read_table(tmp_path / "x.parquet").name_1.tolist() == ["a\tb"]
 
 
-@pytest.mark.parametrize("module", [motifs_export, motifs_cluster, motifs_show, motifs_plot])
-def test_each_subcommand_explains_itself(run, module):
-    text = run(module, "--help")
-    assert f"hpcvdj motifs {module.__name__.rpartition('_')[2]} " in " ".join(text.split())
+@pytest.mark.parametrize("command", [motifs.export, motifs.cluster, motifs.show, motifs.plot])
+def test_each_subcommand_explains_itself(run, command):
+    text = run(command, "--help")
+    assert f"hpcvdj motifs {command.__name__} " in " ".join(text.split())
     assert len(text.splitlines()) > 20
 
 

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import hpcvdj
-from hpcvdj.cli import motifs_export, motifs_plot, motifs_show
+from hpcvdj.cli import motifs
 from hpcvdj.errors import InputError
 from hpcvdj.motifs.comparison import compare_sequences
 from hpcvdj.motifs.results import MotifResult
@@ -141,21 +141,21 @@ def test_every_command_says_the_tables(tables, run, tmp_path):
     expected = dict(expected_set(tables, lambda row: row["productive"] == "T").values())
     out, _ = hpcvdj_command("motifs", "compare", *tables, "-k", 5, "-d", 1, "--min-score", 0.2, "-o", result)
     assert out.count("not productive by the column productive left out, 1 without a sequence") == 3
-    run(motifs_export, result, "-o", tmp_path / "e.parquet")
+    run(motifs.export, result, "-o", tmp_path / "e.parquet")
     edges = pq.read_table(tmp_path / "e.parquet").to_pylist()
     assert edges
     assert all(edge[f"tables_{k}"] == expected[edge[f"name_{k}"]] for edge in edges for k in (1, 2))
-    run(motifs_export, result, "-o", tmp_path / "e.graphml")
+    run(motifs.export, result, "-o", tmp_path / "e.graphml")
     assert dict(nx.read_graphml(tmp_path / "e.graphml").nodes(data="tables")) == expected
-    run(motifs_export, result, "-o", tmp_path / "e.npz")
+    run(motifs.export, result, "-o", tmp_path / "e.npz")
     assert np.load(tmp_path / "e.npz")["tables"].tolist() == list(expected.values())
-    run(motifs_plot, result, "-o", tmp_path / "n.svg")
+    run(motifs.plot, result, "-o", tmp_path / "n.svg")
     a, b = edges[0]["name_1"], edges[0]["name_2"]
     options = (*tables, a, b, "-k", 5, "-d", 1, "--output-format")
-    assert f"of {expected[b]}\n" in run(motifs_show, *options, "table")
-    facts = json.loads(run(motifs_show, *options, "json"))
+    assert f"of {expected[b]}\n" in run(motifs.show, *options, "table")
+    facts = json.loads(run(motifs.show, *options, "json"))
     assert [own["tables"] for own in facts["sequences"]] == [expected[a], expected[b]]
-    assert run(motifs_show, *options, "tsv").splitlines()[1].split("\t")[-2:] == [expected[a], expected[b]]
+    assert run(motifs.show, *options, "tsv").splitlines()[1].split("\t")[-2:] == [expected[a], expected[b]]
     # Tables that were moved: their folder.
     (tmp_path / "moved").mkdir()
     for path in tables:

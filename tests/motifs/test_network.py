@@ -10,7 +10,7 @@ import pytest
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from hpcvdj.cli import motifs_cluster, motifs_compare, motifs_plot
+from hpcvdj.cli import motifs
 from hpcvdj.errors import InputError
 from hpcvdj.motifs import network as module
 from hpcvdj.motifs.logos import RESIDUES, alignment, information
@@ -81,7 +81,7 @@ def test_of_many_sequences_the_largest_clusters_are_drawn(monkeypatch):
 def test_the_same_figure_each_time(results, run, tmp_path):
     """In another process, with other hashes of texts."""
     path = results[False, 2].path
-    run(motifs_plot, path, "-o", tmp_path / "a.png", "--min-score", 0.2)
+    run(motifs.plot, path, "-o", tmp_path / "a.png", "--min-score", 0.2)
     words = ["motifs", "plot", path, "-o", tmp_path / "b.png", "--min-score", "0.2", "-q"]
     environment = {"PYTHONHASHSEED": "4321", "PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"}
     subprocess.run([sys.executable, "-m", "hpcvdj", *map(str, words)], check=True, env=environment)
@@ -91,9 +91,9 @@ def test_the_same_figure_each_time(results, run, tmp_path):
 def test_the_figure_counts_what_it_leaves_out(run, tmp_path, monkeypatch):
     written = write_result(tmp_path / "r.h5", families().part(0, 60), strands=2, dense=False)
     monkeypatch.setattr(module, "MOST_NODES", 12)
-    run(motifs_cluster, written.path, "-o", tmp_path / "c.tsv", "--algorithm", "components", "--min-score", 0.25)
+    run(motifs.cluster, written.path, "-o", tmp_path / "c.tsv", "--algorithm", "components", "--min-score", 0.25)
     words = ("-o", tmp_path / "f.svg", "--min-score", 0.25, "--clusters", tmp_path / "c.tsv")
-    text = run(motifs_plot, written.path, *words)
+    text = run(motifs.plot, written.path, *words)
     assert "10 of 60 sequences, " in text
     assert "; 0 without edges, 50 in smaller clusters left out" in text
 
@@ -125,15 +125,15 @@ def test_logos_are_drawn(run, tmp_path):
     pytest.importorskip("logomaker")
     small = tmp_path / "small.tsv"
     small.write_text("".join(SMALL.read_text().splitlines(keepends=True)[:81]))
-    run(motifs_compare, small, "-k", 8, "-d", 0, "--min-score", 0.4, "-o", tmp_path / "o.h5")
-    text = run(motifs_plot, tmp_path / "o.h5", "-o", tmp_path / "l.png", "--kind", "logos")
+    run(motifs.compare, small, "-k", 8, "-d", 0, "--min-score", 0.4, "-o", tmp_path / "o.h5")
+    text = run(motifs.plot, tmp_path / "o.h5", "-o", tmp_path / "l.png", "--kind", "logos")
     assert "amino acids of" in text
     words = ("-o", tmp_path / "l.png", "--overwrite", "--kind", "logos")
-    assert "nucleotides of" in run(motifs_plot, tmp_path / "o.h5", *words, "--letters", "nucleotides")
+    assert "nucleotides of" in run(motifs.plot, tmp_path / "o.h5", *words, "--letters", "nucleotides")
     assert (tmp_path / "l.png").read_bytes().startswith(b"\x89PNG")
     small.unlink()
     with pytest.raises(InputError, match="--sequences says where"):
-        run(motifs_plot, tmp_path / "o.h5", *words)
+        run(motifs.plot, tmp_path / "o.h5", *words)
 
 
 def test_without_libraries_one_line(results, run, tmp_path, monkeypatch):
@@ -145,5 +145,5 @@ def test_without_libraries_one_line(results, run, tmp_path, monkeypatch):
         with monkeypatch.context() as patch:
             patch.setitem(sys.modules, library, None)
             with pytest.raises(InputError, match=message):
-                run(motifs_plot, path, "-o", tmp_path / "f.png", "--kind", kind)
+                run(motifs.plot, path, "-o", tmp_path / "f.png", "--kind", kind)
     assert not list(tmp_path.iterdir())

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hpcvdj.cli import motifs_compare
+from hpcvdj.cli import motifs
 from hpcvdj.errors import choices
 from hpcvdj.kernels.kmers.methods import KmerMethod
 from hpcvdj.motifs.edges import EdgeFilter
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(fake_cupy.COMPILER is None, reason="no g++")
 def test_the_command_gives_all_pairs(host, fasta, tmp_path, run, method):
     out = tmp_path / "o.h5"
     options = ("-k", 6, "-d", 2, "--strands", "both", "--backend", "cuda", "--method", method)
-    run(motifs_compare, fasta, *options, "-o", out)
+    run(motifs.compare, fasta, *options, "-o", out)
     assert np.array_equal(content(out), exact())
 
 
@@ -29,7 +29,7 @@ def test_the_command_gives_the_edges_of_the_cpu(host, fasta, tmp_path, run, scor
     for backend in ("cuda", "cpu"):
         out = tmp_path / f"{backend}.h5"
         chosen = ("-k", 6, "-d", 2, "--strands", "both", "--score", score, "--method", "pigeonhole", *options)
-        run(motifs_compare, fasta, *chosen, "--backend", backend, "-o", out)
+        run(motifs.compare, fasta, *chosen, "--backend", backend, "-o", out)
         found.append(content(out))
     assert found[0] == found[1]
     assert len(found[0]) > 10
@@ -37,7 +37,7 @@ def test_the_command_gives_the_edges_of_the_cpu(host, fasta, tmp_path, run, scor
 
 @pytest.mark.slow
 @pytest.mark.parametrize("layout", [(7, 3), (100, 4)])
-@pytest.mark.parametrize("edges", [None, EdgeFilter(0.2, None), EdgeFilter(None, 2)])
+@pytest.mark.parametrize("edges", [None, EdgeFilter(min_score=0.2, top=None), EdgeFilter(min_score=None, top=2)])
 def test_tiles_on_a_gpu_and_on_the_cpu(host, fasta, tmp_path, monkeypatch, edges, layout):
     found = []
     for backend in ("cuda", "cpu"):

@@ -11,7 +11,7 @@ from math import comb
 import numpy as np
 import pytest
 
-from hpcvdj.cli import motifs_compare, motifs_export
+from hpcvdj.cli import motifs
 from hpcvdj.errors import choices
 from hpcvdj.kernels.kmers.masks import raw_from_exact
 from hpcvdj.kernels.kmers.methods import KmerMethod, choose
@@ -119,8 +119,8 @@ def test_the_commands_give_fastsk_s_kernel(kernel, run, tmp_path):
     """The example in docs/motifs.md."""
     sparse = pytest.importorskip("scipy.sparse")
     result, matrix = tmp_path / "small.h5", tmp_path / "small.npz"
-    run(motifs_compare, SMALL, "-k", 12, "-d", 2, "--score", "cosine", "--weights", "66,11,1", "-o", result)
-    run(motifs_export, result, "--min-score", 1e-9, "-o", matrix)
+    run(motifs.compare, SMALL, "-k", 12, "-d", 2, "--score", "cosine", "--weights", "66,11,1", "-o", result)
+    run(motifs.export, result, "--min-score", 1e-9, "-o", matrix)
     junctions = read_sequences(SMALL)
     expected = kernel(tuple(junctions.text(i) for i in range(len(junctions))), 12, 2).copy()
     np.fill_diagonal(expected, 0)

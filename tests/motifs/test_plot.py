@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from hpcvdj.cli import motifs_plot
+from hpcvdj.cli import motifs
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.kmers.sequences import sequence_set
 from tests.motifs.conftest import write_result
@@ -22,10 +22,10 @@ def _matplotlib():
 def test_networks_are_drawn(results, run, tmp_path, kind):
     pytest.importorskip("networkx")
     svg, png = tmp_path / "f.svg", tmp_path / "f.png"
-    text = run(motifs_plot, results[kind].path, "-o", svg, "--min-score", 0.1)
+    text = run(motifs.plot, results[kind].path, "-o", svg, "--min-score", 0.1)
     assert text.startswith("shown      ")
     assert ElementTree.parse(svg).getroot().tag.endswith("svg")
-    run(motifs_plot, results[kind].path, "-o", png, "--min-score", 0.1)
+    run(motifs.plot, results[kind].path, "-o", png, "--min-score", 0.1)
     assert png.read_bytes().startswith(b"\x89PNG")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["f.png", "f.svg"]
 
@@ -43,8 +43,8 @@ def test_wrong_usage_is_said_in_a_line(results, run, tmp_path, monkeypatch):
         ((lonely, "-o", out), "give a lower --min-score"),
     ):
         with pytest.raises(InputError, match=message):
-            run(motifs_plot, *arguments)
+            run(motifs.plot, *arguments)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(InputError, match=r"hpcvdj\[plots\]"):
-        run(motifs_plot, edges, "-o", out)
+        run(motifs.plot, edges, "-o", out)
     assert [path.name for path in tmp_path.iterdir()] == ["l.h5"]

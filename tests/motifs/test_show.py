@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from hpcvdj.cli import motifs_show
+from hpcvdj.cli import motifs
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.kmers.methods import choose
 from hpcvdj.kernels.kmers.profile import profile
@@ -108,7 +108,7 @@ def fasta(tmp_path):
 
 
 def test_people_see_an_alignment(fasta, run):
-    text = run(motifs_show, fasta, "one", 2, "-k", 6, "-d", 1, "--strands", "both")
+    text = run(motifs.show, fasta, "one", 2, "-k", 6, "-d", 1, "--strands", "both")
     assert "A          one, 14 bases" in text
     assert "B          [two], 16 bases" in text
     lines = text.splitlines()
@@ -121,8 +121,8 @@ def test_people_see_an_alignment(fasta, run):
 
 def test_programs_read_the_same(fasta, run):
     options = (fasta, "1", "[two]", "-k", 6, "-d", 1, "--strands", "both", "--output-format")
-    facts = json.loads(run(motifs_show, *options, "json"))
-    rows = list(csv.DictReader(io.StringIO(run(motifs_show, *options, "tsv")), delimiter="\t"))
+    facts = json.loads(run(motifs.show, *options, "json"))
+    rows = list(csv.DictReader(io.StringIO(run(motifs.show, *options, "tsv")), delimiter="\t"))
     assert [sequence["name"] for sequence in facts["sequences"]] == ["one", "[two]"]
     assert facts["found"] == len(facts["regions"]) == len(rows) > 1
     for region, row in zip(facts["regions"], rows, strict=True):
@@ -136,21 +136,21 @@ def test_programs_read_the_same(fasta, run):
         for h in (0, 1):
             sums[row["strand"]][h] += int(row[f"d{h}"])
     assert sums == facts["totals"]
-    assert len(json.loads(run(motifs_show, *options, "json", "--list", 1))["regions"]) == 1
+    assert len(json.loads(run(motifs.show, *options, "json", "--list", 1))["regions"]) == 1
 
 
 def test_junctions_of_a_table(run):
-    text = run(motifs_show, SMALL, "insilico_0", "insilico_1", "-k", 8)
+    text = run(motifs.show, SMALL, "insilico_0", "insilico_1", "-k", 8)
     assert "A          insilico_0, 51 bases" in text
 
 
 def test_nothing_in_common_and_wrong_usage(fasta, run):
-    text = run(motifs_show, fasta, 1, 2, "-k", 14, "-d", 0)
+    text = run(motifs.show, fasta, 1, 2, "-k", 14, "-d", 0)
     assert "0 at distance 0" in text
     assert "regions    0, listed 0" in text
     with pytest.raises(InputError, match=r"two\.fasta: no sequence is called 'three'"):
-        run(motifs_show, fasta, 1, "three", "-k", 6)
+        run(motifs.show, fasta, 1, "three", "-k", 6)
     with pytest.raises(InputError, match="-k 3: give a number from 4 to 32"):
-        run(motifs_show, fasta, 1, 2, "-k", 3)
+        run(motifs.show, fasta, 1, 2, "-k", 3)
     with pytest.raises(InputError, match="-d 4: give a number from 0 to 3"):
-        run(motifs_show, fasta, 1, 2, "-k", 8, "-d", 4)
+        run(motifs.show, fasta, 1, 2, "-k", 8, "-d", 4)

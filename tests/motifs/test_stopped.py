@@ -21,7 +21,7 @@ from tests.kernels.kmers.cases import random_text
 from tests.motifs.comparing import TEXTS, StopWhen, compare, content, exact
 
 
-@pytest.mark.parametrize("edges", [None, EdgeFilter(0.2, 3)])
+@pytest.mark.parametrize("edges", [None, EdgeFilter(min_score=0.2, top=3)])
 def test_stopped_and_resumed(fasta, tmp_path, monkeypatch, edges):
     whole, target = tmp_path / "whole.h5", tmp_path / "o.h5"
     options = {"edges": edges, "layout": (6, 4), "monkeypatch": monkeypatch, "strands": "both"}
@@ -54,7 +54,7 @@ def test_stopped_and_resumed(fasta, tmp_path, monkeypatch, edges):
         compare(fasta, target, resume=True, d=1, **options)
 
 
-@pytest.mark.parametrize("edges", [None, EdgeFilter(0.2, 3)])
+@pytest.mark.parametrize("edges", [None, EdgeFilter(min_score=0.2, top=3)])
 def test_stopped_while_the_result_is_put_together(fasta, tmp_path, monkeypatch, edges):
     target, folder = tmp_path / "o.h5", tmp_path / "o.h5.checkpoint"
     options = {"edges": edges, "layout": (6, 4), "monkeypatch": monkeypatch}

@@ -68,14 +68,14 @@ def counted(problem, config, run):
 def test_counters_do_not_depend_on_ranks(paper_germline, run, method, threads_per_block):
     """With 64 tasks to a block and 4^3 tasks, ranks above root have none."""
     problem = problem_of(paper_germline, 3)
-    values, _ = counted(problem, Config(3, method, threads_per_block=threads_per_block), run)
+    values, _ = counted(problem, Config(max_n=3, method=method, threads_per_block=threads_per_block), run)
     if run.is_root:
         assert values == reference(problem).tolist()
 
 
 def test_more_ranks_than_tasks(paper_germline, run):
     problem = problem_of(paper_germline, 0, size=1)
-    values, timings = counted(problem, Config(0, "bitwise"), run)
+    values, timings = counted(problem, Config(max_n=0, method="bitwise"), run)
     assert timings.kernel.shape == (1,)
     if run.is_root:
         assert values == reference(problem).tolist()
@@ -212,7 +212,9 @@ def test_what_is_sent_arrives(run):
 def individuals():
     """Tables of six individuals, of which two have copies of others' improbable junctions, and two share samples."""
     model = load_model(model_paths()["human_trb_m15"])
-    drawn = pa.Table.from_batches(list(generate(model, GenerationSettings(5_000, 3, True), open_backend("cpu"), Run())))
+    drawn = pa.Table.from_batches(
+        list(generate(model, GenerationSettings(5_000, seed=3, productive=True), open_backend("cpu"), Run()))
+    )
     rng, size = np.random.default_rng(4), len(drawn) // 6
     tables = {}
     for k in range(6):
@@ -301,7 +303,7 @@ def test_a_selection_factor_does_not_depend_on_ranks(run, monkeypatch):
 def test_an_inferred_model_does_not_depend_on_ranks(run):
     """Each rank reads some tables, of which one has no read counts, and chooses rows of these."""
     model = load_model(model_paths()["human_trb_m15"])
-    drawn = pa.Table.from_batches(list(generate(model, GenerationSettings(4_000, 5), open_backend("cpu"), Run())))
+    drawn = pa.Table.from_batches(list(generate(model, GenerationSettings(4_000, seed=5), open_backend("cpu"), Run())))
     drawn = drawn.select(["sequence_id", "v_call", "j_call", "junction"])
     plan, tables = InferenceSettings(iterations=2, bootstrap=2, only=("v_choice", "j_choice")), {}
     for k in range(5):

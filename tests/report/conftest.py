@@ -10,6 +10,7 @@ import pytest
 from hpcvdj.counting.config import Config
 from hpcvdj.recombination.germline import read_germline
 from hpcvdj.reports.page import write_report
+from hpcvdj.reports.settings import ReportSettings
 from tests.conftest import GERMLINE, SMALL
 from tests.problems import count_to
 from tests.report import examples
@@ -64,7 +65,7 @@ def count(tmp_path):
     def count_rows(name, body, max_n=10):
         table = tmp_path / f"{name}.tsv"
         table.write_text(HEADER + body)
-        count_to(tmp_path / f"{name}.h5", table, read_germline(GERMLINE), Config(max_n))
+        count_to(tmp_path / f"{name}.h5", table, read_germline(GERMLINE), Config(max_n=max_n))
         return tmp_path / f"{name}.h5"
 
     return count_rows
@@ -85,7 +86,7 @@ def report(tmp_path):
 def small(tmp_path_factory):
     """The small example, counted."""
     target = tmp_path_factory.mktemp("small") / "small.h5"
-    count_to(target, SMALL, read_germline(GERMLINE), Config(10))
+    count_to(target, SMALL, read_germline(GERMLINE), Config(max_n=10))
     return target
 
 
@@ -106,5 +107,5 @@ def whole(small, findings, tmp_path_factory):
     """A page of all kinds of files, its path, and the folder of its figures."""
     folder = tmp_path_factory.mktemp("page")
     files = [*findings, small, examples.probabilities(folder / "donor1.tsv")]
-    write_report(files, folder / "r.html", figures=folder / "figures")
+    write_report(files, folder / "r.html", settings=ReportSettings(figures=folder / "figures"))
     return Page((folder / "r.html").read_text()), folder / "r.html", folder / "figures"

@@ -10,7 +10,7 @@ import zlib
 import pytest
 
 from hpcvdj.reports.page import write_report
-from hpcvdj.reports.settings import Grouping
+from hpcvdj.reports.settings import ReportSettings
 from tests.report import examples
 from tests.report.test_page import EVIL
 
@@ -420,7 +420,7 @@ def test_hostile_names(browser, opened, tmp_path):
         examples.enrichment(tmp_path / "e.tsv"),
         examples.probabilities(tmp_path / "p.tsv"),
     ]
-    write_report(files, tmp_path / "r.html", grouping=Grouping(name=["", names[3], EVIL]))
+    write_report(files, tmp_path / "r.html", settings=ReportSettings(name=["", names[3], EVIL]))
     script = opened(tmp_path / "r.html", 400)
     assert script(COLUMN, "contamination_1_individuals", "individual") == [EVIL, "x" * 300, "a\ufffdb", names[3]]
     assert script("return document.querySelectorAll('img, td b').length") == 0

@@ -14,7 +14,7 @@ from hpcvdj.recombination.alphabet import translate
 from hpcvdj.reports import charts
 from hpcvdj.reports.elements import Figure, Table
 from hpcvdj.reports.outputs import ANALYSIS
-from hpcvdj.reports.settings import Grouping
+from hpcvdj.reports.settings import ReportSettings
 from hpcvdj.results.facts import Targets, facts_path
 from tests.commands import error_line, hpcvdj_command
 from tests.report import examples
@@ -201,7 +201,7 @@ def test_two_runs_of_a_sample_have_two_names(tmp_path, report, kind):
         facts = {} if kind == "annotation" else {"tables": [["cohort/donor1.tsv", "0", 3000]]}
         name = "donor1" if kind == "annotation" else "donor1.tsv"
         paths.append(getattr(examples, kind)(tmp_path / run / name, **facts))
-    page = report(paths, grouping=Grouping(metadata=metadata, group="ill"))
+    page = report(paths, settings=ReportSettings(metadata=metadata, group="ill"))
     table = {"annotation": "annotate_samples", "enrichment": "enrich_samples"}[kind]
     rows = page.rows(table)
     assert [row["sample"] for row in rows] == ["donor1 (vdjdb)", "donor1 (mcpas)"]
@@ -231,9 +231,9 @@ def test_metadata_without_rows_with_comments_and_with_numbers(tmp_path, report):
     )
     table.write_text("arm\tsample\n")
     with pytest.raises(InputError, match=r"m\.tsv: no column names the samples"):
-        report([path], grouping=Grouping(metadata=table, group="arm"))
+        report([path], settings=ReportSettings(metadata=table, group="arm"))
     table.write_text("#made by hand\n# twice\narm\tsample\n2\t1\n2\t2\n1\t3\n1\t4\n")
-    page = report([path], grouping=Grouping(metadata=table, group="arm"))
+    page = report([path], settings=ReportSettings(metadata=table, group="arm"))
     assert [row["group"] for row in page.rows("sharing_1_individuals")] == ["2", "2", "1", "1"]
 
 

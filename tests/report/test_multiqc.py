@@ -6,6 +6,7 @@ import pytest
 
 from hpcvdj.errors import InputError
 from hpcvdj.reports.page import write_report
+from hpcvdj.reports.settings import ReportSettings
 from tests.report import examples
 from tests.report.conftest import Page
 
@@ -16,7 +17,7 @@ def test_each_table_of_samples_is_a_file(tmp_path, findings):
         examples.annotation(tmp_path / "annotated" / name, sample=name, hits=hits)
         for name, hits in (("donor1", 9), ("donor2", 4))
     ]
-    write_report([*findings, *annotated], tmp_path / "r.html", multiqc=tmp_path / "mqc")
+    write_report([*findings, *annotated], tmp_path / "r.html", settings=ReportSettings(multiqc=tmp_path / "mqc"))
     page = Page((tmp_path / "r.html").read_text())
     files = {path.name: json.loads(path.read_text()) for path in (tmp_path / "mqc").iterdir()}
     assert {"hpcvdj_annotate_samples_mqc.json", "hpcvdj_enrich_samples_mqc.json"} < files.keys()
@@ -39,10 +40,10 @@ def test_files_that_exist_stay(tmp_path, findings):
     (tmp_path / "mqc").mkdir()
     (tmp_path / "mqc" / "hpcvdj_enrich_samples_mqc.json").write_text("mine")
     with pytest.raises(InputError, match=r"hpcvdj_enrich_samples_mqc\.json: exists already"):
-        write_report(findings, tmp_path / "r.html", multiqc=tmp_path / "mqc")
+        write_report(findings, tmp_path / "r.html", settings=ReportSettings(multiqc=tmp_path / "mqc"))
     assert not (tmp_path / "r.html").exists()
-    write_report(findings, tmp_path / "r.html", multiqc=tmp_path / "mqc", overwrite=True)
+    write_report(findings, tmp_path / "r.html", settings=ReportSettings(multiqc=tmp_path / "mqc"), overwrite=True)
     assert json.loads((tmp_path / "mqc" / "hpcvdj_enrich_samples_mqc.json").read_text())["data"]
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match=r"file: cannot be made .* name another folder with multiqc"):
-        write_report(findings, tmp_path / "r.html", multiqc=tmp_path / "file", overwrite=True)
+        write_report(findings, tmp_path / "r.html", settings=ReportSettings(multiqc=tmp_path / "file"), overwrite=True)

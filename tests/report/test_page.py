@@ -18,7 +18,7 @@ from hpcvdj.reports import elements, findings, sections
 from hpcvdj.reports.elements import shown
 from hpcvdj.reports.outputs import read_outputs
 from hpcvdj.reports.page import write_report
-from hpcvdj.reports.settings import Grouping
+from hpcvdj.reports.settings import ReportSettings
 from hpcvdj.results.reader import Result
 from tests.commands import error_line, hpcvdj_command
 from tests.conftest import GERMLINE, SMALL
@@ -215,7 +215,7 @@ def test_hostile_texts_stay_texts(count, tmp_path, report):
         examples.contamination(tmp_path / "c.parquet", names=names, groups=[EVIL, "b", "", "\r\n"]),
         examples.enrichment(tmp_path / "e.tsv", sample=EVIL.replace("/", "")),
     ]
-    page = report([result, *files], grouping=Grouping(name=["{{ 7 * 7 }} $a_b$", "", EVIL]))
+    page = report([result, *files], settings=ReportSettings(name=["{{ 7 * 7 }} $a_b$", "", EVIL]))
     # The scripts: the data, two libraries, and the page's own.
     assert len(page.of("script")) == 4
     assert {"b", "i"}.isdisjoint(tag for tag, _ in page.tags)
@@ -240,7 +240,7 @@ def test_hostile_texts_stay_texts(count, tmp_path, report):
     ],
 )
 def test_the_least_there_can_be(tmp_path, count, report, name, body):
-    page = report([count(name, body, 0)], figures=tmp_path / "figures")
+    page = report([count(name, body, 0)], settings=ReportSettings(figures=tmp_path / "figures"))
     assert "nan" not in page.text.replace("nant", "").lower()
     assert len(os.listdir(tmp_path / "figures")) == 2 * len(page.specs)
     (row,) = page.rows("samples_table")
@@ -262,7 +262,7 @@ def test_samples_and_groups(tmp_path, count, report, small):
     other = count("other", f"a\t{REACHED}\nb\t{REACHED}\nc\t{UNREACHED}\n", 4)
     table = tmp_path / "m.tsv"
     table.write_text("age\tdonor\tdisease\n40\tsmall\tMS\n50\tother\t\n60\tthird\tnone\n")
-    page = report([small, other], grouping=Grouping(metadata=table, group="disease"))
+    page = report([small, other], settings=ReportSettings(metadata=table, group="disease"))
     assert [(row["sample"], row["group"]) for row in page.rows("samples_table")] == [("small", "MS"), ("other", None)]
     assert "Samples without a group: other." in page.text
     assert "cannot be compared with each other: the files have different largest n-lengths (10, 4)" in page.text
@@ -275,11 +275,11 @@ def test_samples_and_groups(tmp_path, count, report, small):
     page = report([small, again, other])
     assert [row["sample"] for row in page.rows("samples_table")] == ["small (small.h5)", "small (again.h5)", "other"]
     # It is one individual with its group, and both files are of one table.
-    page = report([small, again, other], grouping=Grouping(metadata=table, group="disease"))
+    page = report([small, again, other], settings=ReportSettings(metadata=table, group="disease"))
     assert [row["group"] for row in page.rows("samples_table")] == ["MS", "MS", None]
     assert "Immune repertoire report small and other" in page.text
     assert {row["sample"] for row in page.rows("v_table")} == {"small (small.h5)", "other"}
-    named = report([small, again], grouping=Grouping(name=["left", "right"]))
+    named = report([small, again], settings=ReportSettings(name=["left", "right"]))
     assert [row["sample"] for row in named.rows("samples_table")] == ["left", "right"]
 
 
@@ -288,7 +288,7 @@ def test_many_samples_are_drawn_as_groups(tmp_path, report):
     path = examples.probabilities(tmp_path / "all.tsv", 800, samples=names)
     table = tmp_path / "m.tsv"
     table.write_text("sample\tgroup\n" + "".join(f"{name}\t{'ab'[k % 2]}\n" for k, name in enumerate(names)))
-    page = report([path], grouping=Grouping(metadata=table, group="group"))
+    page = report([path], settings=ReportSettings(metadata=table, group="group"))
     assert len(page.rows("samples_table")) == len(names)
     assert {row["sample"] for row in page.rows("lengths_table")} == {"a", "b"}
     assert sum(row["rows"] for row in page.rows("lengths_table")) == 801
@@ -335,7 +335,7 @@ def test_a_table_of_enrich_without_rows(tmp_path, report):
 
 
 def test_a_result_in_parts_reads_as_the_whole(tmp_path, report, small):
-    count_to(tmp_path / "many.h5", SMALL, read_germline(GERMLINE), Config(10), rows=137)
+    count_to(tmp_path / "many.h5", SMALL, read_germline(GERMLINE), Config(max_n=10), rows=137)
     left, right = report([small]), report([tmp_path / "many.h5"])
     del left.data["tables"]["files_table"], right.data["tables"]["files_table"]
     left.data["tables"]["samples_table"]["rows"][0][1] = "many.h5"
@@ -352,19 +352,19 @@ def test_what_is_refused(tmp_path, small, findings):
     bad = examples.sharing(tmp_path / "s.tsv")
     bad.with_name("s.tsv.json").write_text("{")
     cases = [
-        (([small], target, {"grouping": Grouping(name=["a", "b"])}), "2 names for 1 files"),
-        (([small], target, {"grouping": Grouping(group="x")}), "metadata and group belong together"),
+        (([small], target, {"settings": ReportSettings(name=["a", "b"])}), "2 names for 1 files"),
+        (([small], target, {"settings": ReportSettings(group="x")}), "metadata and group belong together"),
         (
-            ([small], target, {"grouping": Grouping(metadata=table, group="x")}),
+            ([small], target, {"settings": ReportSettings(metadata=table, group="x")}),
             r"no column x \(group\); there are name, group",
         ),
-        (([small], target, {"grouping": Grouping(metadata=table, group="group")}), "no column names the samples"),
+        (([small], target, {"settings": ReportSettings(metadata=table, group="group")}), "no column names the samples"),
         (([small], small, {"overwrite": True}), "is an input of this run"),
         (([findings[0], SMALL], target, {}), "small.tsv: is not an output of hpcvdj that a report shows"),
         (([bad], target, {}), r"s\.tsv\.json: is damaged"),
         (([tmp_path / "no.h5"], target, {}), "no such result file"),
         (([small], tmp_path / "none" / "r.html", {}), "no such folder"),
-        (([small], target, {"figures": small}), "cannot be made"),
+        (([small], target, {"settings": ReportSettings(figures=small)}), "cannot be made"),
     ]
     for (files, to, options), message in cases:
         with pytest.raises(InputError, match=message):
@@ -388,7 +388,7 @@ def test_nothing_is_half_written(tmp_path, small, monkeypatch):
     figures.mkdir()
     (figures / "lengths.png").write_text("mine")
     with pytest.raises(InputError, match=r"lengths\.png: exists already"):
-        write_report([small], tmp_path / "s.html", figures=figures)
+        write_report([small], tmp_path / "s.html", settings=ReportSettings(figures=figures))
     assert sorted(os.listdir(tmp_path)) == ["figures", "r.html"]
     assert os.listdir(figures) == ["lengths.png"]
 
@@ -397,7 +397,7 @@ def test_nothing_is_half_written(tmp_path, small, monkeypatch):
 
     monkeypatch.setattr("hpcvdj.reports.charts.png", fail)
     with pytest.raises(ZeroDivisionError):
-        write_report([small], target, figures=figures, overwrite=True)
+        write_report([small], target, settings=ReportSettings(figures=figures), overwrite=True)
     assert target.read_text() == "before"
     assert sorted(os.listdir(tmp_path)) == ["figures", "r.html"]
     assert (figures / "lengths.png").read_text() == "mine"

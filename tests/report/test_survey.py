@@ -38,7 +38,7 @@ def counted(tmp_path_factory):
         cells[200 + k][place["v_call"]] = call
     table = folder / "t.tsv"
     table.write_text("\n".join([header, *("\t".join(row) for row in cells)]) + "\n")
-    count_to(folder / "t.h5", table, read_germline(GERMLINE), Config(6))
+    count_to(folder / "t.h5", table, read_germline(GERMLINE), Config(max_n=6))
     return folder / "t.h5"
 
 
@@ -195,7 +195,7 @@ def test_repertoires_of_a_result_of_several_tables(tmp_path):
     lines = SMALL.read_text().splitlines(keepends=True)
     for name, rows in (("a", lines[1:201]), ("b", lines[1:101])):
         (tmp_path / f"{name}.tsv").write_text("".join(lines[:1] + rows))
-    count_to(tmp_path / "all.h5", [tmp_path / "a.tsv", tmp_path / "b.tsv"], read_germline(GERMLINE), Config(4))
+    count_to(tmp_path / "all.h5", [tmp_path / "a.tsv", tmp_path / "b.tsv"], read_germline(GERMLINE), Config(max_n=4))
     seen = survey(tmp_path / "all.h5")
     assert (seen.samples, seen.counted.tolist(), seen.rows_read.tolist()) == (["a", "b"], [200, 100], [200, 100])
     by_sample = seen.usage.group_by("sample").aggregate([("rows", "sum")])

@@ -100,7 +100,7 @@ def test_cells_of_a_modality(adata, frame):
 
 
 def test_cells_joined_to_a_result(adata, frame, tmp_path, paper_germline):
-    count_to(tmp_path / "o.h5", SMALL, paper_germline, Config(4))
+    count_to(tmp_path / "o.h5", SMALL, paper_germline, Config(max_n=4))
     with hpcvdj.open(tmp_path / "o.h5") as result:
         hpcvdj.annotate_cells(adata, result, columns="all")
         check(adata, frame, "not in the result")

@@ -34,7 +34,7 @@ def table(tmp_path):
 @pytest.fixture
 def result(tmp_path, table, paper_germline):
     path = tmp_path / "out.h5"
-    count_to(path, table, paper_germline, Config(4))
+    count_to(path, table, paper_germline, Config(max_n=4))
     return path
 
 
@@ -144,7 +144,7 @@ def test_export_of_a_table_that_changes_meanwhile(result, table, tmp_path, monke
 def test_export_refuses_to_shadow_a_column(tmp_path, paper_germline):
     path = tmp_path / "t.tsv"
     path.write_text("sequence_id\tv_call\tj_call\tjunction\tpathways_n0\na\tTRBV1\tTRBJ1-1\tTGTTTT\t1\n")
-    count_to(tmp_path / "o.h5", path, paper_germline, Config(1))
+    count_to(tmp_path / "o.h5", path, paper_germline, Config(max_n=1))
     with pytest.raises(InputError, match="has a column pathways_n0 already"):
         export(tmp_path / "o.h5", tmp_path / "o.tsv")
 
@@ -188,7 +188,7 @@ def test_ids_and_sequences_of_every_width(tmp_path, paper_germline):
     rows = [("é✓", ""), ("", "ACGT" * 32), ("x" * 300, "A")]
     body = "".join(f"{name}\tTRBV1\tTRBJ1-1\tTGT{cdr3}TTT\n" for name, cdr3 in rows)
     path.write_text("sequence_id\tv_call\tj_call\tjunction\n" + body)
-    count_to(tmp_path / "o.h5", path, paper_germline, Config("all"))
+    count_to(tmp_path / "o.h5", path, paper_germline, Config(max_n="all"))
     with Result(tmp_path / "o.h5") as out:
         table = out.to_table()
         assert list(zip(table["sequence_id"].to_pylist(), table["cdr3"].to_pylist(), strict=True)) == rows

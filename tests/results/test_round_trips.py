@@ -33,7 +33,7 @@ def counted(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("round_trip")
     with (gzip.open if source.suffix == ".gz" else open)(source, "rt") as stream:
         (folder / "in.tsv").write_text("".join(islice(stream, 1 + ROWS)))
-    count_to(folder / "o.h5", folder / "in.tsv", read_germline(germline), Config(4))
+    count_to(folder / "o.h5", folder / "in.tsv", read_germline(germline), Config(max_n=4))
     return folder / "o.h5"
 
 

@@ -36,7 +36,7 @@ def path(request, table, paper_germline, tmp_path_factory):
     """A result of one file, and the same of parts."""
     target = tmp_path_factory.mktemp("result") / "out.h5"
     in_parts = request.param == "parts"
-    count_to(target, table, paper_germline, Config(MAX_N), rows=137 * in_parts)
+    count_to(target, table, paper_germline, Config(max_n=MAX_N), rows=137 * in_parts)
     assert target.with_name("out.h5.parts").is_dir() == in_parts
     return target
 

@@ -35,7 +35,9 @@ def small_problem(paper_germline):
 
 
 def measured(problem, method="bitwise", threads=64):
-    return measure(problem, 500, Config(1, method, "cpu", threads_per_block=threads), Run(), range(2), 2)
+    return measure(
+        problem, 500, Config(max_n=1, method=method, backend="cpu", threads_per_block=threads), Run(), range(2), 2
+    )
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -51,7 +53,7 @@ def test_a_measurement_counts_what_the_reference_counts(problem, method):
 
 
 def test_a_long_pass_is_measured_in_part(small_problem):
-    config = Config(4, "bitwise", "cpu", threads_per_block=4)
+    config = Config(max_n=4, method="bitwise", backend="cpu", threads_per_block=4)
     rows = measure(small_problem, 5, config, Run(), range(3, 5), 1, longest=1e-9)
     assert [row.parts for row in rows] == [1, 4]  # of 64 blocks of 4 strings, 16 are measured
     assert rows[1].scaled == 4 * rows[1].wall
@@ -139,15 +141,17 @@ def test_measuring_on_a_gpu(problem, paper_germline, kernels, monkeypatch):
         import cupy
 
         monkeypatch.setattr(cupy.cuda, "get_elapsed_time", lambda start, end: 1000.0)
-        config = Config(1, "bitwise", "cuda", threads_per_block=32)
+        config = Config(max_n=1, method="bitwise", backend="cuda", threads_per_block=32)
         (row,) = measure(problem, 20, config, Run(), range(1, 2), 1)
         uploaded = memory.memory_rows(problem, open_backend("cuda"))
-        (counted,) = throughput.measure(PackedSet(paper_germline, 200, 1), Config(2, backend="cuda"), Run(), 1)
+        (counted,) = throughput.measure(PackedSet(paper_germline, 200, 1), Config(max_n=2, backend="cuda"), Run(), 1)
     assert row.pathways == int(reference(problem).sum(axis=0)[1])
     assert row.device_max == row.device_min >= 1.0
     assert row.hardware == counted.hardware == "host"
     assert counted.device >= 1.0
-    assert counted.pathways == throughput.measure(PackedSet(paper_germline, 200, 1), Config(2), Run(), 1)[0].pathways
+    assert (
+        counted.pathways == throughput.measure(PackedSet(paper_germline, 200, 1), Config(max_n=2), Run(), 1)[0].pathways
+    )
     for line in uploaded:
         assert line.baseline_uploaded == (60 if line.kind == "D" else 64) * line.items
         assert line.bitwise_uploaded == 16 * line.items

@@ -48,10 +48,10 @@ def test_every_row_is_a_recombination_of_its_pair(path):
 
 def test_a_set_has_always_the_same_pathways(paper_germline, monkeypatch):
     """The raw rows under results/ can be measured again; batches do not change what is counted."""
-    rows = throughput.measure(PackedSet(paper_germline, 2_000, 1), Config(10, backend="cpu"), Run(), repeats=1)
+    rows = throughput.measure(PackedSet(paper_germline, 2_000, 1), Config(max_n=10, backend="cpu"), Run(), repeats=1)
     assert [row.pathways for row in rows] == [8_537_794]
     monkeypatch.setattr(throughput, "BATCH", 300)
-    rows = throughput.measure(PackedSet(paper_germline, 2_000, 1), Config(10, backend="cpu"), Run(), repeats=2)
+    rows = throughput.measure(PackedSet(paper_germline, 2_000, 1), Config(max_n=10, backend="cpu"), Run(), repeats=2)
     assert [row.pathways for row in rows] == [8_537_794] * 2
     assert all(row.wall > 0 and row.make > 0 for row in rows)
     rows += [replace(row, ranks=2, count=row.count / 2, wall=row.wall / 2) for row in rows]

@@ -48,7 +48,7 @@ def tables(tmp_path_factory):
 
 def whole(tables, germline, tmp_path):
     target = tmp_path / "whole.h5"
-    return count_to(target, tables / "t.tsv", germline, Config(6)), target
+    return count_to(target, tables / "t.tsv", germline, Config(max_n=6)), target
 
 
 def by_row(path):
@@ -114,7 +114,7 @@ def test_slices_of_several_tables(sizes, rows, ranks):
 def test_the_same_counters_and_exclusions(tables, paper_germline, tmp_path, name):
     summary, one = whole(tables, paper_germline, tmp_path)
     many = tmp_path / "many.h5"
-    sliced = count_to(many, tables / name, paper_germline, Config(6), rows=ROWS)
+    sliced = count_to(many, tables / name, paper_germline, Config(max_n=6), rows=ROWS)
     assert len(part_files(many)) == 4
     for field in ("rows_read", "counted", "excluded", "pairs", "max_n", "method", "hardware", "ranks", "sums",
                   "nonzero"):  # fmt: skip
@@ -161,33 +161,33 @@ def test_an_interrupted_run_continues_with_its_parts(tables, paper_germline, tmp
     run, counted = signal_after_a_slice
     arguments = target, tables / "t.parquet", paper_germline
     with pytest.raises(StoppedError, match=r"SIGTERM: stopped with the part files in .* saved"):
-        count_to(*arguments, Config(6), rows=ROWS, run=run)
+        count_to(*arguments, Config(max_n=6), rows=ROWS, run=run)
     assert counted == [0]
     assert not target.exists()
     with pytest.raises(InputError, match="has the work of an unfinished run; resume=True"):
-        count_to(*arguments, Config(6), rows=ROWS)
+        count_to(*arguments, Config(max_n=6), rows=ROWS)
     with pytest.raises(InputError, match="max_n was 6, is 5"):
-        count_to(*arguments, Config(5), rows=ROWS, resume=True)
+        count_to(*arguments, Config(max_n=5), rows=ROWS, resume=True)
     # The slices of a run have the size that it began with.
-    count_to(*arguments, Config(6), rows=ROWS + 100, resume=True)
+    count_to(*arguments, Config(max_n=6), rows=ROWS + 100, resume=True)
     assert counted == [0, 1, 2, 3]
     with Result(target) as result:
         assert result.provenance["slice_rows"] == ROWS
     _, one = whole(tables, paper_germline, tmp_path)
     assert by_row(target)["pathways_total"].to_pylist() == by_row(one)["pathways_total"].to_pylist()
     with pytest.raises(CompleteError):
-        count_to(*arguments, Config(6), rows=ROWS, resume=True)
+        count_to(*arguments, Config(max_n=6), rows=ROWS, resume=True)
 
 
 def test_a_stopped_run_that_replaces_a_result_continues(tables, paper_germline, tmp_path, signal_after_a_slice):
     target, table = tmp_path / "o.h5", tables / "t.tsv"
-    count_to(target, table, paper_germline, Config(1))
+    count_to(target, table, paper_germline, Config(max_n=1))
     run, _ = signal_after_a_slice
     with pytest.raises(StoppedError):
-        count_to(target, table, paper_germline, Config(3), rows=ROWS, run=run, overwrite=True)
+        count_to(target, table, paper_germline, Config(max_n=3), rows=ROWS, run=run, overwrite=True)
     with Result(target) as result:
         assert result.max_n == 1
-    count_to(target, table, paper_germline, Config(3), rows=ROWS, resume=True)
+    count_to(target, table, paper_germline, Config(max_n=3), rows=ROWS, resume=True)
     with Result(target) as result:
         assert result.max_n == 3
 
@@ -195,23 +195,23 @@ def test_a_stopped_run_that_replaces_a_result_continues(tables, paper_germline, 
 @pytest.mark.slow
 def test_a_result_in_parts_stays_until_it_is_replaced(tables, paper_germline, tmp_path, request):
     target, table = tmp_path / "o.h5", tables / "t.tsv"
-    count_to(target, table, paper_germline, Config(1), rows=ROWS)
+    count_to(target, table, paper_germline, Config(max_n=1), rows=ROWS)
     run, _ = request.getfixturevalue("signal_after_a_slice")
     with pytest.raises(StoppedError):
-        count_to(target, table, paper_germline, Config(3), rows=ROWS, run=run, overwrite=True)
+        count_to(target, table, paper_germline, Config(max_n=3), rows=ROWS, run=run, overwrite=True)
     assert len(by_row(target)["pathways_total"]) == 500
     with Result(target) as result:
         assert result.max_n == 1
-    count_to(target, table, paper_germline, Config(3), rows=ROWS, resume=True)
+    count_to(target, table, paper_germline, Config(max_n=3), rows=ROWS, resume=True)
     for max_n, folder in ((3, "o.h5.2.parts"), (2, "o.h5.parts")):
         if max_n == 2:
-            count_to(target, table, paper_germline, Config(2), rows=ROWS, overwrite=True)
+            count_to(target, table, paper_germline, Config(max_n=2), rows=ROWS, overwrite=True)
         with Result(target) as result:
             assert result.max_n == max_n
             assert {part.parent.name for part in result.parts} == {folder}
         assert sorted(path.name for path in tmp_path.iterdir()) == ["o.h5", folder]
         with pytest.raises(CompleteError):
-            count_to(target, table, paper_germline, Config(max_n), rows=ROWS, resume=True)
+            count_to(target, table, paper_germline, Config(max_n=max_n), rows=ROWS, resume=True)
         assert len(by_row(target)["pathways_total"]) == 500
 
 
@@ -241,13 +241,14 @@ def test_a_signal_while_a_slice_is_read(tables, paper_germline, tmp_path, monkey
         else "stopped before any result; start again"
     )
     with pytest.raises(StoppedError, match=said):
-        count_to(tmp_path / "o.h5", tables / name, paper_germline, Config(1), rows=ROWS, run=run)
+        count_to(tmp_path / "o.h5", tables / name, paper_germline, Config(max_n=1), rows=ROWS, run=run)
     assert len(asked) == step
     assert len(part_files(tmp_path / "o.h5")) == finished
     assert len(list(tmp_path.iterdir())) == finished
     monkeypatch.undo()
     assert (
-        count_to(tmp_path / "o.h5", tables / name, paper_germline, Config(1), rows=ROWS, resume=True).rows_read == 500
+        count_to(tmp_path / "o.h5", tables / name, paper_germline, Config(max_n=1), rows=ROWS, resume=True).rows_read
+        == 500
     )
 
 
@@ -269,7 +270,7 @@ def test_parts_that_are_left_tell_their_size(tables, paper_germline, tmp_path, r
 @pytest.mark.parametrize("name", ["50%.h5", "%b.h5", "a%%b.h5"])
 def test_a_percent_sign_in_the_name(tables, paper_germline, tmp_path, name):
     target = tmp_path / name
-    count_to(target, tables / "t.tsv", paper_germline, Config(6), rows=ROWS)
+    count_to(target, tables / "t.tsv", paper_germline, Config(max_n=6), rows=ROWS)
     with Result(target) as result:
         assert result.parts == part_files(target)
     _, one = whole(tables, paper_germline, tmp_path)
@@ -310,9 +311,9 @@ def test_one_file_in_place_of_parts_removes_them(tables, paper_germline, tmp_pat
 def test_what_slices_are_not_for(tables, paper_germline, tmp_path):
     arguments = tmp_path / "o.h5", tables / "t.tsv", paper_germline
     with pytest.raises(InputError, match="method='direct'"):
-        count_to(*arguments, Config(2, "bitwise"), rows=ROWS)
+        count_to(*arguments, Config(max_n=2, method="bitwise"), rows=ROWS)
     with pytest.raises(InputError, match="give a number"):
-        count_to(*arguments, Config("all"), rows=ROWS)
+        count_to(*arguments, Config(max_n="all"), rows=ROWS)
 
 
 def test_a_part_has_the_row_numbers_of_the_table(tables, paper_germline, tmp_path):
@@ -337,16 +338,16 @@ def test_ranks_may_share_a_gpu(tables, paper_germline, tmp_path, monkeypatch):
     asked = []
     monkeypatch.setattr("hpcvdj.runs.run._check_binding", lambda uuids, strict: asked.append(strict))
     arguments = tables / "t.tsv", paper_germline
-    count_to(tmp_path / "o.h5", *arguments, Config(1), rows=ROWS)
+    count_to(tmp_path / "o.h5", *arguments, Config(max_n=1), rows=ROWS)
     assert asked == []
-    count_to(tmp_path / "p.h5", *arguments, Config(1, strict_binding=True), rows=ROWS)
-    count_to(tmp_path / "q.h5", *arguments, Config(1))
+    count_to(tmp_path / "p.h5", *arguments, Config(max_n=1, strict_binding=True), rows=ROWS)
+    count_to(tmp_path / "q.h5", *arguments, Config(max_n=1))
     assert asked == [True, False]
 
 
 def test_a_full_disk_while_the_parts_are_joined(tables, paper_germline, tmp_path, monkeypatch):
     target, write = tmp_path / "o.h5", hdf5._SafeFile.write
-    arguments = target, tables / "t.tsv", paper_germline, Config(6)
+    arguments = target, tables / "t.tsv", paper_germline, Config(max_n=6)
 
     def failing(self, data):
         # As on a disk that has room for the parts, and the first few bytes of what joins them.

@@ -71,7 +71,7 @@ def computed(path, target, germline, *, rows=None, run=None, size=SLICE, reading
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(values_tables, "TABLE_ROWS", size)
         run = (run or Run()).to(target, **how)
-        return compute_tables(inputs_of(path), germline, Config(3), run, rows)
+        return compute_tables(inputs_of(path), germline, Config(max_n=3), run, rows)
 
 
 def rows_of(path):
@@ -163,7 +163,7 @@ def test_the_command_replaces_a_folder_that_it_wrote(tables, tmp_path):
 def test_tables_of_other_programs(human, tmp_path, name):
     """What `hpcvdj export` makes of the result of a table, of which all rows are read at once."""
     path = written(tmp_path, name)
-    count_to(tmp_path / "o.h5", path, human, Config(3))
+    count_to(tmp_path / "o.h5", path, human, Config(max_n=3))
     export(tmp_path / "o.h5", tmp_path / "exported.tsv")
     for size in (1, 100):
         computed(path, tmp_path / "o.tsv", human, size=size, overwrite=True)
@@ -215,7 +215,7 @@ def test_strict_names_the_row(tables, paper_germline, tmp_path):
             patch.setattr(values_tables, "TABLE_ROWS", size)
             inputs = Inputs.of_file(tmp_path / "t.tsv", Reading(strict=True))
             with pytest.raises(InputError, match=r"t\.tsv, data row 131 \(s10\): .* data row 11"):
-                compute_tables(inputs, paper_germline, Config(3), Run().to(tmp_path / "o.tsv"))
+                compute_tables(inputs, paper_germline, Config(max_n=3), Run().to(tmp_path / "o.tsv"))
         assert [path.name for path in tmp_path.iterdir()] == ["t.tsv"]
 
 
@@ -351,7 +351,7 @@ def test_parts_of_another_run_are_refused(tables, paper_germline, tmp_path):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(values_tables, "TABLE_ROWS", SLICE)
         run = Run().to(tmp_path / "other" / "o.tsv", overwrite=True)
-        compute_tables(inputs_of(tables / "t.tsv"), paper_germline, Config(2), run)
+        compute_tables(inputs_of(tables / "t.tsv"), paper_germline, Config(max_n=2), run)
     stopped(tables / "t.tsv", tmp_path / "other" / "o.tsv", paper_germline, 3, overwrite=True)
     for path in other.glob("*000001*"):
         shutil.copy(path, folder)

@@ -60,7 +60,7 @@ def write(path, rows, names):
 
 
 def counted_together(paths, germline, target, config=None, **options):
-    return count_to(target, list(paths), germline, config or Config(MAX_N), **options)
+    return count_to(target, list(paths), germline, config or Config(max_n=MAX_N), **options)
 
 
 def surveyed(*paths):
@@ -127,13 +127,15 @@ def test_repertoires_and_tables_are_listed(path, folder, expected):
 
 @pytest.mark.slow
 def test_enumerating_methods_count_together_too(folder, expected, paper_germline, tmp_path):
-    counted_together([folder], paper_germline, tmp_path / "o.h5", config=Config(MAX_N, "bitwise"))
+    counted_together([folder], paper_germline, tmp_path / "o.h5", config=Config(max_n=MAX_N, method="bitwise"))
     with Result(tmp_path / "o.h5") as result:
         table = result.to_pandas().set_index("row").sort_index()
     there = expected[expected.pathways_total.notna()]
     assert table[COUNTERS].to_numpy().tolist() == there[COUNTERS].to_numpy().tolist()
     with pytest.raises(InputError, match="batch_rows needs method='direct'"):
-        counted_together([folder], paper_germline, tmp_path / "p.h5", config=Config(MAX_N, "bitwise"), rows=40)
+        counted_together(
+            [folder], paper_germline, tmp_path / "p.h5", config=Config(max_n=MAX_N, method="bitwise"), rows=40
+        )
 
 
 @pytest.mark.parametrize("suffix", [".tsv", ".parquet"])
@@ -350,7 +352,7 @@ def test_a_complete_result_is_known_by_its_tables(folder, paper_germline, tmp_pa
     with pytest.raises(InputError, match=r"is the result of another run \(a\.tsv changed\)"):
         again()
     with pytest.raises(InputError, match=r"is the result of another run \(other tables; together was True, is False\)"):
-        count_to(target, a, paper_germline, Config(MAX_N), resume=True)
+        count_to(target, a, paper_germline, Config(max_n=MAX_N), resume=True)
 
 
 @pytest.mark.slow
@@ -359,7 +361,7 @@ def test_a_checkpoint_is_known_by_its_tables(folder, paper_germline, tmp_path):
     checkpoint = tmp_path / "o.h5.parts"
     run = Run()
     run.request.begin = lambda: setattr(run.request, "name", "SIGTERM")
-    config = Config(MAX_N, "bitwise")
+    config = Config(max_n=MAX_N, method="bitwise")
     with pytest.raises(StoppedError):
         counted_together([folder], paper_germline, target, config, run=run, save_seconds=0.0)
     saved = json.loads((checkpoint / "run.json").read_text())
@@ -409,7 +411,7 @@ def test_more_rows_than_one_rank_should_hold_are_counted_in_parts():
         ([half, half], Config(), result, None, every),
         (several, Config(), result, None, values_tables.RESULT_ROWS),
         (several, Config(method="bitwise"), result, None, every),
-        (several, Config("all"), table, None, every),
+        (several, Config(max_n="all"), table, None, every),
         (several, Config(), result, 0, every),
         ([1, 1], Config(), result, 7, 7),
         ([1, 1], Config(), table, None, values_tables.FEWEST_ROWS),

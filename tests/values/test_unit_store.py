@@ -209,7 +209,7 @@ def test_a_full_disk_leaves_what_was_saved(store, tmp_path, monkeypatch):
 
 
 def killed_run(tmp_path, germline, max_n, method="direct"):
-    count_to(tmp_path / "out.h5", SMALL, germline, Config(max_n, method), resume=True)
+    count_to(tmp_path / "out.h5", SMALL, germline, Config(max_n=max_n, method=method), resume=True)
 
 
 @pytest.mark.parametrize("half_removed", [False, True])
@@ -234,7 +234,7 @@ def test_a_stopped_run_that_replaces_a_result_continues(tmp_path, paper_germline
     killed_run(tmp_path, paper_germline, 1)
     run = Run()
     run.request.begin = lambda: setattr(run.request, "name", "SIGTERM")
-    arguments = tmp_path / "out.h5", SMALL, paper_germline, Config(3, "bitwise")
+    arguments = tmp_path / "out.h5", SMALL, paper_germline, Config(max_n=3, method="bitwise")
     with pytest.raises(StoppedError):
         count_to(*arguments, run=run, overwrite=True, save_seconds=0.0)
     with Result(tmp_path / "out.h5") as result:
@@ -263,7 +263,7 @@ def test_a_run_stopped_at_every_unit_writes_the_same_result(tmp_path, paper_germ
     monkeypatch.setattr("hpcvdj.runs.driver.STEP_SECONDS", 1e-6)
     table = tmp_path / "t.tsv"
     table.write_text("".join(SMALL.read_text().splitlines(keepends=True)[:80]))
-    expected = count_to(tmp_path / "expected.h5", table, paper_germline, Config(max_n, method))
+    expected = count_to(tmp_path / "expected.h5", table, paper_germline, Config(max_n=max_n, method=method))
     runs, stopped = 0, ""
     while not (tmp_path / "out.h5").exists():
         run = Run()
@@ -271,7 +271,9 @@ def test_a_run_stopped_at_every_unit_writes_the_same_result(tmp_path, paper_germ
             run.request.begin = lambda run=run: setattr(run.request, "name", "SIGTERM")
         try:
             options = {"run": run, "resume": True, "save_seconds": 0.0}
-            summary = count_to(tmp_path / "out.h5", table, paper_germline, Config(max_n, method), **options)
+            summary = count_to(
+                tmp_path / "out.h5", table, paper_germline, Config(max_n=max_n, method=method), **options
+            )
         except StoppedError as error:
             stopped = str(error)
         runs += 1

@@ -180,11 +180,11 @@ def test_an_empty_repertoire(method, paper_germline):
 
 def test_enumeration_stops_where_task_numbers_do():
     with pytest.raises(InputError, match=r"max_n=16 .* use method='direct'"):
-        Config(16, "bitwise").resolve_max_n(3)
-    assert Config(16, "direct").resolve_max_n(3) == 16
-    assert Config("all").resolve_max_n(3) == 3
+        Config(max_n=16, method="bitwise").resolve_max_n(3)
+    assert Config(max_n=16, method="direct").resolve_max_n(3) == 16
+    assert Config(max_n="all").resolve_max_n(3) == 3
     with pytest.raises(InputError, match="method must be one of direct, bitwise, baseline"):
-        Config(1, "guess").resolve_max_n(3)
+        Config(max_n=1, method="guess").resolve_max_n(3)
 
 
 @pytest.mark.parametrize("max_n", [-1, 129])
