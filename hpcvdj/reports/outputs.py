@@ -23,7 +23,7 @@ from hpcvdj.results.facts import Facts, facts_path, read_facts, require_describe
 from hpcvdj.runs.partition import evenly
 from hpcvdj.runs.ranks import limit_arrow, starting, usable_cores
 from hpcvdj.runs.run import Run
-from hpcvdj.storage.opening import damage
+from hpcvdj.storage.damage import damage
 
 TIMES = "associate --time"
 """The command whose tables list the clonotypes that expanded in a person."""

@@ -21,7 +21,7 @@ from hpcvdj.repertoires.tables import repertoire_name
 from hpcvdj.results.attributes import facts_of_result
 from hpcvdj.results.facts import Facts, read_facts, require_described
 from hpcvdj.results.reader import Result
-from hpcvdj.storage.opening import damage
+from hpcvdj.storage.damage import damage
 
 BLOCK_ROWS = 1 << 18
 

@@ -13,7 +13,10 @@ from typing import Any
 import numpy as np
 
 from hpcvdj.runs.provenance import LIBRARIES
-from hpcvdj.storage.opening import damaged
+from hpcvdj.storage.damage import damaged
+
+FORMAT = "hpcvdj-counts"
+VERSION = 2
 
 _WORDS: dict[Any, str] = {str: "text", int: "int64", float: "float64", dict: "text, JSON", list: "text, JSON"}
 

@@ -13,8 +13,7 @@ from hpcvdj.kernels.quantities import Quantity
 from hpcvdj.repertoires.batches import with_columns
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.junctions import Junctions
-from hpcvdj.results.joining import Lookup
-from hpcvdj.results.schema import exported_values
+from hpcvdj.results.lookup import Lookup
 from hpcvdj.results.slice_facts import SliceFacts
 from hpcvdj.runs.driver import Timings
 
@@ -48,7 +47,7 @@ class ComputedRows:
         """Yield the rows as tables have them, with their values."""
         junctions, first, row = self.junctions, self.first_row, 0
         excluded = replace(junctions.excluded, row=junctions.excluded.row - first)
-        lookup = Lookup(self.quantity, self.values, junctions.row - first, excluded, exported_values(junctions))
+        lookup = Lookup(self.quantity, self.values, junctions.row - first, excluded)
         for batch in self.batches:
             yield with_columns(batch, lookup.columns(row, batch.num_rows))
             row += batch.num_rows

@@ -18,12 +18,9 @@ from numpy.typing import NDArray
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.exclusions import ExcludedRows, Exclusion
 from hpcvdj.repertoires.junctions import REPERTOIRE, Junctions
-from hpcvdj.results.attributes import require_attributes
-from hpcvdj.storage.opening import damaged
+from hpcvdj.results.attributes import VERSION, require_attributes
+from hpcvdj.storage.damage import damaged
 from hpcvdj.storage.packed import write_packed
-
-FORMAT = "hpcvdj-counts"
-VERSION = 2
 
 WRITTEN_BY = "hpcvdj count` or `hpcvdj pgen"
 """The commands that write results; `open_hdf5` puts them between backticks."""
@@ -49,7 +46,6 @@ class Column:
                     bytes as wide as the longest value of all), in /excluded the ExcludedRows (TEXT: str), elsewhere an
                     item for `values_of`.  None if callers give the values to `write_group`
     only            condition for a result to have the column: `TOGETHER`, `ANCHORED`; empty if all results have it
-    exported        whether `hpcvdj export` writes the column beside the counted table
     """
 
     name: str
@@ -58,7 +54,6 @@ class Column:
     meaning: str
     values: Any = None
     only: str = ""
-    exported: bool = False
 
 
 def _calls(segment: int) -> Callable[[Junctions, slice], NDArray[np.bytes_]]:
@@ -186,19 +181,6 @@ def columns(group: str, junctions: Junctions | None = None) -> list[Column]:
         has = {TOGETHER: junctions.repertoire_ids is not None, ANCHORED: junctions.anchor_letters > 0}
         absent = {name for name, present in has.items() if not present}
     return [column for column in LAYOUT[group] if column.only not in absent]
-
-
-def exported_values(junctions: Junctions) -> dict[str, NDArray[Any]]:
-    """Return the columns of /sequences that tables with values have, too."""
-    rows = slice(0, len(junctions))
-    return {
-        column.name: column.values(junctions, rows) for column in columns("sequences", junctions) if column.exported
-    }
-
-
-def exported_columns() -> list[str]:
-    """Return the columns of /sequences that `hpcvdj export` writes."""
-    return [column.name for column in LAYOUT["sequences"] if column.exported]
 
 
 _NEEDED = {name: {column.name for column in LAYOUT[name] if not column.only} for name in ("sequences", "excluded")}

@@ -10,10 +10,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError, few
-from hpcvdj.kernels.quantities import Quantity
 from hpcvdj.results.frames import require
+from hpcvdj.results.lookup import value_columns
 from hpcvdj.results.schema import strings
-from hpcvdj.storage.opening import damage
+from hpcvdj.storage.damage import damage
 
 if TYPE_CHECKING:
     from hpcvdj.results.reader import Result
@@ -172,18 +172,3 @@ def _take(
         blocks.append(of_block(dataset[low:high][index[first:stop] - low]))
         first = stop
     return np.concatenate(blocks)
-
-
-def value_columns(
-    quantity: Quantity, values: NDArray[Any], counted: NDArray[np.bool_] | None = None
-) -> dict[str, pa.Array]:
-    """Return values and what derives from them as named columns, with null for NaN and where `counted` is false."""
-    mask = None if counted is None else ~counted
-    named = dict(zip(quantity.columns(values.shape[1]), values.T, strict=True)) | quantity.derived(values)
-    return {name: _nullable(np.ascontiguousarray(column), mask) for name, column in named.items()}
-
-
-def _nullable(values: NDArray[Any], mask: NDArray[np.bool_] | None) -> pa.Array:
-    if values.dtype.kind == "f":
-        mask = np.isnan(values) if mask is None else mask | np.isnan(values)
-    return pa.array(values, mask=mask)

@@ -13,9 +13,9 @@ from pathlib import Path
 from types import MappingProxyType
 
 from hpcvdj.errors import InputError, few, option
+from hpcvdj.storage.damage import MISREAD
 from hpcvdj.storage.files import exclusive_lock, require_apart, require_text_name, sync, write_failure
 from hpcvdj.storage.inputs import file_digest
-from hpcvdj.storage.opening import MISREAD
 
 MARK = ".hpcvdj.json"
 _FORMAT = "hpcvdj-folder"

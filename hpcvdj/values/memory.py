@@ -7,7 +7,7 @@ from hpcvdj.recombination.makers import Makers
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.junctions import Reference
 from hpcvdj.repertoires.tally import Tally
-from hpcvdj.results.joining import Lookup
+from hpcvdj.results.lookup import Lookup
 from hpcvdj.runs.run import Run
 from hpcvdj.values.compute import count_in_memory
 from hpcvdj.values.plan import Plan
