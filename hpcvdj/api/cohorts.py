@@ -23,7 +23,7 @@ from hpcvdj.errors import InputError
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.recombination.calls import Genes, MissingAlleles, Ties
 from hpcvdj.recombination.models import Model
-from hpcvdj.repertoires.tables import Table
+from hpcvdj.repertoires.table import Table
 
 
 @documented(Naming, SharingSettings, Checks)

@@ -11,7 +11,7 @@ from hpcvdj.errors import InputError
 from hpcvdj.recombination.models import Model
 from hpcvdj.repertoires.formats import BY_HEADER, Opening
 from hpcvdj.repertoires.inputs import tables_in
-from hpcvdj.repertoires.tables import Table, table_of
+from hpcvdj.repertoires.table import Table, table_of
 from hpcvdj.runs.run import Run
 
 A = TypeVar("A")

@@ -28,7 +28,7 @@ from hpcvdj.repertoires.inputs import Inputs, together_of
 from hpcvdj.repertoires.reading import Reading, productive_reading
 from hpcvdj.repertoires.sequence_fields import common_fields
 from hpcvdj.repertoires.species import warn_of_rows
-from hpcvdj.repertoires.tables import Table
+from hpcvdj.repertoires.table import Table
 from hpcvdj.repertoires.tally import Tally
 from hpcvdj.results.facts import Facts, Targets, facts_path
 from hpcvdj.runs.folder import Identity

@@ -13,7 +13,7 @@ from hpcvdj.repertoires.settings import TableSettings
 from hpcvdj.runs.settings import Launch, Overwrite
 
 if TYPE_CHECKING:
-    from hpcvdj.repertoires.tables import Table
+    from hpcvdj.repertoires.table import Table
     from hpcvdj.runs.run import Run
 
 

@@ -27,7 +27,7 @@ from hpcvdj.repertoires.junctions import REPERTOIRE, Junctions, Reference, read_
 from hpcvdj.repertoires.read_counts import READS
 from hpcvdj.repertoires.readers import MemoryReader, possible_suffixes, table_suffixes
 from hpcvdj.repertoires.reading import Reading
-from hpcvdj.repertoires.tables import Table, repertoire_name, table_at, table_of
+from hpcvdj.repertoires.table import Table, repertoire_name, table_at, table_of
 from hpcvdj.repertoires.writers import endings_in_words, is_table
 from hpcvdj.storage.inputs import changed, file_digest, require_unchanged
 

@@ -32,7 +32,7 @@ from hpcvdj.repertoires.genes import stacked, unpacked
 from hpcvdj.repertoires.productive import productive_rows
 from hpcvdj.repertoires.read_counts import READS, UNKNOWN, read_counts
 from hpcvdj.repertoires.reading import Reading
-from hpcvdj.repertoires.tables import Table
+from hpcvdj.repertoires.table import Table
 from hpcvdj.repertoires.unfit import ambiguous_rows, unfit_row, with_ends
 
 log = logging.getLogger(__name__)

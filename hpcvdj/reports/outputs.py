@@ -14,7 +14,7 @@ from hpcvdj.repertoires.batches import in_threads
 from hpcvdj.repertoires.inputs import RESULT_SUFFIXES
 from hpcvdj.repertoires.metadata import listed_in
 from hpcvdj.repertoires.readers import open_table, table_suffixes
-from hpcvdj.repertoires.tables import repertoire_name
+from hpcvdj.repertoires.table import repertoire_name
 from hpcvdj.reports.clonotypes import Clonotypes, clonotypes_of
 from hpcvdj.reports.elements import MOST_LISTED, kind_of, printable
 from hpcvdj.reports.survey import Survey, described

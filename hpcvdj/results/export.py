@@ -11,7 +11,7 @@ from hpcvdj.errors import InputError, option
 from hpcvdj.repertoires.batches import ahead, with_columns
 from hpcvdj.repertoires.formats import REQUIRED
 from hpcvdj.repertoires.inputs import columns_of_all, in_columns
-from hpcvdj.repertoires.tables import Table
+from hpcvdj.repertoires.table import Table
 from hpcvdj.repertoires.writers import require_writable_table, write_table
 from hpcvdj.results.attributes import facts_of_result
 from hpcvdj.results.facts import Facts, Targets

@@ -7,7 +7,7 @@ from typing import Any
 from hpcvdj.errors import CompleteError
 from hpcvdj.kernels.quantities import Quantity
 from hpcvdj.repertoires.inputs import Inputs
-from hpcvdj.repertoires.tables import Table
+from hpcvdj.repertoires.table import Table
 from hpcvdj.repertoires.writers import writer_of
 from hpcvdj.results.attributes import FORMAT, VERSION, declared
 from hpcvdj.results.computed_rows import ComputedRows

@@ -16,7 +16,7 @@ from hpcvdj.kernels.quantities import Pathways, Quantity
 from hpcvdj.recombination.exclusions import ExcludedRows, Exclusion, counts_from_json
 from hpcvdj.repertoires.formats import Opening
 from hpcvdj.repertoires.junctions import REPERTOIRE
-from hpcvdj.repertoires.tables import Table
+from hpcvdj.repertoires.table import Table
 from hpcvdj.results.attributes import FORMAT, VERSION
 from hpcvdj.results.joining import join
 from hpcvdj.results.parts import HeldParts, parts_of

@@ -21,15 +21,15 @@ from hpcvdj.repertoires.formats.listed import Listed
 from hpcvdj.repertoires.inputs import Inputs, columns_of_all, in_text, tables_in, with_repertoire
 from hpcvdj.repertoires.junctions import REPERTOIRE
 from hpcvdj.repertoires.reading import Reading
-from hpcvdj.repertoires.tables import Table
+from hpcvdj.repertoires.table import Table
 from hpcvdj.repertoires.writers import require_writable_table
 from hpcvdj.runs.run import Run
 from hpcvdj.runs.stopping import NOTHING_YET
 from hpcvdj.storage.files import require_distinct
 from hpcvdj.storage.inputs import file_digest
+from hpcvdj.values.compute_tables import slice_rows
 from hpcvdj.values.input_slices import InputSlice, SlicedInput
 from hpcvdj.values.plain_tables import plain_table
-from hpcvdj.values.tables import slice_rows
 
 
 @dataclass

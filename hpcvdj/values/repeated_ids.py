@@ -16,7 +16,7 @@ from hpcvdj.kernels import text
 from hpcvdj.recombination.exclusions import ExcludedRows, Exclusion, ExclusionKind
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.junctions import REPERTOIRE, Junctions
-from hpcvdj.repertoires.tables import Table
+from hpcvdj.repertoires.table import Table
 
 FirstRows = dict[tuple[str, str], int]
 """The first row with each repeated id, by id and repertoire; the repertoire is empty unless tables are together."""

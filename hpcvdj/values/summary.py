@@ -13,7 +13,7 @@ from hpcvdj.recombination.exclusions import added
 from hpcvdj.recombination.makers import Makers
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.junctions import Reference
-from hpcvdj.repertoires.tables import repertoire_name
+from hpcvdj.repertoires.table import repertoire_name
 from hpcvdj.repertoires.tally import Tally
 from hpcvdj.results.slice_facts import added_calls
 from hpcvdj.runs.folder import Identity

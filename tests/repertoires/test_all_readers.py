@@ -18,7 +18,7 @@ from hpcvdj.repertoires.formats import REASON, Opening
 from hpcvdj.repertoires.junctions import read_junctions
 from hpcvdj.repertoires.readers import TableReader, open_table
 from hpcvdj.repertoires.reading import Reading
-from hpcvdj.repertoires.tables import Table
+from hpcvdj.repertoires.table import Table
 from tests.conftest import GERMLINE
 from tests.repertoires.program_tables import NT, TABLES
 

@@ -7,7 +7,7 @@ import pytest
 
 import hpcvdj
 from hpcvdj.errors import InputError
-from hpcvdj.repertoires import tables as tables_module
+from hpcvdj.repertoires import table as tables_module
 from hpcvdj.repertoires.formats import BY_HEADER, REASON, REQUIRED, Opening
 from hpcvdj.repertoires.inputs import tables_in, targets_of
 from hpcvdj.repertoires.readers import open_table

@@ -33,10 +33,10 @@ def described():
 
 def test_the_page_has_the_declared_datasets():
     rows = re.findall(r"^\| `(/[a-z_/0-9]+)` \| (.*?) \| (.*?) \| (.+) \|$", PAGE, re.MULTILINE)
-    for row, declared in zip(rows, described(), strict=True):
-        assert row[:3] == declared[:3]
-        assert row[3].endswith(declared[3])
-        assert declared[3] or "; only " not in row[3]
+    for row, own in zip(rows, described(), strict=True):
+        assert row[:3] == own[:3]
+        assert row[3].endswith(own[3])
+        assert own[3] or "; only " not in row[3]
 
 
 def test_the_page_has_every_kind_of_exclusion():

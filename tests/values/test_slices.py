@@ -14,7 +14,7 @@ from hpcvdj.counting.config import Config
 from hpcvdj.errors import CompleteError, InputError, MachineError, StoppedError
 from hpcvdj.repertoires.inputs import Inputs, numbered, survey
 from hpcvdj.repertoires.reading import Reading
-from hpcvdj.repertoires.tables import table_of
+from hpcvdj.repertoires.table import table_of
 from hpcvdj.repertoires.tally import log_exclusions
 from hpcvdj.results.lookup import Lookup
 from hpcvdj.results.reader import Result
