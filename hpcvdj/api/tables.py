@@ -20,8 +20,7 @@ from hpcvdj.repertoires.formats import REASON, RowError
 from hpcvdj.repertoires.formats.format import ROW_ID
 from hpcvdj.repertoires.formats.listed import field_of, has_amino_acids
 from hpcvdj.repertoires.readers import MemoryReader, TableReader, open_table
-from hpcvdj.repertoires.reference_settings import GermlineSettings
-from hpcvdj.repertoires.settings import TableSettings
+from hpcvdj.repertoires.settings import GermlineSettings, TableSettings
 from hpcvdj.repertoires.table import Table, table_at, table_of
 from hpcvdj.results.frames import Kind, beside, of_kind
 from hpcvdj.runs.run import Run

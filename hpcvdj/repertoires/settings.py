@@ -1,10 +1,20 @@
-"""The options of users for opening and reading tables."""
+"""The options of users for opening and reading tables, and for the germline table or the model that calls refer to."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
+from hpcvdj.errors import choices
 from hpcvdj.options import Option, Settings
 from hpcvdj.recombination.calls import Policy
+from hpcvdj.recombination.germline import (
+    LARGEST_MAX_P,
+    MAX_P,
+    DAlleles,
+    DFormConvention,
+    Germline,
+    Tables,
+    read_germline,
+)
 from hpcvdj.recombination.repertoire import SequenceField
 
 if TYPE_CHECKING:
@@ -74,3 +84,34 @@ class RowSettings(Settings):
         from hpcvdj.repertoires.reading import Reading
 
         return Reading(self.sequence_field, CallPolicy(self.ambiguous_calls, self.unlisted_alleles), **further)
+
+
+DForms = Annotated[
+    str,
+    Option("`paper` counts D forms once for each pair of chew-backs, `distinct` each string once per gene",
+           choices=lambda: choices(DFormConvention), more=True),
+]  # fmt: skip
+"""How D forms are counted: the name of a `DFormConvention`."""
+
+Joint = Annotated[
+    bool, Option("take P(V, D, J) as a model of IGH has it; by default P(V) P(D, J), as in OLGA", more=True)
+]
+
+
+@dataclass(frozen=True)
+class GermlineSettings(Settings):
+    """Which segments a germline table has."""
+
+    d_alleles: Annotated[
+        DAlleles,
+        Option("D alleles that take part: of each gene the `first` functional one, or `all` functional ones",
+               more=True),
+    ] = "first"  # fmt: skip
+    max_p: Annotated[
+        int,
+        Option("the largest number of P-nucleotides at one end of a segment", least=0, most=LARGEST_MAX_P, more=True),
+    ] = MAX_P
+
+    def read(self, table: Tables) -> Germline:
+        """Read a germline table, as of `read_germline`."""
+        return read_germline(table, max_p=self.max_p, d_alleles=self.d_alleles)

@@ -6,9 +6,8 @@ from pathlib import Path
 from hpcvdj.errors import CompleteError, InputError, option
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.results import parts
-from hpcvdj.results.computed_rows import ComputedRows
 from hpcvdj.results.facts import Facts
-from hpcvdj.results.outputs import Output, Ranks
+from hpcvdj.results.outputs import ComputedRows, Output, Ranks
 from hpcvdj.results.reader import Result
 from hpcvdj.results.slice_files import SAVED, SliceFiles, remove_facts
 from hpcvdj.results.writer import write_result
