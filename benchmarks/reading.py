@@ -27,7 +27,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 from _common import record, timed
 
-from hpcvdj.repertoires.formats import REASON
+from hpcvdj.repertoires.formats.format import REASON
 from hpcvdj.repertoires.readers import open_table
 
 AIRR = (

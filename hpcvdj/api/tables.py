@@ -16,8 +16,7 @@ from hpcvdj.recombination.igor import load_model, model_folders
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.packaged import germline_paths
 from hpcvdj.recombination.repertoire import JunctionField
-from hpcvdj.repertoires.formats import REASON, RowError
-from hpcvdj.repertoires.formats.format import ROW_ID
+from hpcvdj.repertoires.formats.format import REASON, ROW_ID, RowError
 from hpcvdj.repertoires.formats.listed import field_of, has_amino_acids
 from hpcvdj.repertoires.readers import MemoryReader, TableReader, open_table
 from hpcvdj.repertoires.settings import GermlineSettings, TableSettings

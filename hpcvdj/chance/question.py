@@ -23,7 +23,7 @@ from hpcvdj.errors import InputError
 from hpcvdj.options import Settings
 from hpcvdj.recombination.calls import Genes
 from hpcvdj.recombination.models import Model
-from hpcvdj.repertoires.formats import BY_HEADER, Opening
+from hpcvdj.repertoires.formats.format import BY_HEADER, Opening
 from hpcvdj.repertoires.inputs import Inputs, together_of
 from hpcvdj.repertoires.reading import Reading, productive_reading
 from hpcvdj.repertoires.sequence_fields import common_fields

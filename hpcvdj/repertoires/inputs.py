@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from hpcvdj.errors import InputError, few, option
 from hpcvdj.repertoires.batches import ahead, with_columns
-from hpcvdj.repertoires.formats import BY_HEADER, REASON, Opening
+from hpcvdj.repertoires.formats.format import BY_HEADER, REASON, Opening
 from hpcvdj.repertoires.junctions import REPERTOIRE, Junctions, Reference, read_junctions
 from hpcvdj.repertoires.read_counts import READS
 from hpcvdj.repertoires.readers import MemoryReader, possible_suffixes, table_suffixes

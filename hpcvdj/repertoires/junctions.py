@@ -27,7 +27,7 @@ from hpcvdj.recombination.models import Alleles, Model
 from hpcvdj.recombination.repertoire import Repertoire
 from hpcvdj.repertoires.batches import in_threads, numbers_by_text
 from hpcvdj.repertoires.exclusion_collector import Codes, ExclusionCollector
-from hpcvdj.repertoires.formats import REASON
+from hpcvdj.repertoires.formats.format import REASON
 from hpcvdj.repertoires.genes import stacked, unpacked
 from hpcvdj.repertoires.productive import productive_rows
 from hpcvdj.repertoires.read_counts import READS, UNKNOWN, read_counts

@@ -18,7 +18,7 @@ from hpcvdj.recombination.repertoire import (
     SequenceField,
 )
 from hpcvdj.recombination.symbols import Alphabet
-from hpcvdj.repertoires.formats import BY_HEADER, Opening
+from hpcvdj.repertoires.formats.format import BY_HEADER, Opening
 
 log = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ from hpcvdj.recombination.repertoire import SequenceField
 
 if TYPE_CHECKING:
     # The help needs this module, and these are slow to import.
-    from hpcvdj.repertoires.formats import Opening
+    from hpcvdj.repertoires.formats.format import Opening
     from hpcvdj.repertoires.reading import Reading
 
 
@@ -52,7 +52,7 @@ class TableSettings(Settings):
 
     def opening(self) -> "Opening":
         """How tables are opened; OptionError for an unknown format."""
-        from hpcvdj.repertoires.formats import Opening
+        from hpcvdj.repertoires.formats.format import Opening
 
         return Opening(self.format, tuple((self.columns or {}).items()))
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from hpcvdj.errors import InputError, option
 from hpcvdj.repertoires.batches import ahead, with_columns
-from hpcvdj.repertoires.formats import REQUIRED
+from hpcvdj.repertoires.formats.format import REQUIRED
 from hpcvdj.repertoires.inputs import columns_of_all, in_columns
 from hpcvdj.repertoires.table import Table
 from hpcvdj.repertoires.writers import require_writable_table, write_table

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hpcvdj.errors import InputError, choice
 from hpcvdj.kernels.quantities import Pathways, Quantity
 from hpcvdj.recombination.exclusions import ExcludedRows, Exclusion, counts_from_json
-from hpcvdj.repertoires.formats import Opening
+from hpcvdj.repertoires.formats.format import Opening
 from hpcvdj.repertoires.junctions import REPERTOIRE
 from hpcvdj.repertoires.table import Table
 from hpcvdj.results.attributes import FORMAT, VERSION

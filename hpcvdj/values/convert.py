@@ -15,8 +15,7 @@ from hpcvdj.errors import InputError
 from hpcvdj.kernels.distinct import distinct
 from hpcvdj.recombination.exclusions import Exclusion, ExclusionKind, counts_from_json, counts_json
 from hpcvdj.repertoires.batches import with_columns
-from hpcvdj.repertoires.formats import REASON, REQUIRED, Opening
-from hpcvdj.repertoires.formats.format import ROW_ID
+from hpcvdj.repertoires.formats.format import REASON, REQUIRED, ROW_ID, Opening
 from hpcvdj.repertoires.formats.listed import Listed
 from hpcvdj.repertoires.inputs import Inputs, columns_of_all, in_text, tables_in, with_repertoire
 from hpcvdj.repertoires.junctions import REPERTOIRE, text_hashes

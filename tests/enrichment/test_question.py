@@ -18,7 +18,7 @@ from hpcvdj.enrichment.question import FAR_ABOVE, EnrichmentQuestion, read_once_
 from hpcvdj.enrichment.settings import Settings
 from hpcvdj.enrichment.statistics import Kappa
 from hpcvdj.errors import CompleteError, InputError, StoppedError
-from hpcvdj.repertoires.formats import BY_HEADER, Opening
+from hpcvdj.repertoires.formats.format import BY_HEADER, Opening
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.reading import productive_reading
 from hpcvdj.repertoires.table import table_at

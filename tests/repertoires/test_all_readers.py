@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hpcvdj.errors import choices
 from hpcvdj.recombination.exclusions import Exclusion
 from hpcvdj.recombination.germline import read_germline
-from hpcvdj.repertoires.formats import REASON, Opening
+from hpcvdj.repertoires.formats.format import REASON, Opening
 from hpcvdj.repertoires.junctions import read_junctions
 from hpcvdj.repertoires.readers import TableReader, open_table
 from hpcvdj.repertoires.reading import Reading

@@ -8,7 +8,7 @@ import pytest
 
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.germline import from_sequences
-from hpcvdj.repertoires.formats import Opening
+from hpcvdj.repertoires.formats.format import Opening
 from hpcvdj.repertoires.inputs import Inputs, numbered, survey, tables_of, together_of
 from hpcvdj.repertoires.readers import MemoryReader, open_table
 from hpcvdj.repertoires.reading import Reading

@@ -10,8 +10,18 @@ import pyarrow as pa
 
 from hpcvdj.errors import InputError, few, option
 from hpcvdj.recombination.repertoire import JunctionField
-from hpcvdj.repertoires.formats import AIRR, BY_HEADER, REASON, Opening, RowError, Translation, format_of, resembled
-from hpcvdj.repertoires.formats.format import ROW_ID, otherwise_separated
+from hpcvdj.repertoires.formats.format import (
+    AIRR,
+    BY_HEADER,
+    REASON,
+    ROW_ID,
+    Opening,
+    RowError,
+    Translation,
+    format_of,
+    otherwise_separated,
+    resembled,
+)
 from hpcvdj.repertoires.formats.listed import Listed
 from hpcvdj.storage.inputs import changed
 

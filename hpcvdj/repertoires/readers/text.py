@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from hpcvdj.errors import InputError
-from hpcvdj.repertoires.formats import may_lack_from, names_of_headerless
+from hpcvdj.repertoires.formats.format import may_lack_from, names_of_headerless
 from hpcvdj.repertoires.readers import reader
 from hpcvdj.repertoires.readers.reader import TableReader, first_line
 from hpcvdj.storage.inputs import DAMAGE, packing, unpacked
