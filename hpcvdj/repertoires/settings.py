@@ -5,16 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from hpcvdj.errors import choices
 from hpcvdj.options import Option, Settings
+from hpcvdj.recombination import germline
 from hpcvdj.recombination.calls import Policy
-from hpcvdj.recombination.germline import (
-    LARGEST_MAX_P,
-    MAX_P,
-    DAlleles,
-    DFormConvention,
-    Germline,
-    Tables,
-    read_germline,
-)
 from hpcvdj.recombination.repertoire import SequenceField
 
 if TYPE_CHECKING:
@@ -89,7 +81,7 @@ class RowSettings(Settings):
 DForms = Annotated[
     str,
     Option("`paper` counts D forms once for each pair of chew-backs, `distinct` each string once per gene",
-           choices=lambda: choices(DFormConvention), more=True),
+           choices=lambda: choices(germline.DFormConvention), more=True),
 ]  # fmt: skip
 """How D forms are counted: the name of a `DFormConvention`."""
 
@@ -103,15 +95,20 @@ class GermlineSettings(Settings):
     """Which segments a germline table has."""
 
     d_alleles: Annotated[
-        DAlleles,
+        germline.DAlleles,
         Option("D alleles that take part: of each gene the `first` functional one, or `all` functional ones",
                more=True),
     ] = "first"  # fmt: skip
     max_p: Annotated[
         int,
-        Option("the largest number of P-nucleotides at one end of a segment", least=0, most=LARGEST_MAX_P, more=True),
-    ] = MAX_P
+        Option(
+            "the largest number of P-nucleotides at one end of a segment",
+            least=0,
+            most=germline.LARGEST_MAX_P,
+            more=True,
+        ),
+    ] = germline.MAX_P
 
-    def read(self, table: Tables) -> Germline:
+    def read(self, table: germline.Tables) -> germline.Germline:
         """Read a germline table, as of `read_germline`."""
-        return read_germline(table, max_p=self.max_p, d_alleles=self.d_alleles)
+        return germline.read_germline(table, max_p=self.max_p, d_alleles=self.d_alleles)

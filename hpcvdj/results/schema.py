@@ -61,7 +61,7 @@ def _calls(segment: int) -> Callable[[Junctions, slice], NDArray[np.bytes_]]:
     def calls(junctions: Junctions, rows: slice) -> NDArray[np.bytes_]:
         repertoire = junctions.repertoire
         first, last, _ = rows.indices(len(repertoire))
-        alleles = _bytes(pair[segment].allele for pair in repertoire.pairs)
+        alleles = as_bytes(pair[segment].allele for pair in repertoire.pairs)
         sizes = np.asarray(np.diff(np.clip(repertoire.offsets, first, last)), dtype=np.int64)
         return np.repeat(alleles, sizes)
 
@@ -78,7 +78,7 @@ LAYOUT: dict[str, list[Column]] = {
         Column("row", np.int64, "S", lambda junctions, rows: junctions.row[rows]),
         Column(
             REPERTOIRE, TEXT, "S",
-            lambda junctions, rows: _bytes(junctions.repertoire_ids)[junctions.repertoire_of[rows]], only=TOGETHER,
+            lambda junctions, rows: as_bytes(junctions.repertoire_ids)[junctions.repertoire_of[rows]], only=TOGETHER,
         ),
         Column("sequence_id", TEXT, "S", Junctions.id_bytes),
         Column("v_call", TEXT, "S", _calls(0)),
@@ -195,13 +195,14 @@ def _require_columns(path: Path, file: h5py.File, name: str) -> None:
             raise damaged(path, f"the columns of /{name} are of different lengths")
 
 
-def _bytes(texts: Iterable[str | bytes]) -> NDArray[np.bytes_]:
+def as_bytes(texts: Iterable[str | bytes]) -> NDArray[np.bytes_]:
+    """Return texts as bytes of fixed width, in UTF-8."""
     return np.array([text if isinstance(text, bytes) else text.encode() for text in texts], dtype=np.bytes_)
 
 
 def as_text(values: Iterable[str | bytes]) -> NDArray[Any]:
     """Return texts as an array of the type of HDF5."""
-    encoded = _bytes(values)
+    encoded = as_bytes(values)
     return encoded.astype(h5py.string_dtype("utf-8", encoded.itemsize))
 
 

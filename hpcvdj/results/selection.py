@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hpcvdj.errors import InputError, few
 from hpcvdj.results.frames import require
 from hpcvdj.results.lookup import value_columns
-from hpcvdj.results.schema import strings
+from hpcvdj.results.schema import as_bytes, strings
 from hpcvdj.storage.damage import damage
 
 if TYPE_CHECKING:
@@ -101,9 +101,9 @@ class Selection:
         if rows is not None:
             keep &= self._among("row", np.fromiter(rows, dtype=np.int64))
         if sequence_id is not None:
-            keep &= self._among("sequence_id", _as_bytes(sequence_id))
+            keep &= self._among("sequence_id", as_bytes([sequence_id] if isinstance(sequence_id, str) else sequence_id))
         if repertoire_id is not None:
-            keep &= self._of(_as_bytes(repertoire_id))
+            keep &= self._of(as_bytes([repertoire_id] if isinstance(repertoire_id, str) else repertoire_id))
         if v_call is not None or j_call is not None:
             keep &= self._called(v_call, j_call)
         if min_pathways is not None and min_pathways > 0:
@@ -148,11 +148,6 @@ class Selection:
         for v, j, rows in self.result.pairs:
             keep[rows] = _is_call(v, v_call) and _is_call(j, j_call)
         return np.asarray(keep[self.index])
-
-
-def _as_bytes(texts: str | Iterable[str]) -> NDArray[np.bytes_]:
-    asked = [texts] if isinstance(texts, str) else list(texts)
-    return np.array([text.encode() for text in asked], dtype=np.bytes_)
 
 
 def _is_call(allele: str, call: str | None) -> bool:
