@@ -27,7 +27,7 @@ import pyarrow.parquet as pq
 from _common import record, timed
 
 import hpcvdj
-from hpcvdj.repertoires.formats import REASON
+from hpcvdj.repertoires.formats.format import REASON
 from hpcvdj.repertoires.readers import open_table
 from tests.repertoires.program_tables import AA, NT, TABLES
 

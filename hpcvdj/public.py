@@ -6,6 +6,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from functools import wraps
+from importlib import import_module
 from pkgutil import resolve_name
 from typing import Any
 
@@ -21,6 +22,16 @@ def public(namespace: dict[str, Any], name: str, home: str) -> Any:
         target.__module__, target.__qualname__ = namespace["__name__"], name
     namespace[name] = target
     return target
+
+
+class OnFirstUse:
+    """A module that is imported when one of its attributes is first used, because it is slow to import."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(import_module(self._name), name)
 
 
 def _warning(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -9,7 +9,7 @@ from hpcvdj.chance.question import ask
 from hpcvdj.chance.settings import Checks, ClonotypeChoice
 from hpcvdj.enrichment.question import EnrichmentQuestion
 from hpcvdj.repertoires.inputs import Inputs
-from hpcvdj.repertoires.tables import table_of
+from hpcvdj.repertoires.table import table_of
 from hpcvdj.runs.run import Run
 
 CHECKS = Checks()

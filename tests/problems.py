@@ -19,11 +19,11 @@ from hpcvdj.recombination.repertoire import LONGEST_CDR3, Problem, Repertoire
 from hpcvdj.repertoires.inputs import Inputs, tables_of
 from hpcvdj.repertoires.junctions import Junctions, read_junctions
 from hpcvdj.repertoires.reading import Reading
-from hpcvdj.repertoires.tables import Table
+from hpcvdj.repertoires.table import Table
 from hpcvdj.runs.partition import block_range
 from hpcvdj.runs.run import Run
+from hpcvdj.values.compute_tables import compute_tables
 from hpcvdj.values.summary import Summary
-from hpcvdj.values.tables import compute_tables
 
 METHODS = list(choices(PathwayMethod))
 

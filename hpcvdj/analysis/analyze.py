@@ -26,9 +26,9 @@ from hpcvdj.repertoires.sequence_fields import common_fields
 from hpcvdj.reports.outputs import ANALYSIS
 from hpcvdj.runs.folder import Identity, differences
 from hpcvdj.runs.inputs import surveyed
+from hpcvdj.storage.damage import damage
 from hpcvdj.storage.files import atomic_path, exclusive_lock, require_apart
 from hpcvdj.storage.json_text import json_text
-from hpcvdj.storage.opening import damage
 
 log = logging.getLogger(__name__)
 

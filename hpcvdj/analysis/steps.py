@@ -35,7 +35,7 @@ from hpcvdj.recombination.origin import read_facts
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.reading import reading_of
 from hpcvdj.repertoires.sequence_fields import common_fields
-from hpcvdj.repertoires.tables import Table, repertoire_name
+from hpcvdj.repertoires.table import Table, repertoire_name
 from hpcvdj.repertoires.writers import is_table
 from hpcvdj.reports.page import LIBRARIES, write_report
 from hpcvdj.reports.settings import ReportSettings
@@ -43,8 +43,8 @@ from hpcvdj.results.facts import facts_path
 from hpcvdj.runs.run import Run
 from hpcvdj.storage.folders import folder_digest
 from hpcvdj.storage.inputs import file_digest
+from hpcvdj.values.compute_tables import MOST_UNEVEN, compute_tables
 from hpcvdj.values.summary import total_of
-from hpcvdj.values.tables import MOST_UNEVEN, compute_tables
 
 PAGE, MODEL, SELECTED = "report.html", "model", "model_selected"
 

@@ -19,7 +19,7 @@ from hpcvdj.cohorts.sharing import Sharing
 from hpcvdj.cohorts.sharing_question import SharingQuestion
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.models import Model
-from hpcvdj.repertoires.tables import Table
+from hpcvdj.repertoires.table import Table
 
 
 @dataclass(frozen=True)

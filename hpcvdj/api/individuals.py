@@ -9,9 +9,9 @@ from hpcvdj.chance.question import Question, ask
 from hpcvdj.chance.settings import Checks
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.models import Model
-from hpcvdj.repertoires.formats import BY_HEADER, Opening
+from hpcvdj.repertoires.formats.format import BY_HEADER, Opening
 from hpcvdj.repertoires.inputs import tables_in
-from hpcvdj.repertoires.tables import Table, table_of
+from hpcvdj.repertoires.table import Table, table_of
 from hpcvdj.runs.run import Run
 
 A = TypeVar("A")

@@ -23,7 +23,7 @@ from hpcvdj.motifs.results import MotifResult
 from hpcvdj.motifs.sequences import Input, inputs_of, named, read_again
 from hpcvdj.motifs.settings import ClusterSettings, MotifConfig
 from hpcvdj.repertoires.readers import as_arrow
-from hpcvdj.repertoires.tables import repertoire_name
+from hpcvdj.repertoires.table import repertoire_name
 from hpcvdj.runs.run import Run
 
 

@@ -32,7 +32,7 @@ from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.reading import Reading, reading_of
 from hpcvdj.repertoires.sequence_fields import fields_of
 from hpcvdj.repertoires.species import warn_of_rows
-from hpcvdj.repertoires.tables import table_of
+from hpcvdj.repertoires.table import table_of
 from hpcvdj.results.frames import with_facts
 from hpcvdj.runs.run import Run
 from hpcvdj.values.memory import values_of

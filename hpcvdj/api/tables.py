@@ -16,13 +16,11 @@ from hpcvdj.recombination.igor import load_model, model_folders
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.packaged import germline_paths
 from hpcvdj.recombination.repertoire import JunctionField
-from hpcvdj.repertoires.formats import REASON, RowError
-from hpcvdj.repertoires.formats.format import ROW_ID
+from hpcvdj.repertoires.formats.format import REASON, ROW_ID, RowError
 from hpcvdj.repertoires.formats.listed import field_of, has_amino_acids
 from hpcvdj.repertoires.readers import MemoryReader, TableReader, open_table
-from hpcvdj.repertoires.reference_settings import GermlineSettings
-from hpcvdj.repertoires.settings import TableSettings
-from hpcvdj.repertoires.tables import Table, table_at, table_of
+from hpcvdj.repertoires.settings import GermlineSettings, TableSettings
+from hpcvdj.repertoires.table import Table, table_at, table_of
 from hpcvdj.results.frames import Kind, beside, of_kind
 from hpcvdj.runs.run import Run
 from hpcvdj.values.convert import Converted

@@ -24,7 +24,7 @@ from hpcvdj.repertoires.genes import Collected, amino_acids, by_gene, kinds_of, 
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.junctions import Junctions
 from hpcvdj.repertoires.read_counts import UNKNOWN
-from hpcvdj.repertoires.tables import Table
+from hpcvdj.repertoires.table import Table
 from hpcvdj.repertoires.tally import Tally
 from hpcvdj.runs.partition import evenly
 from hpcvdj.runs.run import Run

@@ -23,12 +23,12 @@ from hpcvdj.errors import InputError
 from hpcvdj.options import Settings
 from hpcvdj.recombination.calls import Genes
 from hpcvdj.recombination.models import Model
-from hpcvdj.repertoires.formats import BY_HEADER, Opening
+from hpcvdj.repertoires.formats.format import BY_HEADER, Opening
 from hpcvdj.repertoires.inputs import Inputs, together_of
 from hpcvdj.repertoires.reading import Reading, productive_reading
 from hpcvdj.repertoires.sequence_fields import common_fields
 from hpcvdj.repertoires.species import warn_of_rows
-from hpcvdj.repertoires.tables import Table
+from hpcvdj.repertoires.table import Table
 from hpcvdj.repertoires.tally import Tally
 from hpcvdj.results.facts import Facts, Targets, facts_path
 from hpcvdj.runs.folder import Identity

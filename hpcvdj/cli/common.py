@@ -209,9 +209,8 @@ def fill(text: str) -> str:
     """
     if "{columns}" in text:
         from hpcvdj.kernels.quantities import Pathways
-        from hpcvdj.results.schema import exported_columns
 
-        names = ", ".join([*exported_columns(), *Pathways().columns(2), "..., pathways_total and weight"])
+        names = ", ".join([*Pathways().columns(2), "..., pathways_total and weight"])
         columns = f"{names}, empty for a row that could not be counted, and {Pathways.excluded} with the reason"
         text = text.replace("{columns}", columns)
     if "{tables}" in text:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from hpcvdj.repertoires.inputs import Inputs
     from hpcvdj.repertoires.junctions import Reference
     from hpcvdj.repertoires.reading import Reading
-    from hpcvdj.repertoires.tables import Table
+    from hpcvdj.repertoires.table import Table
     from hpcvdj.runs.run import Refused, Run
     from hpcvdj.values.plan import Plan
     from hpcvdj.values.summary import Summary
@@ -40,8 +40,8 @@ def compute_each(
 
     At the end, raises InputError with the names of tables that could not be computed, or had no row that could be.
     """
+    from hpcvdj.values.compute_tables import MOST_UNEVEN, compute_tables
     from hpcvdj.values.summary import total_of
-    from hpcvdj.values.tables import MOST_UNEVEN, compute_tables
 
     with run.request:
         work = run.from_root(plan)

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 from hpcvdj.cli import common, options
 from hpcvdj.cli.computing import compute_each, planned
 from hpcvdj.counting.config import Config
-from hpcvdj.repertoires.reference_settings import GermlineSettings
-from hpcvdj.repertoires.settings import RowSettings, Strict, TableSettings
+from hpcvdj.repertoires.settings import GermlineSettings, RowSettings, Strict, TableSettings
 from hpcvdj.runs.settings import Launch, Started
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from hpcvdj.options import setting
 from hpcvdj.runs.settings import Overwrite
 
 if TYPE_CHECKING:
-    from hpcvdj.repertoires.tables import Table
+    from hpcvdj.repertoires.table import Table
     from hpcvdj.runs.run import Run
 
 

@@ -16,8 +16,7 @@ from hpcvdj.errors import InputError, option
 from hpcvdj.options import setting
 from hpcvdj.recombination.explanation import Explanation, Pathway
 from hpcvdj.recombination.germline import PaperDForms
-from hpcvdj.repertoires.reference_settings import DForms, GermlineSettings, Joint
-from hpcvdj.repertoires.settings import RowSettings
+from hpcvdj.repertoires.settings import DForms, GermlineSettings, Joint, RowSettings
 
 if TYPE_CHECKING:
     from rich.console import Console

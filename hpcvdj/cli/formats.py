@@ -12,7 +12,7 @@ def command() -> None:
     """
     if not common.begin().is_root:
         return
-    from hpcvdj.repertoires.formats import readable
+    from hpcvdj.repertoires.formats.format import readable
 
     rows = [[name, kind.summary] for name, kind in readable().items()]
     common.print_table(common.console(), ["format", "tables"], rows, left=2)

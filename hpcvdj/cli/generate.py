@@ -10,7 +10,7 @@ from hpcvdj.cohorts.settings import IndividualColumn, Naming
 from hpcvdj.errors import InputError, option
 from hpcvdj.generation.settings import GenerationSettings
 from hpcvdj.kernels.backends import AUTO, BackendName
-from hpcvdj.repertoires.reference_settings import Joint
+from hpcvdj.repertoires.settings import Joint
 from hpcvdj.runs.settings import Launch, Overwrite, Resume, Threads
 from hpcvdj.storage.files import require_distinct
 

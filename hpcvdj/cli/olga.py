@@ -261,7 +261,7 @@ class _Computing:
         from hpcvdj.probabilities.settings import PgenSettings
         from hpcvdj.repertoires.inputs import Inputs
         from hpcvdj.repertoires.reading import reading_of
-        from hpcvdj.repertoires.tables import table_of
+        from hpcvdj.repertoires.table import table_of
         from hpcvdj.values.memory import values_of
 
         for segment, name in (("V", "v"), ("J", "j")):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from hpcvdj.recombination.models import Model
     from hpcvdj.repertoires.inputs import Inputs
     from hpcvdj.repertoires.reading import Reading
-    from hpcvdj.repertoires.tables import Table
+    from hpcvdj.repertoires.table import Table
 
 
 def command(

@@ -3,7 +3,7 @@
 from hpcvdj.cli import common, options
 from hpcvdj.cli.drawing import write_drawn
 from hpcvdj.generation.settings import SimulationSettings
-from hpcvdj.repertoires.reference_settings import GermlineSettings
+from hpcvdj.repertoires.settings import GermlineSettings
 from hpcvdj.runs.settings import Overwrite
 
 

@@ -18,7 +18,7 @@ from hpcvdj.kernels.method import THREADS_PER_BLOCK
 from hpcvdj.kernels.pathways.methods import PathwayMethod
 from hpcvdj.options import Option, setting
 from hpcvdj.recombination.germline import PaperDForms
-from hpcvdj.repertoires.reference_settings import DForms, GermlineSettings
+from hpcvdj.repertoires.settings import DForms, GermlineSettings
 from hpcvdj.runs.settings import Launch, Threads
 from hpcvdj.studies.settings import MethodsPlan, Repeats, Several, TablesPlan, numbers
 

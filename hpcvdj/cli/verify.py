@@ -7,8 +7,7 @@ import typer
 from hpcvdj.cli import common, options
 from hpcvdj.options import setting
 from hpcvdj.recombination.germline import PaperDForms
-from hpcvdj.repertoires.reference_settings import DForms, GermlineSettings
-from hpcvdj.repertoires.settings import RowSettings
+from hpcvdj.repertoires.settings import DForms, GermlineSettings, RowSettings
 from hpcvdj.runs.settings import Launch, Threads
 
 

@@ -14,7 +14,7 @@ from hpcvdj.cohorts.cohort import Cohort, People, cohort_of
 from hpcvdj.cohorts.settings import Individuals
 from hpcvdj.errors import InputError, few, option
 from hpcvdj.recombination.models import Model
-from hpcvdj.repertoires.formats import BY_HEADER, Opening
+from hpcvdj.repertoires.formats.format import BY_HEADER, Opening
 from hpcvdj.repertoires.inputs import Inputs, names_repertoires
 from hpcvdj.repertoires.read_counts import READS
 from hpcvdj.runs.run import Run

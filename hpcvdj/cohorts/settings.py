@@ -16,7 +16,7 @@ from hpcvdj.recombination.calls import Genes
 if TYPE_CHECKING:
     # Slow to import, and the help needs this module.
     from hpcvdj.cohorts.cohort import People
-    from hpcvdj.repertoires.formats import Opening
+    from hpcvdj.repertoires.formats.format import Opening
 
 SMALLEST_Q = 1e-3
 """The smallest share of survivors that is plausible."""
@@ -78,7 +78,7 @@ class Individuals(Settings):
 
     def opening(self, opening: "Opening | None" = None) -> "Opening":
         """Return how tables are opened so that their repertoires are the individuals."""
-        from hpcvdj.repertoires.formats import BY_HEADER
+        from hpcvdj.repertoires.formats.format import BY_HEADER
         from hpcvdj.repertoires.junctions import REPERTOIRE
 
         opening = opening or BY_HEADER

@@ -10,7 +10,7 @@ from hpcvdj.kernels.pathways.methods import Direct, PathwayMethod
 from hpcvdj.options import Option, Settings
 from hpcvdj.recombination.germline import Germline, PaperDForms
 from hpcvdj.recombination.repertoire import LONGEST_CDR3, Problem, Repertoire
-from hpcvdj.repertoires.reference_settings import DForms
+from hpcvdj.repertoires.settings import DForms
 from hpcvdj.values.plan import Plan
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from hpcvdj.recombination.exclusions import counts_json
 from hpcvdj.recombination.models import Model
 from hpcvdj.repertoires.genes import has_nucleotides
 from hpcvdj.repertoires.inputs import Inputs, together_of
-from hpcvdj.repertoires.tables import Table
+from hpcvdj.repertoires.table import Table
 from hpcvdj.results.facts import Facts
 from hpcvdj.runs.inputs import surveyed
 from hpcvdj.runs.run import Run

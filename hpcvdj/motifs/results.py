@@ -18,8 +18,9 @@ from hpcvdj.motifs.edges import STRANDS, Edges, edge_type, edges_of
 from hpcvdj.motifs.scores import Scoring, Terms, make_score
 from hpcvdj.motifs.sequences import Compared, Input, InputSet, table_lists
 from hpcvdj.results.schema import as_text, write_group
+from hpcvdj.storage.damage import damage, damaged
 from hpcvdj.storage.hdf5 import Hdf5Writer, write_attributes
-from hpcvdj.storage.opening import damage, damaged, open_hdf5
+from hpcvdj.storage.opening import open_hdf5
 from hpcvdj.storage.packed import PackedDataset, filters, packed_chunks, write_packed
 
 FORMAT = "hpcvdj-motifs"

@@ -23,7 +23,7 @@ from hpcvdj.recombination.productive import Rows
 from hpcvdj.repertoires.inputs import require_different_files
 from hpcvdj.repertoires.productive import COLUMN, productive_rows, telling_column
 from hpcvdj.repertoires.readers import MemoryReader, TableReader, open_table
-from hpcvdj.repertoires.tables import repertoire_name
+from hpcvdj.repertoires.table import repertoire_name
 from hpcvdj.storage.inputs import file_digest, file_state, require_regular
 
 log = logging.getLogger(__name__)

@@ -16,7 +16,7 @@ from hpcvdj.recombination.exclusions import ExclusionKind
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.productive import given_productive
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS, SELECTION_COLUMNS, JunctionField, PgenProblem, Repertoire
-from hpcvdj.repertoires.reference_settings import Joint
+from hpcvdj.repertoires.settings import Joint
 from hpcvdj.values.plan import Plan
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError
 from hpcvdj.repertoires.readers import ParquetReader, TextReader, reader
-from hpcvdj.repertoires.tables import Table
+from hpcvdj.repertoires.table import Table
 from hpcvdj.repertoires.writers import packed
 from hpcvdj.storage.inputs import changed, packing, require_unchanged, unpacked
 

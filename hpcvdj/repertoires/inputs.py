@@ -22,12 +22,12 @@ import pyarrow.compute as pc
 
 from hpcvdj.errors import InputError, few, option
 from hpcvdj.repertoires.batches import ahead, with_columns
-from hpcvdj.repertoires.formats import BY_HEADER, REASON, Opening
+from hpcvdj.repertoires.formats.format import BY_HEADER, REASON, Opening
 from hpcvdj.repertoires.junctions import REPERTOIRE, Junctions, Reference, read_junctions
 from hpcvdj.repertoires.read_counts import READS
 from hpcvdj.repertoires.readers import MemoryReader, possible_suffixes, table_suffixes
 from hpcvdj.repertoires.reading import Reading
-from hpcvdj.repertoires.tables import Table, repertoire_name, table_at, table_of
+from hpcvdj.repertoires.table import Table, repertoire_name, table_at, table_of
 from hpcvdj.repertoires.writers import endings_in_words, is_table
 from hpcvdj.storage.inputs import changed, file_digest, require_unchanged
 

@@ -27,12 +27,12 @@ from hpcvdj.recombination.models import Alleles, Model
 from hpcvdj.recombination.repertoire import Repertoire
 from hpcvdj.repertoires.batches import in_threads, numbers_by_text
 from hpcvdj.repertoires.exclusion_collector import Codes, ExclusionCollector
-from hpcvdj.repertoires.formats import REASON
+from hpcvdj.repertoires.formats.format import REASON
 from hpcvdj.repertoires.genes import stacked, unpacked
 from hpcvdj.repertoires.productive import productive_rows
 from hpcvdj.repertoires.read_counts import READS, UNKNOWN, read_counts
 from hpcvdj.repertoires.reading import Reading
-from hpcvdj.repertoires.tables import Table
+from hpcvdj.repertoires.table import Table
 from hpcvdj.repertoires.unfit import ambiguous_rows, unfit_row, with_ends
 
 log = logging.getLogger(__name__)
@@ -49,7 +49,8 @@ Reference = Germline | Model
 _MOST_SETS = 1 << 31
 """A V–J pair is one number: the index of V x _MOST_SETS + the index of J."""
 
-_SCATTER = np.uint64(0x9E3779B97F4A7C15)
+SCATTER = np.uint64(0x9E3779B97F4A7C15)
+"""Factor of the hash of a repertoire, so that equal ids in different repertoires do not count as repeated."""
 
 Unfit = tuple[int | NDArray[np.int64], Exclusion]
 """A row, or several, and why they take no part."""
@@ -144,13 +145,38 @@ def read_junctions(
             break
     junctions = builder.finish()
     if reading.strict and len(junctions.excluded):
-        source, data_row = builder.source_of(int(junctions.excluded.row[0]))
-        raise InputError(
-            f"{source.path}, data row {data_row} ({junctions.excluded.sequence_id[0]}): "
-            f"{junctions.excluded.exclusion(0)}; correct the row, or leave {option('strict')} out to exclude and "
-            "list such rows"
-        )
+        excluded = junctions.excluded
+        raise refused_row(sources, int(excluded.row[0]), excluded.sequence_id[0], excluded.exclusion(0))
     return junctions
+
+
+def source_of(sources: Sequence[Table], row: int) -> tuple[Table, int]:
+    """The table that a row comes from, and the number of the data row in it, from 1."""
+    source = sources[bisect_right(sources, row, key=lambda source: source.first_row) - 1]
+    return source, row - source.first_row + 1
+
+
+def refused_row(sources: Sequence[Table], row: int, sequence_id: str, exclusion: Exclusion) -> InputError:
+    """The error for a row that cannot be counted, if the reading is strict."""
+    source, data_row = source_of(sources, row)
+    return InputError(
+        f"{source.path}, data row {data_row} ({sequence_id}): {exclusion}; correct the row, or leave "
+        f"{option('strict')} out to exclude and list such rows"
+    )
+
+
+def repeated_id(sources: Sequence[Table], first_row: int, row: int) -> Exclusion:
+    """Why a row takes no part whose id `first_row` has."""
+    (source, data_row), (other, _) = source_of(sources, first_row), source_of(sources, row)
+    table = f" of {source.path.name}" if source is not other else ""
+    return Exclusion.of(ExclusionKind.REPEATED_ID, data_row=data_row, table=table)
+
+
+def text_hashes(texts: pa.Array) -> NDArray[np.uint64]:
+    """Hashes of large strings, uint64 [rows]."""
+    hashes = np.empty(len(texts), dtype=np.uint64)
+    text.hash_rows(*text.text_buffers(texts), hashes)
+    return hashes
 
 
 def _numbered(batches: Iterable[pa.RecordBatch], first_row: int) -> Iterator[tuple[int, pa.RecordBatch]]:
@@ -216,12 +242,10 @@ class _Builder:
         rows = first_row + np.arange(batch.num_rows)
         ids = batch.column("sequence_id") if "sequence_id" in batch.schema.names else pa.array(rows.astype(str))
         ids = ids.cast(pa.large_string())
-        hashes = np.empty(len(ids), dtype=np.uint64)
-        text.hash_rows(*text.text_buffers(ids), hashes)
         words, lengths, unfit = self._pack(batch.column(self.reading.sequence_field))
         has_reads = READS in batch.schema.names
         reads, no_count = read_counts(batch.column(READS)) if has_reads else (None, {})
-        return _Packed(batch, rows, ids, hashes, reads, words, lengths, [*no_count.items(), *unfit])
+        return _Packed(batch, rows, ids, text_hashes(ids), reads, words, lengths, [*no_count.items(), *unfit])
 
     def add(self, packed: _Packed) -> None:
         batch, rows, ids = packed.batch, packed.rows, packed.ids
@@ -242,8 +266,7 @@ class _Builder:
             keep = why == 0
             self.excluded.add(rows[~keep], ids.filter(pa.array(~keep)), why[~keep], repertoire[~keep])
             ids = ids.filter(pa.array(keep))
-        # Ids repeat within a repertoire only.
-        hashes = packed.hashes[keep] ^ repertoire[keep].astype(np.uint64) * _SCATTER
+        hashes = packed.hashes[keep] ^ repertoire[keep].astype(np.uint64) * SCATTER
         self.ids.append(ids)
         pair, lengths = v[keep] * _MOST_SETS + j[keep], packed.lengths[keep]
         words = _narrow(packed.words[keep], lengths // self.reading.letters.bases, self.reading.letters)
@@ -271,7 +294,7 @@ class _Builder:
             fault = f"{name} has a NUL byte; remove it"
         else:
             return
-        source, data_row = self.source_of(first_row + row)
+        source, data_row = source_of(self.sources, first_row + row)
         raise InputError(f"{source.path}, data row {data_row}: {fault}")
 
     def _repertoires(self, batch: pa.RecordBatch) -> NDArray[np.int32]:
@@ -281,11 +304,6 @@ class _Builder:
         return numbers_by_text(
             batch.column(REPERTOIRE), lambda name: self._repertoire.setdefault(name, len(self._repertoire)), np.int32
         )
-
-    def source_of(self, row: int) -> tuple[Table, int]:
-        """The table that a row comes from, and the number of the data row in it, from 1."""
-        source = self.sources[bisect_right(self.sources, row, key=lambda source: source.first_row) - 1]
-        return source, row - source.first_row + 1
 
     def _calls(self, segment: SegmentType, batch: pa.RecordBatch) -> tuple[NDArray[np.int64], Codes]:
         """The index of each row's segment in `_indices`, -1 without one; and why a row has none."""
@@ -430,10 +448,7 @@ class _Builder:
             first_row = first_of.setdefault((sequence_id, repertoire), this_row)
             if first_row != this_row:
                 keep[index] = False
-                source, data_row = self.source_of(first_row)
-                table = f" of {source.path.name}" if source is not self.source_of(this_row)[0] else ""
-                exclusion = Exclusion.of(ExclusionKind.REPEATED_ID, data_row=data_row, table=table)
-                code = self.excluded.code(exclusion)
+                code = self.excluded.code(repeated_id(self.sources, first_row, this_row))
                 self.excluded.add(row[index, None], ids.slice(index, 1), code, repertoire_of[index, None])
         return np.flatnonzero(keep)
 

@@ -10,7 +10,7 @@ from hpcvdj.errors import InputError, few, option
 from hpcvdj.repertoires.formats.format import otherwise_separated
 from hpcvdj.repertoires.junctions import REPERTOIRE
 from hpcvdj.repertoires.readers import MemoryReader, open_table
-from hpcvdj.repertoires.tables import repertoire_name
+from hpcvdj.repertoires.table import repertoire_name
 
 
 def column_of(metadata: object, group: str, names: Sequence[str], what: str = "group") -> dict[str, str]:

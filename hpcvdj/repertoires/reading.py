@@ -6,19 +6,12 @@ from dataclasses import dataclass, field, replace
 from typing import get_args
 
 from hpcvdj.errors import InputError, OptionError, option, require_choice
+from hpcvdj.recombination import repertoire
 from hpcvdj.recombination.alphabet import NUCLEOTIDES, Letters
 from hpcvdj.recombination.calls import CallPolicy, Genes
 from hpcvdj.recombination.exclusions import ExclusionKind
-from hpcvdj.recombination.repertoire import (
-    ANCHOR_LETTERS,
-    CDR3_ENDS,
-    LONGEST_CDR3,
-    LONGEST_JUNCTION,
-    JunctionField,
-    SequenceField,
-)
 from hpcvdj.recombination.symbols import Alphabet
-from hpcvdj.repertoires.formats import BY_HEADER, Opening
+from hpcvdj.repertoires.formats.format import BY_HEADER, Opening
 
 log = logging.getLogger(__name__)
 
@@ -41,10 +34,10 @@ class Reading:
     ambiguous       whether amino acids may have symbols that stand for several
     """
 
-    sequence_field: SequenceField | JunctionField = "junction"
+    sequence_field: repertoire.SequenceField | repertoire.JunctionField = "junction"
     calls: CallPolicy = field(default_factory=CallPolicy)
     strict: bool = False
-    longest: int = LONGEST_CDR3
+    longest: int = repertoire.LONGEST_CDR3
     anchors: bool = False
     genes: Genes = "call"
     alphabet: Alphabet | None = None
@@ -54,7 +47,7 @@ class Reading:
     ambiguous: bool = True
 
     def __post_init__(self) -> None:
-        fields = get_args(SequenceField) if self.alphabet is None else get_args(JunctionField)[1:]
+        fields = get_args(repertoire.SequenceField) if self.alphabet is None else get_args(repertoire.JunctionField)[1:]
         require_choice("sequence_field", self.sequence_field, fields)
 
     @property
@@ -71,7 +64,7 @@ class Reading:
     @property
     def trim(self) -> int:
         """Letters that are removed from both ends."""
-        return 0 if self.anchors else ANCHOR_LETTERS[self.sequence_field]
+        return 0 if self.anchors else repertoire.ANCHOR_LETTERS[self.sequence_field]
 
     def of_junctions(self, genes: Genes, productive: ExclusionKind | None = None) -> "Reading":
         """The same for probabilities: junctions keep the codons of Cys 104 and Phe/Trp 118, which recombination makes.
@@ -82,22 +75,22 @@ class Reading:
         """
         if self.sequence_field == "cdr3":
             raise OptionError.of("sequence_field", "cdr3", "a probability is that of a junction")
-        return replace(self, longest=LONGEST_JUNCTION, anchors=True, genes=genes, productive=productive)
+        return replace(self, longest=repertoire.LONGEST_JUNCTION, anchors=True, genes=genes, productive=productive)
 
     @property
     def ends(self) -> tuple[str, str]:
         """The letters to add at the beginning and at the end of each sequence."""
-        return CDR3_ENDS if self.sequence_field == "cdr3_aa" else ("", "")
+        return repertoire.CDR3_ENDS if self.sequence_field == "cdr3_aa" else ("", "")
 
     @property
     def anchor_letters(self) -> int:
         """Letters of each anchor that packed sequences have."""
-        return ANCHOR_LETTERS[self.sequence_field] - self.trim + len(self.ends[0])
+        return repertoire.ANCHOR_LETTERS[self.sequence_field] - self.trim + len(self.ends[0])
 
 
 def reading_of(
     columns: Sequence[str],
-    sequence_field: JunctionField | None,
+    sequence_field: repertoire.JunctionField | None,
     alphabet: Alphabet | None,
     opening: Opening = BY_HEADER,
     *,
@@ -110,7 +103,9 @@ def reading_of(
 
     InputError for an alphabet of nucleotides.
     """
-    present: list[JunctionField] = [field for field in get_args(JunctionField) if field in columns]
+    present: list[repertoire.JunctionField] = [
+        field for field in get_args(repertoire.JunctionField) if field in columns
+    ]
     name = sequence_field or (present or ["junction"])[0]
     if name != "junction":
         if sequence_field is None:

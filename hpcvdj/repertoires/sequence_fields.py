@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.repertoire import JunctionField
-from hpcvdj.repertoires.tables import Table
+from hpcvdj.repertoires.table import Table
 
 FIELDS: tuple[JunctionField, ...] = get_args(JunctionField)
 """The fields, in order of preference."""

@@ -1,15 +1,17 @@
-"""The options of users for opening and reading tables."""
+"""The options of users for opening and reading tables, and for the germline table or the model that calls refer to."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
+from hpcvdj.errors import choices
 from hpcvdj.options import Option, Settings, setting
+from hpcvdj.recombination import germline
 from hpcvdj.recombination.calls import Policy
 from hpcvdj.recombination.repertoire import SequenceField
 
 if TYPE_CHECKING:
     # The help needs this module, and these are slow to import.
-    from hpcvdj.repertoires.formats import Opening
+    from hpcvdj.repertoires.formats.format import Opening
     from hpcvdj.repertoires.reading import Reading
 
 
@@ -34,7 +36,7 @@ class TableSettings(Settings):
 
     def opening(self) -> "Opening":
         """How tables are opened; OptionError for an unknown format."""
-        from hpcvdj.repertoires.formats import Opening
+        from hpcvdj.repertoires.formats.format import Opening
 
         return Opening(self.format, tuple((self.columns or {}).items()))
 
@@ -59,3 +61,30 @@ class RowSettings(Settings):
         from hpcvdj.repertoires.reading import Reading
 
         return Reading(self.sequence_field, CallPolicy(self.ambiguous_calls, self.unlisted_alleles), **further)
+
+
+DForms = Annotated[
+    str,
+    Option("`paper` counts D forms once for each pair of chew-backs, `distinct` each string once per gene",
+           choices=lambda: choices(germline.DFormConvention), more=True),
+]  # fmt: skip
+"""How D forms are counted: the name of a `DFormConvention`."""
+
+Joint = Annotated[
+    bool, Option("take P(V, D, J) as a model of IGH has it; by default P(V) P(D, J), as in OLGA", more=True)
+]
+
+
+@dataclass(frozen=True)
+class GermlineSettings(Settings):
+    """Which segments a germline table has."""
+
+    d_alleles: germline.DAlleles = setting(
+        "D alleles that take part: of each gene the `first` functional one, or `all` functional ones", "first",
+        more=True)  # fmt: skip
+    max_p: int = setting("the largest number of P-nucleotides at one end of a segment", germline.MAX_P, least=0,
+                         most=germline.LARGEST_MAX_P, more=True)  # fmt: skip
+
+    def read(self, table: germline.Tables) -> germline.Germline:
+        """Read a germline table, as of `read_germline`."""
+        return germline.read_germline(table, max_p=self.max_p, d_alleles=self.d_alleles)

@@ -1,10 +1,13 @@
 """Numbers of counted and excluded rows, for messages, summaries and the log."""
 
 import logging
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from hpcvdj.errors import few
-from hpcvdj.recombination.exclusions import Exclusion, ExclusionKind, by_summary
+from hpcvdj.recombination.exclusions import Exclusion, ExclusionKind, added, by_summary
 from hpcvdj.repertoires.junctions import Junctions
 
 log = logging.getLogger(__name__)
@@ -52,6 +55,20 @@ class Tally:
         rows = sum(rows for _, rows in self.excluded)
         head = "" if self.counted else "no row could be used: "
         return f"{head}{rows:,} of {self.rows_read:,} rows excluded: {few(reasons, 8)}"
+
+    @staticmethod
+    def added(tallies: "Sequence[Tally]") -> dict[str, Any]:
+        """Return the sums of the fields of tallies, by name."""
+        counts = {name: sum(getattr(tally, name) for tally in tallies) for name in ("rows_read", "counted", "nonzero")}
+        replaced: Counter[tuple[str, str]] = Counter()
+        for tally in tallies:
+            replaced.update({(call, allele): rows for call, allele, rows in tally.substituted})
+        return {
+            **counts,
+            "excluded": added(tally.excluded for tally in tallies),
+            "substituted": [(*names, rows) for names, rows in replaced.items()],
+            "max_n": max(tally.max_n for tally in tallies),
+        }
 
 
 def _with_remedy(summary: str, group: list[tuple[Exclusion, int]]) -> str:

@@ -14,14 +14,16 @@ from typing import IO, Any, ClassVar, Self
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from hpcvdj.errors import InputError, choices
+from hpcvdj.public import OnFirstUse
 from hpcvdj.repertoires.batches import as_strings
 from hpcvdj.repertoires.readers import reader
 from hpcvdj.storage.files import COPIED_BYTES, atomic_path, gzipped, require_writable
 from hpcvdj.storage.folders import atomic_folder, exclusive_folder, mark_written, require_replaceable
 from hpcvdj.storage.parquet import join_parquet
+
+pq: Any = OnFirstUse("pyarrow.parquet")
 
 _FILE = "part-{:06}.parquet"
 """The names of the files in a folder."""
@@ -126,7 +128,7 @@ class ParquetWriter(TableWriter):
     name = "parquet"
     endings = (".parquet",)
 
-    _writer: pq.ParquetWriter | None = None
+    _writer: Any = None
     _schema: pa.Schema | None = None
 
     def write(self, batch: pa.RecordBatch) -> None:

@@ -14,7 +14,7 @@ from hpcvdj.repertoires.batches import in_threads
 from hpcvdj.repertoires.inputs import RESULT_SUFFIXES
 from hpcvdj.repertoires.metadata import listed_in
 from hpcvdj.repertoires.readers import open_table, table_suffixes
-from hpcvdj.repertoires.tables import repertoire_name
+from hpcvdj.repertoires.table import repertoire_name
 from hpcvdj.reports.clonotypes import ListedClonotypes, clonotypes_of
 from hpcvdj.reports.elements import MOST_LISTED, kind_of, printable
 from hpcvdj.reports.survey import Survey, described
@@ -23,7 +23,7 @@ from hpcvdj.results.facts import Facts, facts_path, read_facts, require_describe
 from hpcvdj.runs.partition import evenly
 from hpcvdj.runs.ranks import limit_arrow, starting, usable_cores
 from hpcvdj.runs.run import Run
-from hpcvdj.storage.opening import damage
+from hpcvdj.storage.damage import damage
 
 TIMES = "associate --time"
 """The command whose tables list the clonotypes that expanded in a person."""

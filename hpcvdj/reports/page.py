@@ -19,8 +19,8 @@ from hpcvdj.reports.settings import ReportSettings
 from hpcvdj.results.facts import facts_path
 from hpcvdj.results.frames import require
 from hpcvdj.runs.run import Run
+from hpcvdj.storage.damage import MISREAD, damage
 from hpcvdj.storage.files import atomic_path, require_distinct, require_writable
-from hpcvdj.storage.opening import MISREAD, damage
 
 LIBRARIES = ("altair", "itables", "jinja2", "networkx", "vl_convert")
 

@@ -17,11 +17,11 @@ from hpcvdj.recombination.alphabet import AMINO_ACIDS
 from hpcvdj.recombination.exclusions import ExclusionKind, by_summary
 from hpcvdj.repertoires.junctions import REPERTOIRE
 from hpcvdj.repertoires.readers import open_table
-from hpcvdj.repertoires.tables import repertoire_name
+from hpcvdj.repertoires.table import repertoire_name
 from hpcvdj.results.attributes import facts_of_result
 from hpcvdj.results.facts import Facts, read_facts, require_described
 from hpcvdj.results.reader import Result
-from hpcvdj.storage.opening import damage
+from hpcvdj.storage.damage import damage
 
 BLOCK_ROWS = 1 << 18
 

@@ -5,20 +5,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 
 from hpcvdj.errors import InputError, option
 from hpcvdj.repertoires.batches import ahead, with_columns
-from hpcvdj.repertoires.formats import REQUIRED
+from hpcvdj.repertoires.formats.format import REQUIRED
 from hpcvdj.repertoires.inputs import columns_of_all, in_columns
-from hpcvdj.repertoires.tables import Table
+from hpcvdj.repertoires.table import Table
 from hpcvdj.repertoires.writers import require_writable_table, write_table
 from hpcvdj.results.attributes import facts_of_result
 from hpcvdj.results.facts import Facts, Targets
-from hpcvdj.results.joining import Lookup, require_new_columns
+from hpcvdj.results.lookup import Lookup, require_new_columns
 from hpcvdj.results.reader import Result
-from hpcvdj.results.schema import exported_columns
 from hpcvdj.runs.progress import Progress
 from hpcvdj.storage.files import require_distinct
 from hpcvdj.storage.inputs import file_digest, file_state, require_regular, require_unchanged
@@ -57,9 +55,7 @@ def export(
         tables = counted_tables(result, Path(junctions) if junctions else None)
         together = result.together
         described = facts_of_result(result.provenance) | (facts or {})
-        exported = [name for name in exported_columns() if name in result.columns]
-        further = {name: np.asarray(result.dataset(f"sequences/{name}")[:]) for name in exported}
-        lookup = Lookup(result.quantity, result.to_numpy(), result.row, result.excluded, further)
+        lookup = Lookup(result.quantity, result.to_numpy(), result.row, result.excluded)
     require_distinct(target, *(table.path for table in tables))
     for table in tables:
         require_new_columns(table.open().columns, table.path, lookup.quantity, lookup.values.shape[1])

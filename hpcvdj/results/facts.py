@@ -16,11 +16,11 @@ import pyarrow as pa
 from hpcvdj.errors import CompleteError, InputError, option
 from hpcvdj.repertoires.writers import fill_table, is_table, new_table, require_writable_table, writer_of
 from hpcvdj.runs.folder import Identity, differences
+from hpcvdj.storage.damage import damage
 from hpcvdj.storage.files import atomic_path, require_distinct, require_writable
 from hpcvdj.storage.folders import folder_digest, mark_written
 from hpcvdj.storage.inputs import TEXT_BYTES, file_digest, require_regular
 from hpcvdj.storage.json_text import json_text
-from hpcvdj.storage.opening import damage
 
 Facts = dict[str, Any]
 

@@ -1,8 +1,7 @@
-"""Join values to tables: by input row to the counted table, by sequence_id to other tables."""
+"""Join the values of a result to tables: by input row to the counted table, by sequence_id to other tables."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -10,78 +9,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError, require_choice
-from hpcvdj.kernels.quantities import Quantity
-from hpcvdj.recombination.exclusions import ExcludedRows
 from hpcvdj.recombination.repertoire import ANCHOR_LETTERS
 from hpcvdj.repertoires.junctions import REPERTOIRE
 from hpcvdj.repertoires.readers import as_arrow
 from hpcvdj.results.frames import beside
-from hpcvdj.results.schema import exported_columns
-from hpcvdj.results.selection import Selection, value_columns
+from hpcvdj.results.lookup import columns_at
+from hpcvdj.results.selection import Selection
 
 if TYPE_CHECKING:
     from hpcvdj.results.reader import Result
-
-
-def require_new_columns(columns: Sequence[str], path: Path, quantity: Quantity, width: int) -> None:
-    """Raise InputError if a table already has a column that its values will get."""
-    values = value_columns(quantity, np.zeros((0, width), quantity.dtype))
-    clash = next((name for name in (*exported_columns(), *values, quantity.excluded) if name in columns), None)
-    if clash is not None:
-        raise InputError(f"{path}: has a column {clash} already; rename it, or count the original table")
-
-
-class Lookup:
-    """Values by input row.
-
-    values    [counted, columns]: values, in the order of `row`
-    row       int64 [counted]: the input row of each sequence
-    excluded  the other rows
-    further   more columns [counted] by name
-    """
-
-    def __init__(
-        self,
-        quantity: Quantity,
-        values: NDArray[Any],
-        row: NDArray[np.int64],
-        excluded: ExcludedRows,
-        further: dict[str, NDArray[Any]] | None = None,
-    ) -> None:
-        self.quantity, self.values, self.further = quantity, values, further or {}
-        rows = max((int(named.max()) + 1 for named in (row, excluded.row) if len(named)), default=0)
-        self._positions = np.full(rows, -1, dtype=np.int64)
-        self._positions[row] = np.arange(len(row))
-        self._excluded_row, self._messages = excluded.row, excluded.messages
-
-    def columns(self, first: int, rows: int) -> dict[str, pa.Array]:
-        """Return the columns of input rows `first` … `first + rows - 1`, and why rows were excluded."""
-        positions = self._positions[first : first + rows]
-        low, high = np.searchsorted(self._excluded_row, (first, first + rows))
-        messages = pa.repeat("", rows)
-        if low < high:
-            texts = np.full(rows, "", dtype=object)
-            texts[self._excluded_row[low:high] - first] = self._messages[low:high]
-            messages = pa.array(texts, pa.string())
-        columns = {}
-        for name, column in self.further.items():
-            spread = _spread(column, positions)
-            columns[name] = pa.array(spread.astype(str) if spread.dtype.kind == "S" else spread, mask=positions < 0)
-        return columns | _columns_at(self.quantity, self.values, positions, messages)
-
-
-def _columns_at(
-    quantity: Quantity, values: NDArray[Any], positions: NDArray[np.int64], messages: pa.Array
-) -> dict[str, pa.Array]:
-    """Return the columns of rows by their positions in `values`, -1 for none, and the messages of excluded rows."""
-    named = value_columns(quantity, _spread(values, positions), positions >= 0)
-    return named | {quantity.excluded: messages}
-
-
-def _spread(values: NDArray[Any], positions: NDArray[np.int64]) -> NDArray[Any]:
-    spread = np.zeros((len(positions), *values.shape[1:]), dtype=values.dtype)
-    spread[positions >= 0] = values[positions[positions >= 0]]
-    return spread
 
 
 def join(result: "Result", table: Any, on: Literal["sequence_id", "row"] = "sequence_id") -> Any:
@@ -101,9 +37,7 @@ def join(result: "Result", table: Any, on: Literal["sequence_id", "row"] = "sequ
     _require_same_sequences(result, arrow, positions)
     counted = positions >= 0
     index, positions[counted] = np.unique(positions[counted], return_inverse=True)
-    columns = _columns_at(
-        result.quantity, Selection(result, index).counters, positions, pa.array(messages, pa.string())
-    )
+    columns = columns_at(result.quantity, Selection(result, index).counters, positions, pa.array(messages, pa.string()))
     return beside(table, arrow, columns)
 
 

@@ -1,28 +1,68 @@
-"""The outputs of a run: a table with its facts beside it, or a result file."""
+"""The outputs of a run: a table with its facts beside it, or a result file, of computed rows."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from hpcvdj.errors import CompleteError, InputError, option
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from hpcvdj.errors import CompleteError
 from hpcvdj.kernels.quantities import Quantity
+from hpcvdj.repertoires.batches import with_columns
 from hpcvdj.repertoires.inputs import Inputs
-from hpcvdj.repertoires.tables import Table
-from hpcvdj.repertoires.writers import is_table, writer_of
-from hpcvdj.results import parts
-from hpcvdj.results.attributes import declared
-from hpcvdj.results.computed_rows import ComputedRows
+from hpcvdj.repertoires.junctions import Junctions
+from hpcvdj.repertoires.table import Table
+from hpcvdj.repertoires.writers import writer_of
+from hpcvdj.results.attributes import FORMAT, VERSION, declared
 from hpcvdj.results.facts import Facts, Targets
-from hpcvdj.results.joining import require_new_columns
-from hpcvdj.results.reader import Result
-from hpcvdj.results.schema import FORMAT, VERSION
-from hpcvdj.results.slice_files import SAVED, SliceFiles, remove_facts
-from hpcvdj.results.writer import write_result
-from hpcvdj.runs.folder import Identity, RunFolder, raise_if_complete
+from hpcvdj.results.lookup import Lookup, require_new_columns
+from hpcvdj.results.slice_facts import SliceFacts
+from hpcvdj.results.slice_files import SAVED, SliceFiles
+from hpcvdj.runs.driver import Timings
+from hpcvdj.runs.folder import Identity, RunFolder
 from hpcvdj.runs.run import Run
 
 Ranks = Sequence[dict[str, str]]
 """Where each rank ran, and on which hardware."""
+
+
+@dataclass(frozen=True)
+class ComputedRows:
+    """Rows of the input with their values.
+
+    inputs     the tables that have the rows
+    values     [sequences, columns]: the values of the junctions
+    batches    the rows as tables have them
+    first_row  number of the first row
+    """
+
+    inputs: Inputs
+    junctions: Junctions
+    quantity: Quantity
+    values: NDArray[Any]
+    timings: Timings
+    batches: Iterable[pa.RecordBatch]
+    first_row: int = 0
+
+    @cached_property
+    def facts(self) -> SliceFacts:
+        """What became of the rows."""
+        nonzero = np.zeros(len(self.junctions), dtype=bool)
+        sums = self.quantity.sums(self.values, nonzero)
+        return SliceFacts.of(self.junctions, sums, int(nonzero.sum()), self.first_row)
+
+    def with_values(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows as tables have them, with their values."""
+        junctions, first, row = self.junctions, self.first_row, 0
+        excluded = replace(junctions.excluded, row=junctions.excluded.row - first)
+        lookup = Lookup(self.quantity, self.values, junctions.row - first, excluded)
+        for batch in self.batches:
+            yield with_columns(batch, lookup.columns(row, batch.num_rows))
+            row += batch.num_rows
 
 
 class Output:
@@ -113,58 +153,3 @@ class TableOutput(Output):
     def _write(self, facts: Facts, rows: Any) -> None:
         described = {"format": FORMAT, "format_version": VERSION, **facts, **self.quantity.attributes()}
         Targets(self.target).write(declared(described), {self.target: rows}, overwrite=self.overwrite)
-
-
-class ResultOutput(Output):
-    """A result file with the values by V-J pair.  In slices, it is a view of the files of the slices."""
-
-    has_rows = False
-    ending = ".h5"
-
-    def folder(self, identity: Identity) -> RunFolder:
-        # The old result keeps its parts until the new result is complete.
-        return RunFolder(parts.free_folder(self.target), identity)
-
-    def begin(self, folder: RunFolder, files: Sequence[Path]) -> None:
-        self.overwrite = self.run.overwrite
-        if self.run.resume and not self.run.overwrite and self.target.exists():
-            try:
-                raise_if_complete(self.target, folder, SAVED)
-            except CompleteError:
-                self._require_undamaged()
-                raise
-            self.overwrite = True
-
-    def _require_undamaged(self) -> None:
-        """Raise InputError unless a complete result, and each of its parts, can be read."""
-        try:
-            with Result(self.target) as result:
-                files = [self.target, *result.parts]
-            for path in files:
-                parts.require_readable(path)
-        except InputError as error:
-            raise InputError(f"{error}; {option('overwrite', True)} starts again") from None
-        # A run that was killed after it joined its slices left their facts.
-        if files[1:]:
-            remove_facts(RunFolder(files[1].parent, {}))
-
-    def write_slice(self, files: SliceFiles, index: int, rows: ComputedRows, facts: Facts, ranks: Ranks) -> None:
-        write_result(files.rows(index), rows, facts | {"first_row": rows.first_row}, ranks, overwrite=True)
-
-    def join(self, files: SliceFiles, inputs: Inputs, facts: Facts, ranks: Ranks, rows: int) -> None:
-        joint = {**facts, **self.quantity.attributes(), "slice_rows": rows}
-        parts.join(self.target, files.folder, joint, ranks, inputs, overwrite=self.overwrite)
-        remove_facts(files.folder)
-        if self.overwrite:
-            parts.discard_parts(self.target)
-
-    def write(self, rows: ComputedRows, facts: Facts, ranks: Ranks) -> None:
-        write_result(self.target, rows, facts, ranks, overwrite=self.overwrite)
-        if self.overwrite:
-            parts.discard_parts(self.target)
-
-
-def output_of(run: Run, quantity: Quantity) -> Output:
-    """Return the output of a run, by the name of its target."""
-    assert run.target is not None
-    return (TableOutput if is_table(run.target) else ResultOutput)(run, quantity)

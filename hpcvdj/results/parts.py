@@ -22,11 +22,12 @@ import numpy as np
 from hpcvdj.errors import InputError, MachineError, option
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.junctions import REPERTOIRE
-from hpcvdj.results.attributes import declared
-from hpcvdj.results.schema import FORMAT, LAYOUT, VERSION, WRITTEN_BY, read_group, strings, values_of, write_group
+from hpcvdj.results.attributes import FORMAT, VERSION, declared
+from hpcvdj.results.schema import LAYOUT, WRITTEN_BY, read_group, strings, values_of, write_group
 from hpcvdj.runs.folder import RunFolder
+from hpcvdj.storage.damage import damage
 from hpcvdj.storage.hdf5 import atomic_hdf5, write_attributes
-from hpcvdj.storage.opening import damage, open_hdf5
+from hpcvdj.storage.opening import open_hdf5
 
 _VIEWS = ("sequences", "excluded")
 _OPEN_BEFORE = 64

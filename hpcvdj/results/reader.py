@@ -14,14 +14,16 @@ from numpy.typing import NDArray
 from hpcvdj.errors import InputError, choice
 from hpcvdj.kernels.quantities import Pathways, Quantity
 from hpcvdj.recombination.exclusions import ExcludedRows, Exclusion, counts_from_json
-from hpcvdj.repertoires.formats import Opening
+from hpcvdj.repertoires.formats.format import Opening
 from hpcvdj.repertoires.junctions import REPERTOIRE
-from hpcvdj.repertoires.tables import Table
+from hpcvdj.repertoires.table import Table
+from hpcvdj.results.attributes import FORMAT, VERSION
 from hpcvdj.results.joining import join
 from hpcvdj.results.parts import HeldParts, parts_of
-from hpcvdj.results.schema import FORMAT, VERSION, WRITTEN_BY, columns, read_group, require_layout, strings
+from hpcvdj.results.schema import WRITTEN_BY, columns, read_group, require_layout, strings
 from hpcvdj.results.selection import Selection
-from hpcvdj.storage.opening import damage, damaged, open_hdf5
+from hpcvdj.storage.damage import damage, damaged
+from hpcvdj.storage.opening import open_hdf5
 
 
 class Result:

@@ -1,7 +1,7 @@
 """The layout of result files: every dataset, declared once.
 
-The writer, the parts, the reader, the export and the test of docs/file_format.md read these declarations.  A new column
-of /sequences or /excluded needs one entry in `LAYOUT`.
+The writer, the parts, the reader, the export and the test of docs/file_format.md, which says what they mean, read these
+declarations.  A new column of /sequences or /excluded needs one entry in `LAYOUT`.
 """
 
 import os
@@ -18,12 +18,9 @@ from numpy.typing import NDArray
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.exclusions import ExcludedRows, Exclusion
 from hpcvdj.repertoires.junctions import REPERTOIRE, Junctions
-from hpcvdj.results.attributes import require_attributes
-from hpcvdj.storage.opening import damaged
+from hpcvdj.results.attributes import VERSION, require_attributes
+from hpcvdj.storage.damage import damaged
 from hpcvdj.storage.packed import write_packed
-
-FORMAT = "hpcvdj-counts"
-VERSION = 2
 
 WRITTEN_BY = "hpcvdj count` or `hpcvdj pgen"
 """The commands that write results; `open_hdf5` puts them between backticks."""
@@ -42,23 +39,20 @@ TEXT = "text"
 class Column:
     """A dataset: a column of a group.
 
-    name            name of the dataset, and of the column in tables
-    dtype           type of NumPy, or TEXT
-    shape, meaning  texts for the documentation
-    values          function that returns the values.  In /sequences it takes the junctions and a slice of them (TEXT:
-                    bytes as wide as the longest value of all), in /excluded the ExcludedRows (TEXT: str), elsewhere an
-                    item for `values_of`.  None if callers give the values to `write_group`
-    only            condition for a result to have the column: `TOGETHER`, `ANCHORED`; empty if all results have it
-    exported        whether `hpcvdj export` writes the column beside the counted table
+    name    name of the dataset, and of the column in tables
+    dtype   type of NumPy, or TEXT
+    shape   its number of rows, as the documentation calls it
+    values  function that returns the values.  In /sequences it takes the junctions and a slice of them (TEXT: bytes as
+            wide as the longest value of all), in /excluded the ExcludedRows (TEXT: str), elsewhere an item for
+            `values_of`.  None if callers give the values to `write_group`
+    only    condition for a result to have the column: `TOGETHER`, `ANCHORED`; empty if all results have it
     """
 
     name: str
     dtype: Any
     shape: str
-    meaning: str
     values: Any = None
     only: str = ""
-    exported: bool = False
 
 
 def _calls(segment: int) -> Callable[[Junctions, slice], NDArray[np.bytes_]]:
@@ -67,7 +61,7 @@ def _calls(segment: int) -> Callable[[Junctions, slice], NDArray[np.bytes_]]:
     def calls(junctions: Junctions, rows: slice) -> NDArray[np.bytes_]:
         repertoire = junctions.repertoire
         first, last, _ = rows.indices(len(repertoire))
-        alleles = _bytes(pair[segment].allele for pair in repertoire.pairs)
+        alleles = as_bytes(pair[segment].allele for pair in repertoire.pairs)
         sizes = np.asarray(np.diff(np.clip(repertoire.offsets, first, last)), dtype=np.int64)
         return np.repeat(alleles, sizes)
 
@@ -81,100 +75,55 @@ def _by_row(excluded: ExcludedRows, describe: Callable[[Exclusion], str]) -> lis
 
 LAYOUT: dict[str, list[Column]] = {
     "sequences": [
-        Column(
-            "row", np.int64, "S",
-            "data row of the sequence in the input, from 0; empty lines are not counted. [Together](#together): "
-            "numbered through all tables",
-            lambda junctions, rows: junctions.row[rows],
-        ),
+        Column("row", np.int64, "S", lambda junctions, rows: junctions.row[rows]),
         Column(
             REPERTOIRE, TEXT, "S",
-            "the row's repertoire: the column `repertoire_id` of its table, or the table's name",
-            lambda junctions, rows: _bytes(junctions.repertoire_ids)[junctions.repertoire_of[rows]],
-            only=TOGETHER,
+            lambda junctions, rows: as_bytes(junctions.repertoire_ids)[junctions.repertoire_of[rows]], only=TOGETHER,
         ),
-        Column("sequence_id", TEXT, "S", "its `sequence_id`", Junctions.id_bytes),
-        Column(
-            "v_call", TEXT, "S",
-            "the germline *allele* that it was counted with, by its full name, not the call of the input", _calls(0),
-        ),
-        Column("j_call", TEXT, "S", "likewise", _calls(1)),
-        Column(
-            "cdr3", TEXT, "S",
-            "the CDR3 that was counted, in upper case, without anchor codons; amino acids if `sequence_field` is "
-            "`junction_aa` or `cdr3_aa`",
-            Junctions.cdr3_bytes,
-        ),
-        Column(
-            "anchors", TEXT, "S",
-            "what the junction has around the CDR3: the codon of Cys 104, then that of Phe/Trp 118; two amino acids if "
-            "`sequence_field` is `junction_aa`, C and X if it is `cdr3_aa`",
-            Junctions.anchor_bytes,
-            only=ANCHORED,
-        ),
+        Column("sequence_id", TEXT, "S", Junctions.id_bytes),
+        Column("v_call", TEXT, "S", _calls(0)),
+        Column("j_call", TEXT, "S", _calls(1)),
+        Column("cdr3", TEXT, "S", Junctions.cdr3_bytes),
+        Column("anchors", TEXT, "S", Junctions.anchor_bytes, only=ANCHORED),
     ],
     "excluded": [
-        Column("row", np.int64, "X", "data row in the input, from 0, ascending", attrgetter("row")),
-        Column(REPERTOIRE, TEXT, "X", "as in `/sequences`", attrgetter("repertoire_id"), only=TOGETHER),
-        Column("sequence_id", TEXT, "X", "its `sequence_id`", attrgetter("sequence_id")),
-        Column(
-            "kind", TEXT, "X", "the kind of reason: see [section 2](#rows-that-are-excluded)",
-            lambda excluded: _by_row(excluded, lambda exclusion: exclusion.kind.name.lower()),
-        ),
-        Column(
-            "details", TEXT, "X", "what the message names, such as the gene: a JSON object",
-            lambda excluded: _by_row(excluded, Exclusion.details_json),
-        ),
+        Column("row", np.int64, "X", attrgetter("row")),
+        Column(REPERTOIRE, TEXT, "X", attrgetter("repertoire_id"), only=TOGETHER),
+        Column("sequence_id", TEXT, "X", attrgetter("sequence_id")),
+        Column("kind", TEXT, "X", lambda excluded: _by_row(excluded, lambda exclusion: exclusion.kind.name.lower())),
+        Column("details", TEXT, "X", lambda excluded: _by_row(excluded, Exclusion.details_json)),
     ],
     "pairs": [
-        Column("v_call", TEXT, "P", "V allele of each V–J pair"),
-        Column("j_call", TEXT, "P", "its J allele"),
-        Column("offset", np.int64, "P + 1", "rows `offset[p]` to `offset[p + 1] − 1` of `/sequences` are of pair p"),
+        Column("v_call", TEXT, "P"),
+        Column("j_call", TEXT, "P"),
+        Column("offset", np.int64, "P + 1"),
     ],
     "timings": [
-        Column("pair_first", np.int64, "U", "the unit's V–J pairs: the first", attrgetter("pairs.start")),
-        Column("pair_stop", np.int64, "U", "and one past the last", attrgetter("pairs.stop")),
-        Column("n_first", np.int64, "U", "the unit's n-lengths: the first", attrgetter("n_lengths.start")),
-        Column("n_stop", np.int64, "U", "and one past the last", attrgetter("n_lengths.stop")),
-        Column("sequences", np.int64, "U", "sequences of the unit", lambda unit: len(unit.rows)),
-        Column("tasks", np.int64, "U", "tasks of the unit, over all ranks", attrgetter("tasks")),
-        Column("kernel_seconds", np.float64, "U", "time waiting for the kernel, maximum over ranks"),
-        Column(
-            "reduce_seconds", np.float64, "U",
-            "time combining the ranks' values, waiting for other ranks included, maximum over ranks; the next piece is "
-            "computed meanwhile",
-        ),
-        Column("wall_seconds", np.float64, "U", "time for the unit, root's storing included, maximum over ranks"),
-        Column("rank_kernel_seconds", np.float64, "R", "each rank's sum over units; not in parts"),
-        Column("rank_reduce_seconds", np.float64, "R", "likewise"),
+        Column("pair_first", np.int64, "U", attrgetter("pairs.start")),
+        Column("pair_stop", np.int64, "U", attrgetter("pairs.stop")),
+        Column("n_first", np.int64, "U", attrgetter("n_lengths.start")),
+        Column("n_stop", np.int64, "U", attrgetter("n_lengths.stop")),
+        Column("sequences", np.int64, "U", lambda unit: len(unit.rows)),
+        Column("tasks", np.int64, "U", attrgetter("tasks")),
+        Column("kernel_seconds", np.float64, "U"),
+        Column("reduce_seconds", np.float64, "U"),
+        Column("wall_seconds", np.float64, "U"),
+        Column("rank_kernel_seconds", np.float64, "R"),
+        Column("rank_reduce_seconds", np.float64, "R"),
     ],
     "repertoires": [
-        Column(REPERTOIRE, TEXT, "Q", "[together](#together): the repertoires, in the order of the tables"),
-        Column("rows", np.int64, "Q", "rows read of each"),
-        Column("sequences", np.int64, "Q", "sequences counted of each"),
+        Column(REPERTOIRE, TEXT, "Q"),
+        Column("rows", np.int64, "Q"),
+        Column("sequences", np.int64, "Q"),
     ],
     "tables": [
-        Column(
-            "path", TEXT, "T", "[together](#together): the tables, absolute paths",
-            lambda table: os.fsencode(table.path.resolve()),
-        ),
-        Column("sha256", TEXT, "T", "SHA-256 of the file's bytes", attrgetter("sha256")),
-        Column(
-            REPERTOIRE, TEXT, "T", "the table's name: the repertoire of rows that do not name theirs",
-            attrgetter("repertoire_id"),
-        ),
-        Column(
-            "first_row", np.int64, "T", "its first data row: row r of the input is its row r − `first_row`",
-            attrgetter("first_row"),
-        ),
-        Column("rows", np.int64, "T", "data rows of it", attrgetter("rows")),
+        Column("path", TEXT, "T", lambda table: os.fsencode(table.path.resolve())),
+        Column("sha256", TEXT, "T", attrgetter("sha256")),
+        Column(REPERTOIRE, TEXT, "T", attrgetter("repertoire_id")),
+        Column("first_row", np.int64, "T", attrgetter("first_row")),
+        Column("rows", np.int64, "T", attrgetter("rows")),
     ],
-    "ranks": [
-        Column("host", TEXT, "R", "where each rank ran", itemgetter("host")),
-        Column("pid", TEXT, "R", "its process", itemgetter("pid")),
-        Column("hardware", TEXT, "R", "what its kernels ran on", itemgetter("hardware")),
-        Column("software", TEXT, "R", "versions of what compiled and ran its kernels", itemgetter("software")),
-    ],
+    "ranks": [Column(name, TEXT, "R", itemgetter(name)) for name in ("host", "pid", "hardware", "software")],
 }  # fmt: skip
 """The columns of each group."""
 
@@ -186,19 +135,6 @@ def columns(group: str, junctions: Junctions | None = None) -> list[Column]:
         has = {TOGETHER: junctions.repertoire_ids is not None, ANCHORED: junctions.anchor_letters > 0}
         absent = {name for name, present in has.items() if not present}
     return [column for column in LAYOUT[group] if column.only not in absent]
-
-
-def exported_values(junctions: Junctions) -> dict[str, NDArray[Any]]:
-    """Return the columns of /sequences that tables with values have, too."""
-    rows = slice(0, len(junctions))
-    return {
-        column.name: column.values(junctions, rows) for column in columns("sequences", junctions) if column.exported
-    }
-
-
-def exported_columns() -> list[str]:
-    """Return the columns of /sequences that `hpcvdj export` writes."""
-    return [column.name for column in LAYOUT["sequences"] if column.exported]
 
 
 _NEEDED = {name: {column.name for column in LAYOUT[name] if not column.only} for name in ("sequences", "excluded")}
@@ -259,13 +195,14 @@ def _require_columns(path: Path, file: h5py.File, name: str) -> None:
             raise damaged(path, f"the columns of /{name} are of different lengths")
 
 
-def _bytes(texts: Iterable[str | bytes]) -> NDArray[np.bytes_]:
+def as_bytes(texts: Iterable[str | bytes]) -> NDArray[np.bytes_]:
+    """Return texts as bytes of fixed width, in UTF-8."""
     return np.array([text if isinstance(text, bytes) else text.encode() for text in texts], dtype=np.bytes_)
 
 
 def as_text(values: Iterable[str | bytes]) -> NDArray[Any]:
     """Return texts as an array of the type of HDF5."""
-    encoded = _bytes(values)
+    encoded = as_bytes(values)
     return encoded.astype(h5py.string_dtype("utf-8", encoded.itemsize))
 
 

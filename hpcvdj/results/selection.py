@@ -10,10 +10,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError, few
-from hpcvdj.kernels.quantities import Quantity
 from hpcvdj.results.frames import require
-from hpcvdj.results.schema import strings
-from hpcvdj.storage.opening import damage
+from hpcvdj.results.lookup import value_columns
+from hpcvdj.results.schema import as_bytes, strings
+from hpcvdj.storage.damage import damage
 
 if TYPE_CHECKING:
     from hpcvdj.results.reader import Result
@@ -101,9 +101,9 @@ class Selection:
         if rows is not None:
             keep &= self._among("row", np.fromiter(rows, dtype=np.int64))
         if sequence_id is not None:
-            keep &= self._among("sequence_id", _as_bytes(sequence_id))
+            keep &= self._among("sequence_id", as_bytes([sequence_id] if isinstance(sequence_id, str) else sequence_id))
         if repertoire_id is not None:
-            keep &= self._of(_as_bytes(repertoire_id))
+            keep &= self._of(as_bytes([repertoire_id] if isinstance(repertoire_id, str) else repertoire_id))
         if v_call is not None or j_call is not None:
             keep &= self._called(v_call, j_call)
         if min_pathways is not None and min_pathways > 0:
@@ -150,11 +150,6 @@ class Selection:
         return np.asarray(keep[self.index])
 
 
-def _as_bytes(texts: str | Iterable[str]) -> NDArray[np.bytes_]:
-    asked = [texts] if isinstance(texts, str) else list(texts)
-    return np.array([text.encode() for text in asked], dtype=np.bytes_)
-
-
 def _is_call(allele: str, call: str | None) -> bool:
     return call is None or call in (allele, allele.partition("*")[0])
 
@@ -172,18 +167,3 @@ def _take(
         blocks.append(of_block(dataset[low:high][index[first:stop] - low]))
         first = stop
     return np.concatenate(blocks)
-
-
-def value_columns(
-    quantity: Quantity, values: NDArray[Any], counted: NDArray[np.bool_] | None = None
-) -> dict[str, pa.Array]:
-    """Return values and what derives from them as named columns, with null for NaN and where `counted` is false."""
-    mask = None if counted is None else ~counted
-    named = dict(zip(quantity.columns(values.shape[1]), values.T, strict=True)) | quantity.derived(values)
-    return {name: _nullable(np.ascontiguousarray(column), mask) for name, column in named.items()}
-
-
-def _nullable(values: NDArray[Any], mask: NDArray[np.bool_] | None) -> pa.Array:
-    if values.dtype.kind == "f":
-        mask = np.isnan(values) if mask is None else mask | np.isnan(values)
-    return pa.array(values, mask=mask)

@@ -22,9 +22,9 @@ from hpcvdj.errors import HpcvdjError, InputError, option
 from hpcvdj.repertoires.writers import TableWriter, fill_table
 from hpcvdj.runs.folder import RunFolder
 from hpcvdj.runs.run import Run
+from hpcvdj.storage.damage import MISREAD
 from hpcvdj.storage.files import atomic_path
 from hpcvdj.storage.inputs import file_digest
-from hpcvdj.storage.opening import MISREAD
 
 Facts = dict[str, Any]
 """The facts of a slice, as JSON values."""

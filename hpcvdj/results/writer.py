@@ -9,9 +9,9 @@ import h5py
 import numpy as np
 
 from hpcvdj.repertoires.junctions import REPERTOIRE, Junctions
-from hpcvdj.results.attributes import declared
-from hpcvdj.results.computed_rows import ComputedRows
-from hpcvdj.results.schema import FORMAT, TEXT, VERSION, as_array, columns, values_of, write_group
+from hpcvdj.results.attributes import FORMAT, VERSION, declared
+from hpcvdj.results.outputs import ComputedRows
+from hpcvdj.results.schema import TEXT, as_array, columns, values_of, write_group
 from hpcvdj.storage.hdf5 import atomic_hdf5, write_attributes
 from hpcvdj.storage.packed import PackedDataset, write_packed
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from hpcvdj.errors import CompleteError, HpcvdjError, InputError, MachineError, StoppedError, few, option
 from hpcvdj.runs.stopping import NOTHING_YET, stopped_by
+from hpcvdj.storage.damage import MISREAD
 from hpcvdj.storage.files import atomic_path
-from hpcvdj.storage.opening import MISREAD, root_attributes
 
 Identity = dict[str, Any]
 """What two runs must have in common for one to continue the other, as JSON values by name."""
@@ -134,6 +134,9 @@ def raise_if_complete(target: Path, folder: RunFolder, items: str) -> None:
     Raise nothing if the folder has `items`: its run then began to replace the other result.  Remove the folder if its
     run was killed right after the result got its name.
     """
+    # Tables need no HDF5, which is slow to import.
+    from hpcvdj.storage.opening import root_attributes
+
     try:
         identity = dict(json.loads(root_attributes(target)["identity"]))
     except MISREAD:

@@ -6,7 +6,7 @@ from functools import partial
 
 from hpcvdj.errors import InputError
 from hpcvdj.repertoires.inputs import Inputs, numbered, survey
-from hpcvdj.repertoires.tables import Table
+from hpcvdj.repertoires.table import Table
 from hpcvdj.runs.partition import evenly
 from hpcvdj.runs.run import Run
 from hpcvdj.runs.stopping import NOTHING_YET

@@ -13,9 +13,9 @@ from pathlib import Path
 from types import MappingProxyType
 
 from hpcvdj.errors import InputError, few, option
-from hpcvdj.storage.files import exclusive_lock, require_apart, require_text_name, sync, write_failure
+from hpcvdj.storage.damage import MISREAD
+from hpcvdj.storage.files import exclusive_lock, require_apart, require_folder, require_text_name, sync, write_failure
 from hpcvdj.storage.inputs import file_digest
-from hpcvdj.storage.opening import MISREAD
 
 MARK = ".hpcvdj.json"
 _FORMAT = "hpcvdj-folder"
@@ -34,8 +34,7 @@ def exclusive_folder(target: Path, *inputs: Path, overwrite: bool, resume: bool 
     may not be written.
     """
     require_text_name(target)
-    if not target.parent.is_dir():
-        raise InputError(f"{target.parent}: no such folder; create it first, or write elsewhere")
+    require_folder(target)
     require_apart(target, *inputs)
     with exclusive_lock(target):
         _recover(target)

@@ -3,8 +3,6 @@
 import math
 import mmap
 import struct
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,6 +10,7 @@ from typing import Any
 import h5py
 
 from hpcvdj.errors import InputError
+from hpcvdj.storage.damage import damage, damaged
 
 
 def root_attributes(path: Path) -> dict[str, Any]:
@@ -61,26 +60,6 @@ def open_hdf5(path: Path, command: str, form: str, version: int) -> h5py.File:
         file.close()
         raise
     return file
-
-
-MISREAD = OSError, LookupError, TypeError, ValueError, RuntimeError, AttributeError, ArithmeticError
-"""Exceptions that h5py, NumPy and JSON raise for a damaged file."""
-
-
-@contextmanager
-def damage(path: Path) -> Iterator[None]:
-    """Within the block, turn what h5py, NumPy and JSON raise for a damaged file into an InputError that names it."""
-    try:
-        yield
-    except InputError as error:
-        raise (error if str(path) in str(error) else damaged(path, str(error))) from None
-    except MISREAD as error:
-        raise damaged(path, str(error).splitlines()[0] if str(error) else type(error).__name__) from None
-
-
-def damaged(path: Path, what: str) -> InputError:
-    """Return the error to raise for a damaged result; `what` says what is wrong."""
-    return InputError(f"{path}: is damaged: {what}; copy it again, or make it again")
 
 
 class _Reading:

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.storage.opening import MISREAD
+from hpcvdj.storage.damage import MISREAD
 
 Arrays = Mapping[str, NDArray[Any]]
 

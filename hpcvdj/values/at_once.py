@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from hpcvdj.errors import StoppedError
 from hpcvdj.recombination.makers import Makers
-from hpcvdj.results.computed_rows import ComputedRows
+from hpcvdj.results.outputs import ComputedRows
 from hpcvdj.results.slice_facts import SliceFacts
 from hpcvdj.runs.progress import told_if_slow
 from hpcvdj.runs.stopping import NOTHING_YET

@@ -15,21 +15,20 @@ from hpcvdj.errors import InputError
 from hpcvdj.kernels.distinct import distinct
 from hpcvdj.recombination.exclusions import Exclusion, ExclusionKind, counts_from_json, counts_json
 from hpcvdj.repertoires.batches import with_columns
-from hpcvdj.repertoires.formats import REASON, REQUIRED, Opening
-from hpcvdj.repertoires.formats.format import ROW_ID
+from hpcvdj.repertoires.formats.format import REASON, REQUIRED, ROW_ID, Opening
 from hpcvdj.repertoires.formats.listed import Listed
 from hpcvdj.repertoires.inputs import Inputs, columns_of_all, in_text, tables_in, with_repertoire
-from hpcvdj.repertoires.junctions import REPERTOIRE
+from hpcvdj.repertoires.junctions import REPERTOIRE, text_hashes
 from hpcvdj.repertoires.reading import Reading
-from hpcvdj.repertoires.tables import Table
+from hpcvdj.repertoires.table import Table
 from hpcvdj.repertoires.writers import require_writable_table
 from hpcvdj.runs.run import Run
 from hpcvdj.runs.stopping import NOTHING_YET
 from hpcvdj.storage.files import require_distinct
 from hpcvdj.storage.inputs import file_digest
+from hpcvdj.values.compute_tables import slice_rows
 from hpcvdj.values.input_slices import InputSlice, SlicedInput
 from hpcvdj.values.plain_tables import plain_table
-from hpcvdj.values.tables import slice_rows
 
 
 @dataclass
@@ -207,9 +206,6 @@ def _with_other_ids(tables: Sequence[Table], ids: Sequence[NDArray[np.uint64]]) 
 
 def _ids(table: Table, between: Callable[[], None]) -> tuple[int, NDArray[np.uint64]]:
     """Return the number of rows of a table, and hashes of its distinct AIRR ids.  Call `between` after each batch."""
-    # Imported here, because numba takes long to import.
-    from hpcvdj.kernels import text
-
     reader = table.open()
     if reader.known_rows is not None and not reader.has_ids:
         return reader.known_rows, np.empty(0, np.uint64)
@@ -217,8 +213,7 @@ def _ids(table: Table, between: Callable[[], None]) -> tuple[int, NDArray[np.uin
     for batch in reader.batches([ROW_ID]):
         rows += batch.num_rows
         if reader.has_ids:
-            hashes.append(np.empty(batch.num_rows, np.uint64))
-            text.hash_rows(*text.text_buffers(batch.column(ROW_ID)), hashes[-1])
+            hashes.append(text_hashes(batch.column(ROW_ID)))
         between()
     return rows, distinct(np.concatenate(hashes))
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from hpcvdj.repertoires.batches import ahead
 from hpcvdj.repertoires.inputs import Inputs, columns_of_all, in_text, with_repertoire
-from hpcvdj.repertoires.tables import Table
+from hpcvdj.repertoires.table import Table
 from hpcvdj.storage.inputs import DAMAGE, packing, unpacked
 
 _EXPANSION = 5

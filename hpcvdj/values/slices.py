@@ -20,7 +20,7 @@ from hpcvdj.kernels.kernel import Unit
 from hpcvdj.kernels.method import Method
 from hpcvdj.kernels.quantities import Quantity
 from hpcvdj.recombination.makers import Makers
-from hpcvdj.results.computed_rows import ComputedRows
+from hpcvdj.results.outputs import ComputedRows
 from hpcvdj.results.slice_facts import SliceFacts
 from hpcvdj.results.slice_files import IDS, SliceFiles
 from hpcvdj.runs.progress import Progress

@@ -2,20 +2,18 @@
 
 import logging
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import reduce
 from itertools import zip_longest
 from operator import add
 from typing import Any
 
 from hpcvdj.kernels.quantities import Quantity
-from hpcvdj.recombination.exclusions import added
 from hpcvdj.recombination.makers import Makers
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.junctions import Reference
-from hpcvdj.repertoires.tables import repertoire_name
+from hpcvdj.repertoires.table import repertoire_name
 from hpcvdj.repertoires.tally import Tally
-from hpcvdj.results.slice_facts import added_calls
 from hpcvdj.runs.folder import Identity
 from hpcvdj.runs.run import Run
 from hpcvdj.storage.inputs import file_digest
@@ -55,18 +53,14 @@ def summary_of(done: Done, quantity: Quantity, inputs: Inputs, run: Run) -> Summ
     """Return the summary of a run."""
     facts = done.facts
     return Summary(
-        rows_read=facts.rows_read,
-        counted=facts.counted,
-        excluded=facts.excluded,
-        substituted=facts.substituted,
-        pairs=len(facts.pairs),
+        **{own.name: getattr(facts, own.name) for own in fields(Tally) if own.name != "max_n"},
         max_n=int(getattr(done.config, "max_n", 0)),
+        pairs=len(facts.pairs),
         method=done.config.method,
         hardware=done.backend.describe(),
         ranks=run.ranks,
         quantity=quantity,
         sums=facts.sums,
-        nonzero=facts.nonzero,
         makers=done.makers,
         tables=len(inputs.tables) * inputs.together,
         repertoires=len(inputs.repertoires),
@@ -80,14 +74,9 @@ def total_of(summaries: Sequence[Summary]) -> Summary:
     first, makers = summaries[0], [summary.makers for summary in summaries if summary.makers is not None]
     return replace(
         first,
-        rows_read=sum(summary.rows_read for summary in summaries),
-        counted=sum(summary.counted for summary in summaries),
-        excluded=added(summary.excluded for summary in summaries),
-        substituted=added_calls(summary.substituted for summary in summaries),
+        **Tally.added(summaries),
         pairs=0,
-        max_n=max(summary.max_n for summary in summaries),
         sums=[sum(sums) for sums in zip_longest(*(summary.sums for summary in summaries), fillvalue=0)],
-        nonzero=sum(summary.nonzero for summary in summaries),
         tables=len(summaries),
         repertoires=len(summaries),
         seconds={stage: sum(summary.seconds[stage] for summary in summaries) for stage in STAGES},

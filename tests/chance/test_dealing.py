@@ -17,7 +17,7 @@ from hpcvdj.repertoires.genes import amino_acids, by_gene
 from hpcvdj.repertoires.inputs import Inputs, read_table, tables_of
 from hpcvdj.repertoires.junctions import Junctions
 from hpcvdj.repertoires.reading import productive_reading
-from hpcvdj.repertoires.tables import Table
+from hpcvdj.repertoires.table import Table
 from hpcvdj.repertoires.tally import tally_of
 from hpcvdj.runs.inputs import surveyed
 from hpcvdj.runs.run import Run

@@ -16,9 +16,9 @@ from hpcvdj.cohorts.cohort import REPEATED, names_of_holders, sequences_of
 from hpcvdj.cohorts.question import CohortQuestion, left_out_text, rows_text
 from hpcvdj.cohorts.settings import Naming, SharingSettings
 from hpcvdj.errors import InputError, StoppedError
-from hpcvdj.repertoires.formats import BY_HEADER, Opening
+from hpcvdj.repertoires.formats.format import BY_HEADER, Opening
 from hpcvdj.repertoires.inputs import Inputs, tables_in
-from hpcvdj.repertoires.tables import table_of
+from hpcvdj.repertoires.table import table_of
 from hpcvdj.repertoires.writers import write_table
 from hpcvdj.runs.run import Run
 from tests.asked import warnings_said

@@ -18,10 +18,10 @@ from hpcvdj.enrichment.question import FAR_ABOVE, EnrichmentQuestion, read_once_
 from hpcvdj.enrichment.settings import EnrichmentSettings
 from hpcvdj.enrichment.statistics import Kappa
 from hpcvdj.errors import CompleteError, InputError, StoppedError
-from hpcvdj.repertoires.formats import BY_HEADER, Opening
+from hpcvdj.repertoires.formats.format import BY_HEADER, Opening
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.reading import productive_reading
-from hpcvdj.repertoires.tables import table_at
+from hpcvdj.repertoires.table import table_at
 from hpcvdj.repertoires.writers import write_table
 from hpcvdj.runs.run import Run
 from tests.asked import enrich_table, sample_of_table, warnings_said

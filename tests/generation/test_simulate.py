@@ -17,7 +17,7 @@ from hpcvdj.recombination.germline import from_sequences, read_germline
 from hpcvdj.recombination.repertoire import Problem
 from hpcvdj.repertoires.junctions import read_junctions
 from hpcvdj.repertoires.reading import Reading
-from hpcvdj.repertoires.tables import Table
+from hpcvdj.repertoires.table import Table
 from tests.conftest import GERMLINE, ROOT, SMALL
 from tests.problems import repertoire_of_file
 

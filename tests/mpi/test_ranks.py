@@ -31,7 +31,7 @@ from hpcvdj.recombination.igor import load_model
 from hpcvdj.recombination.packaged import model_paths
 from hpcvdj.recombination.repertoire import Problem
 from hpcvdj.repertoires.inputs import Inputs, together_of
-from hpcvdj.repertoires.tables import table_of
+from hpcvdj.repertoires.table import table_of
 from hpcvdj.reports.outputs import read_outputs
 from hpcvdj.runs.ranks import World, usable_cores, world
 from hpcvdj.runs.run import Run

@@ -14,8 +14,8 @@ import hpcvdj
 from hpcvdj.recombination.alphabet import AMINO_ACIDS
 from hpcvdj.recombination.exclusions import Exclusion, ExclusionKind
 from hpcvdj.recombination.packaged import germline_paths
-from hpcvdj.repertoires.formats import REASON, Opening
 from hpcvdj.repertoires.formats.adaptive_names import end_of_j, imgt_names, species_of
+from hpcvdj.repertoires.formats.format import REASON, Opening
 from hpcvdj.repertoires.inputs import read_table
 from hpcvdj.repertoires.readers import MemoryReader, open_table, read_batches
 from hpcvdj.repertoires.reading import Reading

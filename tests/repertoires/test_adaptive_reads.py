@@ -6,8 +6,8 @@ import pytest
 
 import hpcvdj
 from hpcvdj.recombination.packaged import germline_paths, model_paths
-from hpcvdj.repertoires.formats import REASON
 from hpcvdj.repertoires.formats.adaptive_names import end_of_j
+from hpcvdj.repertoires.formats.format import REASON
 from hpcvdj.repertoires.readers import MemoryReader
 from tests.repertoires.test_adaptive import rows_of, translated
 

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from hpcvdj.errors import choices
 from hpcvdj.recombination.exclusions import Exclusion
 from hpcvdj.recombination.germline import read_germline
-from hpcvdj.repertoires.formats import REASON, Opening
+from hpcvdj.repertoires.formats.format import REASON, Opening
 from hpcvdj.repertoires.junctions import read_junctions
 from hpcvdj.repertoires.readers import TableReader, open_table
 from hpcvdj.repertoires.reading import Reading
-from hpcvdj.repertoires.tables import Table
+from hpcvdj.repertoires.table import Table
 from tests.conftest import GERMLINE
 from tests.repertoires.program_tables import NT, TABLES
 

@@ -7,8 +7,8 @@ import pytest
 
 import hpcvdj
 from hpcvdj.errors import InputError
-from hpcvdj.repertoires import tables as tables_module
-from hpcvdj.repertoires.formats import BY_HEADER, REASON, REQUIRED, Opening
+from hpcvdj.repertoires import table as tables_module
+from hpcvdj.repertoires.formats.format import BY_HEADER, REASON, REQUIRED, Opening
 from hpcvdj.repertoires.inputs import tables_in, targets_of
 from hpcvdj.repertoires.readers import open_table
 from hpcvdj.repertoires.sequence_fields import first_fields

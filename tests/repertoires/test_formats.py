@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from hpcvdj.errors import InputError
-from hpcvdj.repertoires.formats import Opening
+from hpcvdj.repertoires.formats.format import Opening
 from hpcvdj.repertoires.readers import MemoryReader, open_table, read_batches
 
 VDJTOOLS = """count\tfreq\tcdr3nt\tcdr3aa\tv\td\tj

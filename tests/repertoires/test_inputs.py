@@ -10,7 +10,7 @@ from hpcvdj.errors import InputError
 from hpcvdj.repertoires.inputs import Inputs, numbered, survey, tables_in, tables_of, targets_of
 from hpcvdj.repertoires.readers.parquet import ParquetReader
 from hpcvdj.repertoires.reading import Reading
-from hpcvdj.repertoires.tables import Table, repertoire_name
+from hpcvdj.repertoires.table import Table, repertoire_name
 
 
 @pytest.mark.parametrize(

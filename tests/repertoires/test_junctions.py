@@ -16,7 +16,7 @@ from hpcvdj.repertoires import inputs
 from hpcvdj.repertoires.inputs import Inputs, read_table
 from hpcvdj.repertoires.junctions import read_junctions
 from hpcvdj.repertoires.reading import Reading
-from hpcvdj.repertoires.tables import Table
+from hpcvdj.repertoires.table import Table
 from tests.commands import hpcvdj_command
 from tests.conftest import SMALL
 from tests.problems import repertoire_of_rows

@@ -9,7 +9,7 @@ import pytest
 
 import hpcvdj
 from hpcvdj.errors import InputError
-from hpcvdj.repertoires.formats import REASON
+from hpcvdj.repertoires.formats.format import REASON
 from hpcvdj.repertoires.formats.listed import Listed
 from hpcvdj.repertoires.readers import open_table
 from tests.commands import error_line, hpcvdj_command

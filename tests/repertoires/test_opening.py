@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import hpcvdj
-from hpcvdj.repertoires import tables
+from hpcvdj.repertoires import table as tables
 from hpcvdj.repertoires.writers import write_table
 from tests.commands import hpcvdj_command
 

@@ -11,7 +11,7 @@ import pytest
 import hpcvdj
 from hpcvdj.errors import InputError, choices, told
 from hpcvdj.recombination.exclusions import Exclusion
-from hpcvdj.repertoires.formats import REASON, Format, Opening, names_of_headerless, readable
+from hpcvdj.repertoires.formats.format import REASON, Format, Opening, names_of_headerless, readable
 from hpcvdj.repertoires.readers import open_table
 from tests.commands import hpcvdj_command
 from tests.conftest import ROOT

@@ -1,4 +1,4 @@
-"""hpcvdj.repertoires.tables: unreadable files are refused in one line that names file, place and remedy."""
+"""hpcvdj.repertoires.table: unreadable files are refused in one line that names file, place and remedy."""
 
 import gzip
 import threading

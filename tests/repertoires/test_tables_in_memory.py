@@ -8,11 +8,11 @@ import pytest
 
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.germline import from_sequences
-from hpcvdj.repertoires.formats import Opening
+from hpcvdj.repertoires.formats.format import Opening
 from hpcvdj.repertoires.inputs import Inputs, numbered, survey, tables_of, together_of
 from hpcvdj.repertoires.readers import MemoryReader, open_table
 from hpcvdj.repertoires.reading import Reading
-from hpcvdj.repertoires.tables import table_at, table_of
+from hpcvdj.repertoires.table import table_at, table_of
 
 GERMLINE = from_sequences(["GC"], ["G"], ["C"])
 OTHER = {"count": [3, 1], "freq": [0.7, 0.3], "cdr3nt": ["TGTGCCTTT", "TGTGCTTTT"], "cdr3aa": ["CAF"] * 2,

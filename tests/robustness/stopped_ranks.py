@@ -53,7 +53,7 @@ def before(kind, name, calls=1):
 import hpcvdj.motifs.comparison as compare
 from hpcvdj.motifs.results import MotifWriter
 from hpcvdj.repertoires.inputs import Inputs
-from hpcvdj.results import outputs
+from hpcvdj.results import result_output
 from hpcvdj.runs.driver import Driver
 from hpcvdj.runs.ranks import World
 import hpcvdj.cli as cli, hpcvdj.cli.common as common
@@ -67,7 +67,7 @@ elif MOMENT == "computing" and VICTIM:
 elif MOMENT == "combining" and VICTIM:
     before(World, "start_reduce", 5)
 elif MOMENT == "writing":
-    before(outputs, "write_result")
+    before(result_output, "write_result")
     before(MotifWriter, "finish")
 elif MOMENT == "leaving" and VICTIM:
     import atexit

@@ -9,7 +9,7 @@ import pytest
 
 from hpcvdj.errors import InputError, MachineError
 from hpcvdj.motifs.tiles import Tile, TileFiles
-from hpcvdj.results.outputs import ResultOutput
+from hpcvdj.results.result_output import ResultOutput
 from tests.commands import error_line, hpcvdj_command
 from tests.conftest import GERMLINE, ROOT, SMALL
 

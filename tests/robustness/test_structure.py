@@ -15,8 +15,8 @@ from hpcvdj.motifs.results import MotifResult
 from hpcvdj.motifs.tiles import Tile, TileFiles
 from hpcvdj.repertoires.readers import open_table
 from hpcvdj.results.export import export
-from hpcvdj.results.outputs import ResultOutput
 from hpcvdj.results.reader import Result
+from hpcvdj.results.result_output import ResultOutput
 from hpcvdj.runs.folder import RunFolder, differences, raise_if_complete
 from hpcvdj.storage.hdf5 import atomic_hdf5, write_attributes
 from tests.commands import hpcvdj_command

@@ -9,7 +9,8 @@ from h5py import h5d, h5p, h5s, h5t
 
 from hpcvdj.errors import InputError
 from hpcvdj.storage import opening
-from hpcvdj.storage.opening import MISREAD, damage, open_hdf5, root_attributes
+from hpcvdj.storage.damage import MISREAD, damage
+from hpcvdj.storage.opening import open_hdf5, root_attributes
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 
 from hpcvdj.generation import generate as generation
 from hpcvdj.results.slice_files import SliceFiles
-from hpcvdj.values import tables as values_tables
+from hpcvdj.values import compute_tables as values_tables
 from tests.cli.test_mpiexec import MPIEXEC, launch
 from tests.commands import error_line, hpcvdj_command
 from tests.conftest import GERMLINE, SMALL
@@ -21,7 +21,7 @@ PROGRAM = f"""
 import json, sys
 from hpcvdj.generation import generate as generation
 from hpcvdj.results.slice_files import SliceFiles
-from hpcvdj.values import tables as values_tables
+from hpcvdj.values import compute_tables as values_tables
 import hpcvdj.cli as cli
 values_tables.FEWEST_ROWS, generation.BATCH = {FEWEST_ROWS}, {BATCH}
 generation.SMALLEST_BATCH = {BATCH}

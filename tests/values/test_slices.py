@@ -14,9 +14,9 @@ from hpcvdj.counting.config import Config
 from hpcvdj.errors import CompleteError, InputError, MachineError, StoppedError
 from hpcvdj.repertoires.inputs import Inputs, numbered, survey
 from hpcvdj.repertoires.reading import Reading
-from hpcvdj.repertoires.tables import table_of
+from hpcvdj.repertoires.table import table_of
 from hpcvdj.repertoires.tally import log_exclusions
-from hpcvdj.results.joining import Lookup
+from hpcvdj.results.lookup import Lookup
 from hpcvdj.results.reader import Result
 from hpcvdj.storage import hdf5
 from hpcvdj.values.input_slices import SlicedInput, estimated_rows

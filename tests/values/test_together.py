@@ -21,8 +21,8 @@ from hpcvdj.reports.survey import survey
 from hpcvdj.results.reader import Result
 from hpcvdj.runs.run import Run
 from hpcvdj.storage.inputs import file_digest
+from hpcvdj.values import compute_tables as values_tables
 from hpcvdj.values import slices
-from hpcvdj.values import tables as values_tables
 from tests.commands import error_line, hpcvdj_command
 from tests.conftest import GERMLINE, SMALL
 from tests.problems import count_to

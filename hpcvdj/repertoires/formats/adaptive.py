@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hpcvdj.repertoires.batches import by_text, numbers_by_text
 from hpcvdj.repertoires.formats.adaptive_names import MISSING, Species, call_of, end_of_j, species_of
 from hpcvdj.repertoires.formats.format import REASON, Field, Format
-from hpcvdj.repertoires.formats.steps import constant, present, productive
+from hpcvdj.repertoires.formats.steps import constant, first_of, kept, present, productive
 
 _NAMES = {
     "resolved": ("{v}_resolved", "{v}MaxResolved"),
@@ -69,7 +69,8 @@ class Adaptive(Format):
     def fields(self, columns: Sequence[str]) -> Mapping[str, Field]:
         """The junction is cut out of the read.  Names of genes become IMGT's."""
         self._of_v, of_d, self._of_j = (_columns_of(columns, segment) for segment in "vdj")
-        read, amino_acids = _first(columns, _READ), _first(columns, _AMINO_ACIDS)
+        # Without these columns, readers report the first name as missing.
+        read, amino_acids = (first_of(columns, *names) or names[0] for names in (_READ, _AMINO_ACIDS))
         frame, counts = _present(columns, _FRAME)[:1], _present(columns, _COUNTS)
         start, length = _present(columns, _START)[:1], _present(columns, _LENGTH)[:1]
         position = (*start, *length) if start and length else ()
@@ -127,7 +128,7 @@ class Adaptive(Format):
         if has_frame:
             # Amino acids of a row that is out of frame or has a stop may locate its junction, but are not compared.
             apart = pc.and_(pc.equal(_productive(others[-1]), "F"), pa.array(start != UNKNOWN))
-            amino_acids = pc.if_else(apart, pa.scalar("", amino_acids.type), amino_acids)
+            amino_acids = kept(amino_acids, pc.invert(apart))
         ends = by_text(self._calls(tuple(self._of_j), *of_j), partial(end_of_j, self._species))
         junctions, reasons = cut_reads(read, amino_acids, ends, start, length)
         return {"junction": junctions, REASON: reasons}
@@ -136,11 +137,6 @@ class Adaptive(Format):
 def _present(columns: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
     """The `names` that are columns, in their order."""
     return tuple(name for name in names if name in columns)
-
-
-def _first(columns: Sequence[str], names: Sequence[str]) -> str:
-    """The first of `names` that is a column; if none is, the first name, which readers then report as missing."""
-    return (*_present(columns, names), names[0])[0]
 
 
 def _columns_of(columns: Sequence[str], segment: str) -> dict[str, str]:
@@ -169,7 +165,7 @@ def _stated(column: pa.Array) -> pa.Array:
     """The column without blanks around values; empty where Adaptive writes a word for a missing value."""
     values = pc.utf8_trim_whitespace(column.cast(pa.large_string()))
     missing = pc.is_in(pc.utf8_lower(values), pa.array(sorted(MISSING), pa.large_string()))
-    return pc.if_else(missing, pa.scalar("", pa.large_string()), values)
+    return kept(values, pc.invert(missing))
 
 
 def _count(*columns: pa.Array) -> pa.Array:

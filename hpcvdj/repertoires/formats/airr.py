@@ -5,12 +5,6 @@ from collections.abc import Mapping, Sequence
 from hpcvdj.repertoires.formats.format import Field, Format
 from hpcvdj.repertoires.formats.steps import best_hits, present
 
-REQUIRED = (
-    "sequence_id", "sequence", "rev_comp", "productive", "v_call", "d_call", "j_call", "sequence_alignment",
-    "germline_alignment", "junction", "junction_aa", "v_cigar", "d_cigar", "j_cigar",
-)  # fmt: skip
-"""The columns that an AIRR Rearrangement file must have (the schema's `required`).  They may be empty."""
-
 
 def _adjacent(columns: Sequence[str], names: tuple[str, ...]) -> bool:
     """Whether `names` are columns that follow each other in this order."""

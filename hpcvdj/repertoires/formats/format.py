@@ -15,6 +15,12 @@ REASON = "reader_excluded"
 AIRR = "airr"
 """The name of the format whose fields all others are read as."""
 
+REQUIRED = (
+    "sequence_id", "sequence", "rev_comp", "productive", "v_call", "d_call", "j_call", "sequence_alignment",
+    "germline_alignment", "junction", "junction_aa", "v_cigar", "d_cigar", "j_cigar",
+)  # fmt: skip
+"""The columns that an AIRR Rearrangement file must have (the schema's `required`).  They may be empty."""
+
 ROW_ID = "sequence_id"
 """The AIRR field that is the number of the data row, from 1, if a format has no ids."""
 

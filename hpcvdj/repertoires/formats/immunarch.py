@@ -16,15 +16,13 @@ from numpy.typing import NDArray
 from hpcvdj.repertoires.batches import by_text
 from hpcvdj.repertoires.formats.adaptive_names import Species, family_of_first, species_of
 from hpcvdj.repertoires.formats.format import REASON, Field, Format
-from hpcvdj.repertoires.formats.steps import after, counts, present, productive
+from hpcvdj.repertoires.formats.steps import after, counts, kept, present, productive, without
 
 log = logging.getLogger(__name__)
 
 
-def stated(column: pa.Array) -> pa.Array:
-    """The column, empty where R writes NA."""
-    column = column.cast(pa.large_string())
-    return pc.if_else(pc.equal(column, "NA"), pa.scalar("", column.type), column)
+stated = after(lambda column: column.cast(pa.large_string()), without("NA"))
+"""A step that replaces R's NA by the empty string."""
 
 
 class Immunarch(Format):
@@ -93,7 +91,7 @@ class Immunarch(Format):
 def _amino_acids(column: pa.Array) -> pa.Array:
     """The amino acids of productive rows; empty for other rows."""
     values = pc.ascii_upper(stated(column))
-    return pc.if_else(pc.match_substring_regex(values, "^[A-Z]+$"), values, pa.scalar("", values.type))
+    return kept(values, pc.match_substring_regex(values, "^[A-Z]+$"))
 
 
 def _bases(column: pa.Array) -> NDArray[np.int64]:

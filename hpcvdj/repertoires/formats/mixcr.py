@@ -3,20 +3,10 @@
 import re
 from collections.abc import Mapping, Sequence
 
+from hpcvdj.repertoires.formats import steps
 from hpcvdj.repertoires.formats.format import Field, Format
-from hpcvdj.repertoires.formats.steps import (
-    after,
-    best_hits,
-    counts,
-    first_of,
-    joined,
-    locus,
-    present,
-    productive,
-    without,
-)
 
-covered = without("region_not_covered")
+covered = steps.without("region_not_covered")
 
 
 class Mixcr(Format):
@@ -36,7 +26,7 @@ class Mixcr(Format):
     @staticmethod
     def _hits(words: Mapping[str, str], segment: str) -> str | None:
         names = "all{}hitswithscore", "all{}hits", "best{}hit", "best{}gene", "{}hit", "{}gene"
-        word = first_of(list(words), *(name.format(segment) for name in names))
+        word = steps.first_of(list(words), *(name.format(segment) for name in names))
         return words[word] if word else None
 
     @staticmethod
@@ -51,7 +41,7 @@ class Mixcr(Format):
         words = self._by_word(columns)
 
         def named(*names: str, otherwise: str) -> str:
-            return words.get(first_of(list(words), *names) or "", otherwise)
+            return words.get(steps.first_of(list(words), *names) or "", otherwise)
 
         count = named("uniquemoleculecount", "uniqueumicount", "readcount", "clonecount", otherwise="cloneCount")
         umis = named("uniquemoleculecount", "uniqueumicount", otherwise="")
@@ -59,15 +49,15 @@ class Mixcr(Format):
         clone, cell = named("cloneid", otherwise="cloneId"), named("tagvaluecell", "cellgroup", otherwise="")
         calls = {letter: self._hits(words, letter) for letter in "vdjc"}
         return {
-            **present(columns, {"sequence_id": Field((clone, cell), joined) if cell else Field((clone,))}),
-            **{f"{letter}_call": Field((hits,), best_hits) for letter, hits in calls.items() if hits},
+            **steps.present(columns, {"sequence_id": Field((clone, cell), steps.joined) if cell else Field((clone,))}),
+            **{f"{letter}_call": Field((hits,), steps.best_hits) for letter, hits in calls.items() if hits},
             "junction": Field((named("nseqcdr3", "nseqimputedcdr3", otherwise="nSeqCDR3"),), covered),
-            **present(columns, {
+            **steps.present(columns, {
                 "junction_aa": Field((amino_acids,), covered),
-                "productive": Field((amino_acids,), after(covered, productive)),
-                "locus": Field((calls["j"] or "",), locus),
-                "duplicate_count": Field((count,), counts),
-                "umi_count": Field((umis,), counts),
+                "productive": Field((amino_acids,), steps.after(covered, steps.productive)),
+                "locus": Field((calls["j"] or "",), steps.locus),
+                "duplicate_count": Field((count,), steps.counts),
+                "umi_count": Field((umis,), steps.counts),
                 "cell_id": Field((cell,)),
                 "clone_id": Field((clone,)),
             }),

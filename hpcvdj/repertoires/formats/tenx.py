@@ -9,29 +9,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hpcvdj.recombination.exclusions import ExclusionKind
+from hpcvdj.repertoires.formats import steps
 from hpcvdj.repertoires.formats.format import REASON, Field, Format
-from hpcvdj.repertoires.formats.steps import (
-    after,
-    counts,
-    first_of,
-    joined,
-    kept,
-    present,
-    reason,
-    slashed,
-    trimmed,
-    truth,
-    without,
-)
 
-stated = without("None")
+stated = steps.without("None")
 
 
 def _why(cdr3: pa.Array, cell: pa.Array, confidence: pa.Array, chain: pa.Array) -> pa.Array:
     """`REASON` of contigs that Cell Ranger does not count; empty for rows without a CDR3, which are excluded anyway."""
-    why = reason(ExclusionKind.LOW_CONFIDENCE, pc.equal(truth(confidence), "F"))
-    why = reason(ExclusionKind.NOT_A_CELL, pc.equal(truth(cell), "F"), why)
-    return kept(reason(ExclusionKind.SEVERAL_CHAINS, pc.equal(chain, "Multi"), why), pc.not_equal(stated(cdr3), ""))
+    why = steps.reason(ExclusionKind.LOW_CONFIDENCE, pc.equal(steps.truth(confidence), "F"))
+    why = steps.reason(ExclusionKind.NOT_A_CELL, pc.equal(steps.truth(cell), "F"), why)
+    return steps.kept(
+        steps.reason(ExclusionKind.SEVERAL_CHAINS, pc.equal(chain, "Multi"), why), pc.not_equal(stated(cdr3), "")
+    )
 
 
 class Contigs(Format):
@@ -51,31 +41,31 @@ class Contigs(Format):
 
     def fields(self, columns: Sequence[str]) -> Mapping[str, Field]:
         """10x calls the junction CDR3.  Its columns cdr1, cdr3 and so on are amino acids, AIRR's are nucleotides."""
-        sample = first_of(columns, "sample")
+        sample = steps.first_of(columns, "sample")
         regions = "fwr1", "cdr1", "fwr2", "cdr2", "fwr3", "fwr4"
         junction = self.JUNCTION
 
         def amino_acids(of: pa.Array, *rest: pa.Array) -> pa.Array:
-            return kept(stated(of), pc.not_equal(self.junction(*rest), ""))
+            return steps.kept(stated(of), pc.not_equal(self.junction(*rest), ""))
 
         return {
-            "sequence_id": Field((sample, self.ID), joined) if sample else Field((self.ID,)),
-            "v_call": Field(("v_gene",), after(stated, slashed)),
-            "j_call": Field(("j_gene",), after(stated, slashed)),
+            "sequence_id": Field((sample, self.ID), steps.joined) if sample else Field((self.ID,)),
+            "v_call": Field(("v_gene",), steps.after(stated, steps.slashed)),
+            "j_call": Field(("j_gene",), steps.after(stated, steps.slashed)),
             "junction": Field(junction, self.junction),
-            **present(columns, {
+            **steps.present(columns, {
                 "d_call": Field(("d_gene",), stated),
                 "c_call": Field(("c_gene",), stated),
                 "junction_aa": Field(("cdr3", *junction), amino_acids),
-                "cdr3": Field(junction, lambda *arrays: trimmed(self.junction(*arrays), 3)),
-                "cdr3_aa": Field(("cdr3", *junction), lambda *arrays: trimmed(amino_acids(*arrays), 1)),
-                "locus": Field(("chain",), without("None", "Multi")),
-                "productive": Field(("productive",), truth),
-                "duplicate_count": Field(("umis",), counts),
-                "umi_count": Field(("umis",), counts),
-                "consensus_count": Field(("reads",), counts),
+                "cdr3": Field(junction, lambda *arrays: steps.trimmed(self.junction(*arrays), 3)),
+                "cdr3_aa": Field(("cdr3", *junction), lambda *arrays: steps.trimmed(amino_acids(*arrays), 1)),
+                "locus": Field(("chain",), steps.without("None", "Multi")),
+                "productive": Field(("productive",), steps.truth),
+                "duplicate_count": Field(("umis",), steps.counts),
+                "umi_count": Field(("umis",), steps.counts),
+                "consensus_count": Field(("reads",), steps.counts),
                 "cell_id": Field(("barcode",), stated),
-                "clone_id": Field((first_of(columns, "raw_clonotype_id", "clonotype_id") or "",), stated),
+                "clone_id": Field((steps.first_of(columns, "raw_clonotype_id", "clonotype_id") or "",), stated),
                 "repertoire_id": Field(("sample",)),
                 **{region: Field((f"{region}_nt",), stated) for region in regions},
                 **{f"{region}_aa": Field((region,), stated) for region in regions if f"{region}_nt" in columns},
@@ -93,7 +83,7 @@ class CellContigs(Contigs):
 
     def junction(self, *columns: pa.Array) -> pa.Array:
         """Empty for rows that have a reason."""
-        return kept(stated(columns[0]), pc.equal(_why(*columns), ""))
+        return steps.kept(stated(columns[0]), pc.equal(_why(*columns), ""))
 
     signatures = (frozenset({"barcode", "contig_id", "cdr3_nt", "v_gene", "j_gene"}),)
 

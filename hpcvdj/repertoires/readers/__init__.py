@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from hpcvdj.errors import InputError, choices
-from hpcvdj.repertoires.formats import BY_HEADER, Opening
+from hpcvdj.repertoires.formats.format import BY_HEADER, Opening
 from hpcvdj.repertoires.readers.cells import AnnDataReader as AnnDataReader
 from hpcvdj.repertoires.readers.memory import MemoryReader as MemoryReader
 from hpcvdj.repertoires.readers.memory import as_arrow as as_arrow

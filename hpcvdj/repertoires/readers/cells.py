@@ -4,16 +4,18 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
-import h5py
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hpcvdj.errors import InputError, installing
+from hpcvdj.public import OnFirstUse
 from hpcvdj.repertoires.batches import as_strings
 from hpcvdj.repertoires.formats.steps import joined
 from hpcvdj.repertoires.readers import reader
 from hpcvdj.repertoires.readers.reader import TableReader, first_line
+
+h5py: Any = OnFirstUse("h5py")
 
 
 class AnnDataReader(TableReader):
@@ -24,10 +26,6 @@ class AnnDataReader(TableReader):
     """
 
     name = "anndata"
-    summary = (
-        'chains of cells as scirpy stores them, in `obsm["airr"]` (of the modality `airr`, of MuData); needs '
-        "hpcvdj[anndata]"
-    )
     suffixes = ()
     perhaps = (".h5ad", ".h5mu")
 

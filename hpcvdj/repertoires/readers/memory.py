@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError, few
 from hpcvdj.repertoires.batches import as_strings
-from hpcvdj.repertoires.formats import BY_HEADER, REASON, Opening, resembled
+from hpcvdj.repertoires.formats.format import BY_HEADER, REASON, Opening, resembled
 from hpcvdj.repertoires.readers import reader
 from hpcvdj.repertoires.readers.reader import TableReader
 

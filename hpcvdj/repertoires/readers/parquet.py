@@ -8,12 +8,14 @@ from itertools import accumulate
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from hpcvdj.errors import InputError
+from hpcvdj.public import OnFirstUse
 from hpcvdj.repertoires.batches import as_strings
 from hpcvdj.repertoires.readers import reader
 from hpcvdj.repertoires.readers.reader import TableReader, first_line
+
+pq: Any = OnFirstUse("pyarrow.parquet")
 
 DAMAGE = ValueError, OSError, pa.ArrowException
 """The errors of reading a damaged Parquet file."""
@@ -23,7 +25,6 @@ class ParquetReader(TableReader):
     """Parquet: columns of any type except binary and nested ones."""
 
     name = "parquet"
-    summary = "columns of any type except binary and nested ones are read as text"
     suffixes = (".parquet",)
 
     @staticmethod
@@ -31,7 +32,7 @@ class ParquetReader(TableReader):
         return head.startswith(b"PAR1")
 
     @cached_property
-    def _metadata(self) -> pq.FileMetaData:
+    def _metadata(self) -> Any:
         try:
             return pq.read_metadata(self.path)
         except DAMAGE as error:

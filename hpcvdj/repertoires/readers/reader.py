@@ -10,8 +10,18 @@ import pyarrow as pa
 
 from hpcvdj.errors import InputError, few, option
 from hpcvdj.recombination.repertoire import JunctionField
-from hpcvdj.repertoires.formats import AIRR, BY_HEADER, REASON, Opening, RowError, Translation, format_of, resembled
-from hpcvdj.repertoires.formats.format import ROW_ID, otherwise_separated
+from hpcvdj.repertoires.formats.format import (
+    AIRR,
+    BY_HEADER,
+    REASON,
+    ROW_ID,
+    Opening,
+    RowError,
+    Translation,
+    format_of,
+    otherwise_separated,
+    resembled,
+)
 from hpcvdj.repertoires.formats.listed import Listed
 from hpcvdj.storage.inputs import changed
 
@@ -38,13 +48,11 @@ class TableReader:
     """A table.  The first bytes of a file determine its reader, its columns or `opening` determine its format.
 
     name      of the reader
-    summary   for the help and the documentation
     suffixes  of files in a folder that are tables
     perhaps   suffixes of files in a folder that are tables if a format recognises their columns
     """
 
     name: ClassVar[str]
-    summary: ClassVar[str]
     suffixes: ClassVar[tuple[str, ...]]
     perhaps: ClassVar[tuple[str, ...]] = ()
 

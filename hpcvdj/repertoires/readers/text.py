@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from hpcvdj.errors import InputError
-from hpcvdj.repertoires.formats import may_lack_from, names_of_headerless
+from hpcvdj.repertoires.formats.format import may_lack_from, names_of_headerless
 from hpcvdj.repertoires.readers import reader
 from hpcvdj.repertoires.readers.reader import TableReader, first_line
 from hpcvdj.storage.inputs import DAMAGE, packing, unpacked
@@ -118,7 +118,6 @@ class TextReader(TableReader):
     """
 
     name = "text"
-    summary = "tab- or comma-separated UTF-8 text, plain, gzip or zstd, lines of at most 16 MiB"
     suffixes = (".tsv.gz", ".tsv.zst", ".tsv")
     perhaps = tuple(f".{ending}{packed}" for packed in (".gz", ".zst", "") for ending in ("csv", "txt", "tab"))
 

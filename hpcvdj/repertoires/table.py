@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hpcvdj.repertoires.formats import BY_HEADER, Opening
+from hpcvdj.repertoires.formats.format import BY_HEADER, Opening
 from hpcvdj.repertoires.readers import MemoryReader, TableReader, open_table, possible_suffixes, table_suffixes
 from hpcvdj.storage.inputs import State, file_state
 

@@ -18,9 +18,9 @@ from hpcvdj.results.export import export
 from hpcvdj.results.facts import read_facts, require_described
 from hpcvdj.runs.run import Run
 from hpcvdj.storage.folders import folder_digest
+from hpcvdj.values import compute_tables as values_tables
 from hpcvdj.values import slices
-from hpcvdj.values import tables as values_tables
-from hpcvdj.values.tables import compute_tables
+from hpcvdj.values.compute_tables import compute_tables
 from tests.cli.test_mpiexec import launch
 from tests.commands import hpcvdj_command
 from tests.conftest import GERMLINE, SMALL

@@ -9,10 +9,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from hpcvdj.kernels.quantities import Quantity
 from hpcvdj.recombination.germline import Germline
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.junctions import Reference
-from hpcvdj.results.outputs import Output, output_of
+from hpcvdj.repertoires.writers import is_table
+from hpcvdj.results.outputs import Output, TableOutput
 from hpcvdj.results.slice_files import SAVED, SliceFiles
 from hpcvdj.runs.folder import RunFolder
 from hpcvdj.runs.inputs import surveyed
@@ -73,7 +75,7 @@ def compute_tables(
     inputs = replace(inputs, reading=config.reads(inputs.reading))
     if batch_rows:
         run.from_root(config.require_sliceable)
-    output = output_of(run, config.method_class().quantity())
+    output = _output_of(run, config.method_class().quantity())
     germline_files = reference.paths if isinstance(reference, Germline) else ()
     with run.exclusive(*inputs.files, *germline_files, folder=output.is_folder):
         if inputs.together:
@@ -105,6 +107,17 @@ def compute_tables(
     summary = summary_of(done, output.quantity, sliced.inputs, run)
     seconds = *done.seconds, time.perf_counter() - started
     return replace(summary, seconds=dict(zip(STAGES, seconds, strict=True)))
+
+
+def _output_of(run: Run, quantity: Quantity) -> Output:
+    """Return the output of a run, by the name of its target."""
+    assert run.target is not None
+    if is_table(run.target):
+        return TableOutput(run, quantity)
+    # Tables need no HDF5, which is slow to import.
+    from hpcvdj.results.result_output import ResultOutput
+
+    return ResultOutput(run, quantity)
 
 
 def slice_rows(inputs: Inputs, asked: int | None, config: Plan | None = None, output: Output | None = None) -> int:
