@@ -32,6 +32,9 @@ from hpcvdj.recombination.selection import Selection
 
 Array = NDArray[np.float64]
 
+BASES = "ACGT"
+"""The order of bases in the arrays of a model."""
+
 ALLOWED_ERROR = 1e-3
 """How far the sum of a distribution may be from 1: files have six digits."""
 

@@ -23,8 +23,8 @@ from hpcvdj.recombination.igor import (
     read_model,
 )
 from hpcvdj.recombination.packaged import anchors_paths
-from hpcvdj.recombination.scenarios import pgen
 from tests.commands import error_line, hpcvdj_command
+from tests.recombination.definition import pgen
 from tests.recombination.igor_files import Event, vdj_files, vj_files
 
 REVERSED, EARLY, RIGHT = "TRBV31*01", "TRBV4-3*02", "TRBV2*01"

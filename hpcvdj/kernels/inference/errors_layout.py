@@ -1,6 +1,7 @@
 """Where the expected counts of a model with sequencing errors are collected.
 
-A base of a template is misread with probability `Model.error_rate`, as `hpcvdj.recombination.scenarios` defines it.
+A base of a template is misread with probability `Model.error_rate`, as any other base: the error model of IGoR (Marcou
+et al. 2018).  Inserted bases are never misread, as a misread base looks like another insertion.
 Every form then fits every junction, so prefix trees save nothing: counts are those of the parameters themselves.
 """
 

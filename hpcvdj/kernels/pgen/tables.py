@@ -27,8 +27,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from hpcvdj.recombination.alphabet import BASES, encode
+from hpcvdj.recombination.models import BASES as MODEL_BASES
 from hpcvdj.recombination.models import Array, Insertion, Model
-from hpcvdj.recombination.scenarios import BASES as MODEL_BASES
 
 ROW_BASES = 4
 """The D forms of up to this many bases are one row of a table, which the next bases of a junction choose."""
