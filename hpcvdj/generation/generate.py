@@ -20,12 +20,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError, option
-from hpcvdj.generation.ids import sequence_ids
 from hpcvdj.generation.settings import GenerationSettings
+from hpcvdj.generation.simulate import sequence_ids
 from hpcvdj.kernels.backends import Backend
 from hpcvdj.kernels.generation.draw_cpu import Drawn
 from hpcvdj.kernels.generation.letters import RESIDUES, productive_rows, unpack_spans
 from hpcvdj.kernels.generation.tables import EVENTS, DrawTables
+from hpcvdj.kernels.method import on_each_backend
 from hpcvdj.kernels.text import translate_rows
 from hpcvdj.recombination.models import Model, Template
 from hpcvdj.recombination.productive import productive_probability
@@ -50,10 +51,7 @@ MOST_GROWTH = 3
 
 log = logging.getLogger(__name__)
 
-SAMPLERS = {
-    "cpu": "hpcvdj.kernels.generation.draw_cpu.Sampler",
-    "cuda": "hpcvdj.kernels.generation.draw_cuda.Sampler",
-}
+SAMPLERS = on_each_backend("hpcvdj.kernels.generation.draw_{}.Sampler")
 """The kernel of each backend."""
 
 MANY_DRAWS = 100

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from hpcvdj.counting.config import Config
 from hpcvdj.generation.settings import PAPER_LARGEST_PAIR, PAPER_SEQUENCES
@@ -19,7 +18,7 @@ from hpcvdj.generation.simulate import pair_sizes, usable_pairs
 from hpcvdj.kernels.backends import Backend
 from hpcvdj.kernels.kernel import Unit
 from hpcvdj.kernels.method import THREADS_PER_BLOCK
-from hpcvdj.kernels.pathways.forms import codes_table, lengths_of
+from hpcvdj.kernels.pathways.forms import Texts
 from hpcvdj.kernels.pathways.methods import Direct
 from hpcvdj.kernels.sums import exact_column_sums
 from hpcvdj.kernels.threads import on_threads, parts_of
@@ -126,8 +125,8 @@ class PackedSet:
         self.pairs = usable_pairs(germline, ("F",))
         sizes = pair_sizes(count, len(self.pairs), PAPER_LARGEST_PAIR / PAPER_SEQUENCES)
         self.offsets = np.concatenate([[0], np.cumsum(sizes)])
-        self._v = _coded([extended_v(v.sequence, germline.max_p) for v, _ in self.pairs])
-        self._j = _coded([extended_j(j.sequence, germline.max_p) for _, j in self.pairs])
+        self._v = Texts.of([extended_v(v.sequence, germline.max_p) for v, _ in self.pairs])
+        self._j = Texts.of([extended_j(j.sequence, germline.max_p) for _, j in self.pairs])
         ranges: dict[str, tuple[int, int]] = {}
         forms: list[str] = []
         for locus in germline.loci:
@@ -135,7 +134,7 @@ class PackedSet:
             of_locus = [form for gene in genes for form in d_forms(gene.sequence, max_p=germline.max_p)] or [""]
             ranges[locus] = (len(forms), len(of_locus))
             forms += of_locus
-        self._d = _coded(forms)
+        self._d = Texts.of(forms)
         self._d_range = np.array([ranges[v.locus] for v, _ in self.pairs])
 
     def __len__(self) -> int:
@@ -159,11 +158,6 @@ class PackedSet:
         on_threads(_make, parts_of(len(lengths), _CHUNK), *arguments)
         offsets = np.clip(self.offsets, first, last) - first
         return Repertoire(words, lengths, self.pairs, offsets)
-
-
-def _coded(texts: list[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Return the codes and the lengths of texts."""
-    return codes_table(texts), lengths_of(texts)
 
 
 @njit(cache=True, nogil=True)

@@ -14,25 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.kernels.inference.layout import OF_INSERTIONS, Expected, Ints, common_parts, named_parts, unit_of
+from hpcvdj.kernels.pathways.forms import Texts
 from hpcvdj.kernels.pgen.tables import Mask
-from hpcvdj.recombination.alphabet import encode
 from hpcvdj.recombination.models import Array, Model
-
-
-class Texts(NamedTuple):
-    """Templates in our base codes: uint8 [alleles, longest], and int64 [alleles], how many bases each has."""
-
-    codes: NDArray[np.uint8]
-    lengths: Ints
-
-    @staticmethod
-    def of(texts: Sequence[str]) -> "Texts":
-        """Templates from their bases."""
-        lengths = np.array([len(text) for text in texts], dtype=np.int64)
-        codes = np.zeros((len(texts), int(lengths.max(initial=0))), dtype=np.uint8)
-        for row, text in zip(codes, texts, strict=True):
-            row[: len(text)] = encode(text)
-        return Texts(codes, lengths)
 
 
 class Masks(NamedTuple):

@@ -12,6 +12,7 @@ from hpcvdj.errors import InputError, MachineError, choices, option, require_cho
 from hpcvdj.kernels.kmers.kmers import MAX_D, MAX_K
 from hpcvdj.kernels.kmers.masks import JoinTables, index_tables, pigeonhole_tables
 from hpcvdj.kernels.kmers.profile import Profile
+from hpcvdj.kernels.method import on_each_backend
 from hpcvdj.recombination.alphabet import BASES_PER_WORD
 
 AUTO = "auto"
@@ -166,10 +167,7 @@ class Matrix(KmerMethod):
     )
     longest_k: ClassVar[Mapping[str, int]] = {"cpu": 11, "cuda": 9}
     fastest_k: ClassVar[Mapping[str, tuple[int, ...]]] = {"cpu": (6, 9, 10, 10), "cuda": (7, 8, 9, 9)}
-    comparisons: ClassVar[Mapping[str, str]] = {
-        "cpu": "hpcvdj.kernels.kmers.matrix_cpu:Matrix",
-        "cuda": "hpcvdj.kernels.kmers.matrix_cuda:Matrix",
-    }
+    comparisons = on_each_backend("hpcvdj.kernels.kmers.matrix_{}:Matrix")
 
     def __init__(self, k: int, d: int, backend: str, blocks: int = 0) -> None:
         super().__init__(k, d, backend)
@@ -192,10 +190,7 @@ class JoinMethod(KmerMethod):
     join  the tables
     """
 
-    comparisons: ClassVar[Mapping[str, str]] = {
-        "cpu": "hpcvdj.kernels.kmers.join_cpu:Join",
-        "cuda": "hpcvdj.kernels.kmers.join_cuda:Join",
-    }
+    comparisons = on_each_backend("hpcvdj.kernels.kmers.join_{}:Join")
 
     def __init__(self, k: int, d: int, backend: str, join: JoinTables) -> None:
         super().__init__(k, d, backend)

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from hpcvdj.kernels.neighbours import exchanges, indels
-from hpcvdj.kernels.neighbours.counted import Counted, buckets_for, fill
+from hpcvdj.kernels.neighbours.blocks import fill
+from hpcvdj.kernels.neighbours.counted import Counted, buckets_for
 from hpcvdj.kernels.neighbours.indels import one_indel_away
 from hpcvdj.kernels.neighbours.likely_errors import likely_errors
 from tests.kernels.neighbours.plain import LENGTHS, counted, likely_error, similar_rows
