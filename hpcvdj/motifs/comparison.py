@@ -17,15 +17,7 @@ from hpcvdj.kernels.kmers.profile import Profile, profile
 from hpcvdj.kernels.kmers.sequences import SequenceSet
 from hpcvdj.motifs.edges import EdgeFinder, Edges, edge_type, edges_of, joined
 from hpcvdj.motifs.results import MotifWriter
-from hpcvdj.motifs.scores import (
-    Score,
-    Scoring,
-    Terms,
-    base_frequencies,
-    default_score,
-    kmer_totals,
-    terms_of,
-)
+from hpcvdj.motifs.scores import Score, Scoring, Terms, base_frequencies, default_score, kmer_totals, terms_of
 from hpcvdj.motifs.sequences import Input, InputSet, inputs_of, read_inputs
 from hpcvdj.motifs.settings import MotifConfig
 from hpcvdj.motifs.tiles import TILES, Shape, Tile, TileFiles, layout_of, plan, tiles_of_rank

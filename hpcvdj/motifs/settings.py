@@ -14,8 +14,7 @@ from hpcvdj.options import Option, Settings
 from hpcvdj.recombination.productive import Rows
 
 Strands = Annotated[
-    Literal["one", "both"],
-    Option("`one`: sequences as given; `both`: also against the reverse complements"),
+    Literal["one", "both"], Option("`one`: sequences as given; `both`: also against the reverse complements")
 ]
 
 
@@ -122,8 +121,7 @@ class ClusterSettings(Settings):
     seed: Annotated[int, Option("the same seed gives the same clusters", least=0)] = 1
     min_size: Annotated[int, Option("put clusters of fewer sequences into cluster 0", least=1)] = 1
     singletons: Annotated[
-        Singletons,
-        Option("sequences without edges: `none` puts them in cluster 0, `own` gives each its own cluster"),
+        Singletons, Option("sequences without edges: `none` puts them in cluster 0, `own` gives each its own cluster")
     ] = "none"
 
     def __post_init__(self) -> None:

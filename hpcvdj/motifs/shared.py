@@ -108,14 +108,7 @@ def find(sequences: SequenceSet, which: str) -> int:
 
 
 def shared_kmers(
-    sequences: SequenceSet,
-    a: int,
-    b: int,
-    k: int,
-    d: int,
-    *,
-    strands: int = 1,
-    top: int | None = None,
+    sequences: SequenceSet, a: int, b: int, k: int, d: int, *, strands: int = 1, top: int | None = None
 ) -> Shared:
     """Return the k-mers that sequences a and b share within distance d: totals, and the `top` regions (None: all).
 

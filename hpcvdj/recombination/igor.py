@@ -81,10 +81,6 @@ _AXES = {
 }  # fmt: skip
 """The axes that the array of each event may have: the events that it depends on, and the event itself."""
 
-_WITH_D = ("v_choice", "j_choice", "d_gene", "v_3_del", "j_5_del", "d_5_del", "d_3_del", "vd_ins", "dj_ins",
-           "vd_dinucl", "dj_dinucl")  # fmt: skip
-_WITHOUT_D = ("v_choice", "j_choice", "v_3_del", "j_5_del", "vj_ins", "vj_dinucl")
-
 
 def olga_folder() -> Path | None:
     """Return the models' folder of an installed `olga`, without importing it; None if it is not installed."""
@@ -280,7 +276,8 @@ def _events(lines: _Lines) -> _Events:
             raise InputError(
                 f"{lines.path}: {nickname} has realisations {', '.join(order)}, not {', '.join(fixed)}; correct it"
             )
-    missing = set(_WITH_D if "d_gene" in events else _WITHOUT_D) ^ set(events)
+    others = ("vj_",) if "d_gene" in events else ("d", "vd_")
+    missing = {name for name in _AXES if not name.startswith(others)} ^ set(events)
     if missing:
         raise InputError(f"{lines.path}: has not the events of a VDJ or a VJ model ({', '.join(sorted(missing))})")
     return events

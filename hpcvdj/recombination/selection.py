@@ -149,12 +149,7 @@ class Selection:
         return _digest(self._lines())
 
     def log_factor(
-        self,
-        v_genes: Sequence[str],
-        j_genes: Sequence[str],
-        pair: Counts,
-        letters: NDArray[np.uint8],
-        lengths: Counts,
+        self, v_genes: Sequence[str], j_genes: Sequence[str], pair: Counts, letters: NDArray[np.uint8], lengths: Counts
     ) -> Floats:
         """Return ln Q of productive junctions, float64 [junctions].
 
