@@ -18,6 +18,7 @@ from hpcvdj.generation.simulate import pair_sizes, usable_pairs
 from hpcvdj.kernels.backends import Backend
 from hpcvdj.kernels.kernel import Unit
 from hpcvdj.kernels.method import THREADS_PER_BLOCK
+from hpcvdj.kernels.neighbours.degrees_cpu import mixed
 from hpcvdj.kernels.pathways.forms import Texts
 from hpcvdj.kernels.pathways.methods import Direct
 from hpcvdj.kernels.sums import exact_column_sums
@@ -164,10 +165,7 @@ class PackedSet:
 def _next(state):  # type: ignore[no-untyped-def]
     """Return the next state and its 64 random bits, by SplitMix64 of Steele, Lea and Flood."""
     state += np.uint64(0x9E3779B97F4A7C15)
-    bits = state
-    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return state, bits ^ (bits >> np.uint64(31))
+    return state, mixed(state)
 
 
 @njit(cache=True, nogil=True)
