@@ -25,7 +25,7 @@ from _common import LOCI, record, timed
 
 import hpcvdj
 from hpcvdj.recombination.models import Model
-from hpcvdj.recombination.selection import RESIDUES, Selection
+from hpcvdj.recombination.selection import RESIDUES, SelectionFactor
 
 
 def cohort(model: Model, sizes: list[int], seed: int, *, selection: bool) -> pa.Table:
@@ -45,12 +45,16 @@ def planted(model: Model) -> Model:
         for position in range(2, 7):
             for residue in rng.choice(list(RESIDUES), 6, replace=False):
                 weights[f"{side}:{position}:{residue}"] = rng.normal(0, 0.4)
-    logs = log_factors(Selection(weights, 0.0, -50.0, 50.0), hpcvdj.generate(model, 100_000, seed=5, productive=True))
+    logs = log_factors(
+        SelectionFactor(weights, 0.0, -50.0, 50.0), hpcvdj.generate(model, 100_000, seed=5, productive=True)
+    )
     shift = float(np.log(np.exp(logs).mean()))
-    return replace(model, selection=Selection(weights, -shift, float(logs.min()) - shift, float(logs.max()) - shift))
+    return replace(
+        model, selection=SelectionFactor(weights, -shift, float(logs.min()) - shift, float(logs.max()) - shift)
+    )
 
 
-def log_factors(factor: Selection, rows: pa.Table) -> Any:
+def log_factors(factor: SelectionFactor, rows: pa.Table) -> Any:
     """ln Q of drawn junctions."""
     texts = rows["junction_aa"].to_pylist()
     lengths = np.array([len(text) for text in texts])
@@ -61,7 +65,7 @@ def log_factors(factor: Selection, rows: pa.Table) -> Any:
     return factor.log_factor(*calls, np.arange(len(texts)), letters, lengths)
 
 
-def compared(true: Selection, fit: Selection, rows: pa.Table) -> dict[str, float]:
+def compared(true: SelectionFactor, fit: SelectionFactor, rows: pa.Table) -> dict[str, float]:
     """How near a factor is to the true one, over junctions that the model makes."""
     a, b = (log_factors(own, rows) for own in (true, fit))
     selected = np.exp(a)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from hpcvdj.cli import common, options
 from hpcvdj.errors import InputError, few, option
 from hpcvdj.motifs.settings import D, K, RowsOption, SequenceField, Strands, relations_of
-from hpcvdj.motifs.shared import Region, Shared, find, shared_kmers
+from hpcvdj.motifs.shared import Region, SharedKmers, find, shared_kmers
 from hpcvdj.options import Option
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def command(
         _report(shared)
 
 
-def _print_table(shared: Shared) -> None:
+def _print_table(shared: SharedKmers) -> None:
     heads = ["strand", "first_a", "last_a", "first_b", "last_b", "length", "mismatches", "distance"]
     heads += [f"d{h}" for h in range(shared.d + 1)]
     tables = shared.tables or ()
@@ -82,7 +82,7 @@ def _positions(region: Region) -> list[Any]:
     return [region.strand, region.first_a, region.last_a, region.first_b, region.last_b]
 
 
-def _report(shared: Shared) -> None:
+def _report(shared: SharedKmers) -> None:
     console = common.console()
     of_tables = [f", of {listed_in}" for listed_in in shared.tables] if shared.tables else ["", ""]
     for letter, name, length, listed_in in zip("AB", shared.names, shared.lengths, of_tables, strict=True):

@@ -30,7 +30,7 @@ from hpcvdj.kernels.method import on_each_backend
 from hpcvdj.kernels.text import translate_rows
 from hpcvdj.recombination.models import Model, Template
 from hpcvdj.recombination.productive import productive_probability
-from hpcvdj.recombination.selection import Selection
+from hpcvdj.recombination.selection import SelectionFactor
 from hpcvdj.runs.progress import Progress
 from hpcvdj.runs.run import Run
 from hpcvdj.values.plain_tables import plain_table
@@ -116,7 +116,7 @@ class _Draws:
         return pa.RecordBatch.from_pydict(columns)
 
     def _survives(
-        self, begin: int, drawn: Drawn, productive: NDArray[np.bool_], factor: Selection
+        self, begin: int, drawn: Drawn, productive: NDArray[np.bool_], factor: SelectionFactor
     ) -> NDArray[np.bool_]:
         """Return whether each productive sequence is kept, with the probability Q / largest Q."""
         codons = np.where(productive, drawn.lengths, 3).astype(np.int64) // 3

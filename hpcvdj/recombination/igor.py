@@ -37,7 +37,7 @@ from hpcvdj.recombination.models import (
 from hpcvdj.recombination.origin import Origin, read_origin
 from hpcvdj.recombination.packaged import model_paths
 from hpcvdj.recombination.selection import FILE as SELECTION
-from hpcvdj.recombination.selection import Selection, read_selection
+from hpcvdj.recombination.selection import SelectionFactor, read_selection
 from hpcvdj.storage.inputs import read_text
 
 log = logging.getLogger(__name__)
@@ -209,7 +209,7 @@ def read_model(folder: Path, name: str | None = None, *, pseudogenes: bool = Fal
     return replace(model, faults=vanishing(model) | check.faults)
 
 
-def _selection(folder: Path, digest: str, corrected: Mapping[str, str]) -> Selection | None:
+def _selection(folder: Path, digest: str, corrected: Mapping[str, str]) -> SelectionFactor | None:
     """Return the selection factor in a folder whose files have this digest, and warn if the model was corrected."""
     path = folder / SELECTION
     if not path.exists():

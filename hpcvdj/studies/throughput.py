@@ -28,7 +28,7 @@ from hpcvdj.recombination.germline import Germline, d_forms, extended_j, extende
 from hpcvdj.recombination.repertoire import PAPER_LONGEST_CDR3, Problem, Repertoire
 from hpcvdj.runs.partition import block_range
 from hpcvdj.runs.run import Run
-from hpcvdj.studies.pages import Agreement, Block, Plot, Study
+from hpcvdj.studies.pages import Block, IdentityCheck, Plot, Study
 from hpcvdj.studies.rows import hardware
 from hpcvdj.studies.tables import distinct, grouped, listing, middle, number, same
 
@@ -238,7 +238,7 @@ class Throughput(Study):
 
         sizes = distinct(rows, "junctions", ",")
         yield f"{sizes} in silico junctions, n-lengths 0-{rows[0].max_n}, on {distinct(rows, 'hardware')}."
-        yield Agreement(same(rows, "pathways", "junctions", "seed"), "totals", "rank counts")
+        yield IdentityCheck(same(rows, "pathways", "junctions", "seed"), "totals", "rank counts")
         columns = {"kernel": "kernel", "all": "wall"}
         rates = {name: {ranks: rate(by_ranks[ranks], column) for ranks in by_ranks} for name, column in columns.items()}
         axes = {"xlabel": "ranks (GPUs)", "ylabel": "junctions per second", "yscale": "log"}

@@ -60,7 +60,7 @@ def require_numbered(entries: int) -> None:
         )
 
 
-class Comparison(Protocol):
+class LoadedMethod(Protocol):
     """A method loaded with columns."""
 
     def counters(self, rows: Profile | None, first: int | None = None, last: int | None = None) -> Any:
@@ -99,7 +99,7 @@ class KmerMethod:
     how          how it works and what its cost grows with, for the documentation
     longest_k    the longest k-mers that it takes on each backend; `MAX_K` on others
     fastest_k    for each backend, by d, k up to which it measured fastest (results/motifs_choice)
-    comparisons  for each backend, where the Comparison class is, which takes (columns, method, pace)
+    comparisons  for each backend, where the LoadedMethod class is, which takes (columns, method, pace)
 
     blocks              blocks that it cuts k-mers into; 0 if it does not
     tables              tables of k-mers that it keeps
@@ -149,14 +149,14 @@ class KmerMethod:
         """Columns of a load at most, as more would not help; 0 if the more the better."""
         return 0
 
-    def load(self, columns: Profile, pace: Pace | None = None) -> Comparison:
+    def load(self, columns: Profile, pace: Pace | None = None) -> LoadedMethod:
         """The method loaded with `columns`; on a CPU it works in steps, at `pace`."""
         # Imported now: numba and cupy are slow to import.
-        comparison: Comparison = resolve_name(self.comparisons[self.backend])(columns, self, pace or Unpaced())
+        comparison: LoadedMethod = resolve_name(self.comparisons[self.backend])(columns, self, pace or Unpaced())
         return comparison
 
 
-class Matrix(KmerMethod):
+class MatrixMethod(KmerMethod):
     """Occurrences times neighbourhoods."""
 
     name = "matrix"

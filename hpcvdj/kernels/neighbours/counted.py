@@ -9,7 +9,7 @@ from hpcvdj.kernels.neighbours.blocks import groups
 
 
 @dataclass(frozen=True)
-class Counted:
+class CountedSequences:
     """Packed sequences of individuals, with their reads.
 
     words        uint64 [rows, W]: packed nucleotides, zeros behind the last (see `hpcvdj.recombination.alphabet`)
@@ -26,10 +26,10 @@ class Counted:
     def __len__(self) -> int:
         return len(self.lengths)
 
-    def __getitem__(self, rows: NDArray[np.int64] | NDArray[np.bool_] | slice) -> "Counted":
-        return Counted(self.words[rows], self.lengths[rows], self.reads[rows], self.individuals[rows])
+    def __getitem__(self, rows: NDArray[np.int64] | NDArray[np.bool_] | slice) -> "CountedSequences":
+        return CountedSequences(self.words[rows], self.lengths[rows], self.reads[rows], self.individuals[rows])
 
-    def largest_first(self) -> "Counted":
+    def largest_first(self) -> "CountedSequences":
         """Each sequence of an individual once, with the most reads that a row of it has; the largest first."""
         order = np.argsort(-self.reads, kind="stable")
         first, _ = groups(self.words[order], self.lengths[order].astype(np.int64), self.individuals[order])
