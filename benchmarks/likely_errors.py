@@ -22,7 +22,7 @@ from hpcvdj.api.tables import model_of
 from hpcvdj.chance.clonotypes import distinct_junctions
 from hpcvdj.inference.settings import InferenceSettings
 from hpcvdj.inference.tables import reading_for
-from hpcvdj.kernels.neighbours.counted import Counted
+from hpcvdj.kernels.neighbours.counted import CountedSequences
 from hpcvdj.kernels.neighbours.exchanges import exchanged
 from hpcvdj.kernels.neighbours.indels import one_indel_away
 from hpcvdj.kernels.neighbours.likely_errors import likely_errors
@@ -49,7 +49,7 @@ def percent(flags: np.ndarray) -> str:
     return f"{100 * flags.mean():.3f}" if len(flags) else ""
 
 
-def searched(every: Counted, pairs: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, float]:
+def searched(every: CountedSequences, pairs: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, float]:
     """Likely errors among some rows, and processor seconds."""
     likely_errors(every, pairs, rows[:100])
     found, times = timed(lambda: likely_errors(every, pairs, rows))
@@ -63,7 +63,7 @@ def productive(model: Any, number: int, name: str) -> dict[str, Any]:
     read = read_table(drawn, model, productive_reading())
     found = distinct_junctions(dealt_of(replace(read, reads=reads[read.row]), model).whole, errors=True)
     own, pairs = found.repertoire, kinds_of(found.repertoire)[found.rows]
-    every = Counted(own.words[found.rows], own.lengths[found.rows], found.reads, np.zeros_like(pairs))
+    every = CountedSequences(own.words[found.rows], own.lengths[found.rows], found.reads, np.zeros_like(pairs))
     errors, seconds = searched(every, pairs, np.arange(len(every)))
     of_pair = replace(every, individuals=pairs)
     large = of_pair.largest_first()
@@ -78,7 +78,7 @@ def out_of_frame(model: Any, number: int, name: str) -> dict[str, Any]:
     """Of rows out of frame: those that are one base from a row in frame with the same genes, and with any."""
     junctions = read_table(hpcvdj.generate(model, number, seed=1), model, reading_for(InferenceSettings()))
     own, pairs = junctions.repertoire, kinds_of(junctions.repertoire)
-    every = Counted(own.words, own.lengths, drawn_reads(name, number)[junctions.row], np.zeros_like(pairs))
+    every = CountedSequences(own.words, own.lengths, drawn_reads(name, number)[junctions.row], np.zeros_like(pairs))
     in_frame = own.lengths % 3 == 0
     near = [
         one_indel_away(given[~in_frame], given[in_frame].largest_first())

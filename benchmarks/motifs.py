@@ -23,7 +23,7 @@ from _common import ROOT, record, run, say, timed
 
 from hpcvdj.recombination.alphabet import INVALID
 from hpcvdj.studies.motifs import SequenceSource
-from hpcvdj.studies.pages import Agreement, Block, Study
+from hpcvdj.studies.pages import Block, IdentityCheck, Study
 from hpcvdj.studies.tables import grouped, listing, middle, spread
 
 PANEL = 2048
@@ -193,7 +193,7 @@ class Motifs(Study):
         compared = [row for row in rows if not math.isnan(row.different)]
         if compared:
             worst, most = (max(getattr(row, name) for row in compared) for name in ("different", "sequences"))
-            yield Agreement(worst <= MOST_DIFFERENT, "values of the kernels (to rounding)", "programs")
+            yield IdentityCheck(worst <= MOST_DIFFERENT, "values of the kernels (to rounding)", "programs")
             yield f"{len(compared)} kernel(s), up to {most:,} sequences; largest relative difference {worst:.1e}."
         for source, part in grouped(rows, "source").items():
             yield f"## {part[0].of:,} sequences of up to {part[0].bases} bases: {source}"

@@ -23,7 +23,7 @@ from _vdjtools import INSTALLED, Vdjtools
 from hpcvdj.recombination.alphabet import translate
 from hpcvdj.recombination.igor import OLGA_FOLDERS, PUBLISHED, load_model
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
-from hpcvdj.studies.pages import Agreement, Block, Study
+from hpcvdj.studies.pages import Block, IdentityCheck, Study
 from hpcvdj.studies.tables import grouped, listing, pivot
 from tests.kernels.pgen.models import Query, pgens, queries
 from tests.kernels.pgen.olga_peer import Olga
@@ -197,7 +197,7 @@ class PgenPeers(Study):
         """A table of the loci, and one of the calls."""
         completed = [row for row in rows if row.program == COMPLETED]
         equal = not any(row.zeros_apart or row.different for row in completed)
-        yield Agreement(equal, f"generation probabilities (to {LARGEST_DIFFERENCE:g}, and their zeros)", "programs")
+        yield IdentityCheck(equal, f"generation probabilities (to {LARGEST_DIFFERENCE:g}, and their zeros)", "programs")
         junctions = sum(row.junctions for row in completed if row.value == PGEN_COLUMNS[0])
         yield f"""
             This is of hpcvdj and OLGA completed: {junctions:,} junctions, nucleotides and amino acids; largest relative

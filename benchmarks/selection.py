@@ -23,13 +23,13 @@ import numpy as np
 from _common import LOCI, record, timed
 
 import hpcvdj
-from hpcvdj.recombination.selection import Selection
+from hpcvdj.recombination.selection import SelectionFactor
 from tests.cohorts.drawn import with_individuals
 from tests.inference.test_selection_drawn import weights_of
 from tests.selected import distinct, with_factor
 
 
-def compared(true: Selection, fit: Selection, fresh: Any) -> dict[str, float]:
+def compared(true: SelectionFactor, fit: SelectionFactor, fresh: Any) -> dict[str, float]:
     """How near a factor is to the true one, over distinct junctions that the model makes."""
     a, b = (fresh.log_factor(own) for own in (true, fit))
     selected, covariance = fresh.times * np.exp(a), np.cov(a, b, fweights=fresh.times)

@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 
 import hpcvdj
-from hpcvdj.inference.distinct import DistinctJunctions
+from hpcvdj.inference.distinct import SingleGeneJunctions
 from hpcvdj.inference.selection import normalised
 from hpcvdj.recombination.igor import load_model
-from hpcvdj.recombination.selection import SIDE, Selection
+from hpcvdj.recombination.selection import SIDE, SelectionFactor
 from hpcvdj.repertoires.genes import by_gene
 from hpcvdj.repertoires.inputs import read_table
 from hpcvdj.repertoires.reading import productive_reading
@@ -29,15 +29,15 @@ def few_genes():
 
 def distinct(table, model):
     """The distinct junctions of drawn rows, with how often each was drawn."""
-    return DistinctJunctions.drawn(by_gene(read_table(table, model, productive_reading()).repertoire, model)[0])
+    return SingleGeneJunctions.drawn(by_gene(read_table(table, model, productive_reading()).repertoire, model)[0])
 
 
 def with_factor(model, weights, draws=60_000):
     """The model with a factor of these weights, whose mean is 1 over draws."""
     drawn = hpcvdj.generate(model, draws, seed=21, productive=True, backend="cpu")
     fresh = distinct(drawn, model)
-    logs = fresh.log_factor(Selection(weights, 0.0, -50.0, 50.0))
-    own = Selection(weights, 0.0, float(logs.min()), float(logs.max()))
+    logs = fresh.log_factor(SelectionFactor(weights, 0.0, -50.0, 50.0))
+    own = SelectionFactor(weights, 0.0, float(logs.min()), float(logs.max()))
     return replace(model, selection=normalised(own, fresh))
 
 

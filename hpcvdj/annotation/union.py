@@ -17,7 +17,7 @@ from hpcvdj.kernels.pgen.exchanges_cpu import exchanged
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.productive import productive_choice
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS, PgenProblem, Repertoire
-from hpcvdj.recombination.selection import RESIDUES, Selection
+from hpcvdj.recombination.selection import RESIDUES, SelectionFactor
 from hpcvdj.recombination.symbols import Alphabet
 from hpcvdj.repertoires.genes import letter_words
 
@@ -174,7 +174,7 @@ class Probabilities:
     limits: tuple[float, float]
 
 
-def probabilities(union: Union, pgen: Floats, model: Model, factor: Selection | None) -> Probabilities:
+def probabilities(union: Union, pgen: Floats, model: Model, factor: SelectionFactor | None) -> Probabilities:
     """The probabilities of the members of a union.
 
     pgen  float64 [members], as of `union_of`
@@ -188,7 +188,7 @@ def probabilities(union: Union, pgen: Floats, model: Model, factor: Selection | 
     return Probabilities(pgen, np.minimum(given, 1.0), post, factor is not None, limits_of(model, PGEN_AA))
 
 
-def _log_factors(factor: Selection | None, union: Union) -> tuple[Floats, Floats]:
+def _log_factors(factor: SelectionFactor | None, union: Union) -> tuple[Floats, Floats]:
     """ln Q of members, and ln of its mean over what the model makes with their genes; 0 without a factor.
 
     The mean of genes that the factor does not know is Q itself.

@@ -20,8 +20,7 @@ from typing import Any
 import numpy as np
 
 from hpcvdj.chance.p_values import Bools, Counts, Floats
-from hpcvdj.kernels.carriers import numbers_of_carriers
-from hpcvdj.kernels.levels import sums_of_levels
+from hpcvdj.kernels.carriers import numbers_of_carriers, sums_of_levels
 
 LEVELS = 20
 """Classes of donors by the rank of a number, of equal size; the statistic of a trend is the sum over the carriers."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hpcvdj.chance.dealing import Part
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.neighbours.blocks import blocks, equal_runs
-from hpcvdj.kernels.neighbours.counted import Counted
+from hpcvdj.kernels.neighbours.counted import CountedSequences
 from hpcvdj.kernels.neighbours.likely_errors import likely_errors
 from hpcvdj.recombination.models import Alleles
 from hpcvdj.recombination.repertoire import Repertoire
@@ -110,7 +110,8 @@ def distinct_junctions(part: Part, *, errors: bool = False) -> DistinctJunctions
     summed = np.add.reduceat(part.reads[same].astype(np.int64), first)
     wrong = None
     if not errors and has_nucleotides(repertoire):
-        every = Counted(repertoire.words[rows], repertoire.lengths[rows], summed, np.zeros(len(rows), dtype=np.int64))
+        nobody = np.zeros(len(rows), dtype=np.int64)
+        every = CountedSequences(repertoire.words[rows], repertoire.lengths[rows], summed, nobody)
         wrong = likely_errors(every, kind[rows], np.arange(len(rows)))
     return DistinctJunctions(repertoire, rows, summed, wrong, repeated)
 

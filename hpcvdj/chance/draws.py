@@ -14,7 +14,7 @@ from hpcvdj.probabilities.settings import PgenConfig
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.productive import productive_probability
 from hpcvdj.recombination.repertoire import PgenProblem, Repertoire
-from hpcvdj.recombination.selection import Selection
+from hpcvdj.recombination.selection import SelectionFactor
 from hpcvdj.repertoires.genes import by_gene, kinds_of
 from hpcvdj.repertoires.inputs import read_table
 from hpcvdj.repertoires.reading import productive_reading
@@ -87,7 +87,7 @@ class Chance:
         return values_of
 
 
-def log_factors(factor: Selection | None, repertoire: Repertoire, letters: Any, lengths: Counts) -> Floats:
+def log_factors(factor: SelectionFactor | None, repertoire: Repertoire, letters: Any, lengths: Counts) -> Floats:
     """Return log Q of junctions with their amino acids, float64 [junctions]; 0 without a factor."""
     if factor is None:
         return np.zeros(len(repertoire))

@@ -13,7 +13,7 @@ from hpcvdj.runs.settings import Overwrite
 if TYPE_CHECKING:
     from hpcvdj.model_views.comparison import Unshared
     from hpcvdj.model_views.likelihoods import Likelihoods
-    from hpcvdj.recombination.selection import Selection
+    from hpcvdj.recombination.selection import SelectionFactor
 
 app = App(help="Recombination models: what there is, what is in one, how different two are, and those of SONIA.")
 
@@ -105,7 +105,7 @@ def show(
     """
     if not common.begin().is_root:
         return
-    from hpcvdj.model_views.page import Inferred, draw, usable
+    from hpcvdj.model_views.page import InferenceRecord, draw, usable
     from hpcvdj.recombination.germline import SEGMENT_TYPES
     from hpcvdj.recombination.igor import load_model, model_folder
     from hpcvdj.recombination.productive import productive_probability
@@ -138,7 +138,7 @@ def show(
         for allele, fault in alleles.items():
             common.answer(f"{head:<10} {allele}: {fault}")
     if output is not None:
-        draw(loaded, output, Inferred.read(folder), overwrite=overwrite)
+        draw(loaded, output, InferenceRecord.read(folder), overwrite=overwrite)
         common.say(f"written    {output}")
 
 
@@ -158,7 +158,7 @@ def _print_origin(folder: Path) -> None:
         common.answer(f"warning    {warning}")
 
 
-def _print_selection(selection: "Selection", folder: Path) -> None:
+def _print_selection(selection: "SelectionFactor", folder: Path) -> None:
     """Print the selection factor of the model in a folder."""
     from hpcvdj.inference.folder import read_selection_facts
     from hpcvdj.recombination.selection import HPCVDJ
@@ -180,7 +180,7 @@ def _print_selection(selection: "Selection", folder: Path) -> None:
         common.answer(f"warning    {warning}")
 
 
-def _print_sonia(selection: "Selection") -> None:
+def _print_sonia(selection: "SelectionFactor") -> None:
     """Print a factor of SONIA."""
     facts = selection.facts
     common.answer(

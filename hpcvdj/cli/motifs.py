@@ -12,7 +12,7 @@ from hpcvdj.errors import InputError, few, option
 from hpcvdj.motifs import clusters
 from hpcvdj.motifs.edges import EdgeFilter
 from hpcvdj.motifs.settings import ClusterSettings, D, K, MotifConfig, RowsOption, SequenceField, Strands, relations_of
-from hpcvdj.motifs.shared import Region, Shared, find, shared_kmers
+from hpcvdj.motifs.shared import Region, SharedKmers, find, shared_kmers
 from hpcvdj.options import setting
 from hpcvdj.runs.settings import Launch, Overwrite, Resume
 from hpcvdj.storage.plots import require_networkx
@@ -237,7 +237,7 @@ def show(
         _print_shared(shared)
 
 
-def _print_table(shared: Shared) -> None:
+def _print_table(shared: SharedKmers) -> None:
     heads = ["strand", "first_a", "last_a", "first_b", "last_b", "length", "mismatches", "distance"]
     heads += [f"d{h}" for h in range(shared.d + 1)]
     tables = shared.tables or ()
@@ -251,7 +251,7 @@ def _positions(region: Region) -> list[Any]:
     return [region.strand, region.first_a, region.last_a, region.first_b, region.last_b]
 
 
-def _print_shared(shared: Shared) -> None:
+def _print_shared(shared: SharedKmers) -> None:
     console = common.console()
     of_tables = [f", of {listed_in}" for listed_in in shared.tables] if shared.tables else ["", ""]
     for letter, name, length, listed_in in zip("AB", shared.names, shared.lengths, of_tables, strict=True):

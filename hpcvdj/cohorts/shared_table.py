@@ -17,7 +17,7 @@ from hpcvdj.cohorts.settings import SharingSettings
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.productive import productive_probability
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
-from hpcvdj.recombination.selection import Selection
+from hpcvdj.recombination.selection import SelectionFactor
 from hpcvdj.repertoires.genes import amino_acid_column, gene_columns, has_nucleotides, kinds_of, sequences
 
 HIT = 0.05
@@ -38,7 +38,7 @@ class Asked:
 
     model: Model
     settings: SharingSettings
-    factor: Selection | None
+    factor: SelectionFactor | None
     fit: ModelFit
     nucleotides: bool = True
 

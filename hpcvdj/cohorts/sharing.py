@@ -34,7 +34,7 @@ from hpcvdj.errors import InputError, few, option
 from hpcvdj.kernels.distinct import distinct
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
-from hpcvdj.recombination.selection import Selection
+from hpcvdj.recombination.selection import SelectionFactor
 from hpcvdj.repertoires.genes import amino_acids, as_read, without_genes
 from hpcvdj.runs.run import Run
 
@@ -198,7 +198,7 @@ class _Computed:
 
 
 def share(
-    cohort: Cohort, model: Model, settings: SharingSettings, run: Run, factor: Selection | None = None,
+    cohort: Cohort, model: Model, settings: SharingSettings, run: Run, factor: SelectionFactor | None = None,
     fit: ModelFit = UNCHECKED,
 ) -> Sharing | None:  # fmt: skip
     """Test the sequences of a cohort against a model, on root; return None on the other ranks, which have parts of it.

@@ -36,7 +36,7 @@ from hpcvdj.probabilities.settings import PgenConfig
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.productive import productive_choice
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS, PgenProblem
-from hpcvdj.recombination.selection import Selection
+from hpcvdj.recombination.selection import SelectionFactor
 from hpcvdj.repertoires.genes import gene_columns, has_nucleotides, letter_words, without_genes
 from hpcvdj.runs.run import Run
 from hpcvdj.values.compute import count_in_memory, shared_repertoire
@@ -322,7 +322,7 @@ def _probabilities(
     return None if values is None else values[:, [0, -2, -1]]
 
 
-def _relative(clonotypes: Clonotypes, rows: Counts, selection: Selection) -> Floats:
+def _relative(clonotypes: Clonotypes, rows: Counts, selection: SelectionFactor) -> Floats:
     """The selection factor of the clonotypes `rows`, scaled to mean 1 over what the model makes with their genes.
 
     It is 1 where the model makes too few for their mean to be known.

@@ -20,16 +20,17 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError, option
-from hpcvdj.generation.ids import sequence_ids
 from hpcvdj.generation.settings import GenerationSettings
+from hpcvdj.generation.simulate import sequence_ids
 from hpcvdj.kernels.backends import Backend
 from hpcvdj.kernels.generation.draw_cpu import Drawn
 from hpcvdj.kernels.generation.letters import RESIDUES, productive_rows, unpack_spans
 from hpcvdj.kernels.generation.tables import EVENTS, DrawTables
+from hpcvdj.kernels.method import on_each_backend
 from hpcvdj.kernels.text import translate_rows
 from hpcvdj.recombination.models import Model, Template
 from hpcvdj.recombination.productive import productive_probability
-from hpcvdj.recombination.selection import Selection
+from hpcvdj.recombination.selection import SelectionFactor
 from hpcvdj.runs.progress import Progress
 from hpcvdj.runs.run import Run
 from hpcvdj.values.plain_tables import plain_table
@@ -50,10 +51,7 @@ MOST_GROWTH = 3
 
 log = logging.getLogger(__name__)
 
-SAMPLERS = {
-    "cpu": "hpcvdj.kernels.generation.draw_cpu.Sampler",
-    "cuda": "hpcvdj.kernels.generation.draw_cuda.Sampler",
-}
+SAMPLERS = on_each_backend("hpcvdj.kernels.generation.draw_{}.Sampler")
 """The kernel of each backend."""
 
 MANY_DRAWS = 100
@@ -61,7 +59,7 @@ MANY_DRAWS = 100
 
 
 class _Draws:
-    """The drawing of rows for a plan, `size` sequences at a time; raises InputError if the model makes none.
+    """Draws sequences from a model, `size` at a time, as AIRR rows; raises InputError if the model makes none.
 
     share  the approximate share of the sequences that are kept
     """
@@ -82,12 +80,90 @@ class _Draws:
         # The same for any number of ranks: Parquet files have a row group for each batch.
         self.size = min(BATCH, max(plan.number, SMALLEST_BATCH))
         self._sampler = resolve_name(SAMPLERS[backend.name])(DrawTables.of(model))
-        self._rows = _Rows(model, plan)
+        self._has_d = model.has_d
+        self._v, self._d, self._j = (_Segments(templates) for templates in (model.v, model.d, model.j))
+        self._factor = model.selection if plan.selection else None
+        self._genes = [v.allele for v in model.v for _ in model.j], [j.allele for _ in model.v for j in model.j]
 
     def batch(self, begin: int) -> pa.RecordBatch | None:
-        """Return the rows of sequences from number `begin` on; None if the plan has no such sequences."""
+        """Return the rows that are kept of sequences from number `begin` on; None if the plan has no such sequences."""
         count = self.size if self.plan.productive else min(self.size, self.plan.number - begin)
-        return self._rows.batch(begin, self._sampler(begin, count, self.plan.seed)) if count > 0 else None
+        if count <= 0:
+            return None
+        drawn: Drawn = self._sampler(begin, count, self.plan.seed)
+        numbers = np.arange(begin, begin + len(drawn.lengths))
+        productive = np.empty(len(numbers), dtype=bool)
+        productive_rows(drawn.words, drawn.lengths, productive)
+        if self._factor is not None:
+            productive &= self._survives(begin, drawn, productive, self._factor)
+        if self.plan.productive:
+            drawn = Drawn(drawn.words[productive], drawn.lengths[productive], drawn.events[productive])
+            numbers, productive = numbers[productive], productive[productive]
+        event = dict(zip(EVENTS, drawn.events.T.astype(np.int64), strict=True))
+        lengths = drawn.lengths.astype(np.int64)
+        d_call = self._d.alleles.take(pa.array(event["d"])) if self._has_d else pa.nulls(len(numbers), pa.string())
+        columns = {
+            "sequence_id": sequence_ids(numbers),
+            "v_call": self._v.alleles.take(pa.array(event["v"])),
+            "d_call": d_call,
+            "j_call": self._j.alleles.take(pa.array(event["j"])),
+            "junction": _letters(drawn.words, np.zeros_like(lengths), lengths),
+            "junction_aa": _residues(drawn.words, lengths),
+            "productive": pa.array(productive),
+        }
+        if self.plan.scenarios:
+            columns |= self.scenario(drawn.words, event)
+        return pa.RecordBatch.from_pydict(columns)
+
+    def _survives(
+        self, begin: int, drawn: Drawn, productive: NDArray[np.bool_], factor: SelectionFactor
+    ) -> NDArray[np.bool_]:
+        """Return whether each productive sequence is kept, with the probability Q / largest Q."""
+        codons = np.where(productive, drawn.lengths, 3).astype(np.int64) // 3
+        width = int(codons.max(initial=1))
+        letters = np.zeros((len(codons), width), dtype=np.uint8)
+        translate_rows(drawn.words, codons, RESIDUES, np.arange(len(codons)) * width, letters.reshape(-1))
+        v, j = (drawn.events[:, EVENTS.index(name)].astype(np.int64) for name in "vj")
+        logs = factor.log_factor(*self._genes, v * len(self._j.alleles) + j, letters, codons)
+        # Each sequence has a block of four random numbers, by its number; the first one is used.
+        key = np.random.SeedSequence([self.plan.seed, 3]).generate_state(2, np.uint64)
+        blocks = np.random.Philox(key=key).advance(begin)
+        chance = np.random.Generator(blocks).random((len(codons), 4))[:, 0]
+        return np.asarray(np.log(chance) < logs - factor.largest)
+
+    def scenario(self, words: NDArray[np.uint64], event: dict[str, NDArray[np.int64]]) -> dict[str, pa.Array]:
+        """Return the columns of the scenarios, named as in `hpcvdj explain`; null without D.
+
+        Trims are numbers of bases of the segments, without P-nucleotides.
+        """
+        v, d, j = self._v, self._d, self._j
+        kept = v.extended[event["v"]] - event["v_deleted"]
+        columns: dict[str, Any] = {
+            "v_trim": np.maximum(v.end[event["v"]] - kept, 0),
+            "p3v_length": np.maximum(kept - v.end[event["v"]], 0),
+            "n1": _letters(words, kept, event["n1_length"]),
+            "n1_length": event["n1_length"],
+            **dict.fromkeys(("d_trim_5", "d_trim_3", "p5d_length", "p3d_length", "n2", "n2_length")),
+            "p5j_length": np.maximum(j.begin[event["j"]] - event["j_deleted"], 0),
+            "j_trim": np.maximum(event["j_deleted"] - j.begin[event["j"]], 0),
+        }
+        if self._has_d:
+            begin, end = d.begin[event["d"]], d.end[event["d"]]
+            left = event["d_deleted_5"]
+            stop = d.extended[event["d"]] - event["d_deleted_3"]
+            columns |= {
+                "d_trim_5": np.clip(left - begin, 0, end - begin),
+                "d_trim_3": np.clip(end - stop, 0, end - begin),
+                "p5d_length": np.maximum(np.minimum(stop, begin) - left, 0),
+                "p3d_length": np.maximum(stop - np.maximum(left, end), 0),
+                "n2": _letters(words, kept + event["n1_length"] + stop - left, event["n2_length"]),
+                "n2_length": event["n2_length"],
+            }
+        return {
+            name: pa.nulls(len(words), pa.string() if name == "n2" else pa.int16()) if values is None
+            else values if isinstance(values, pa.Array) else pa.array(values.astype(np.int16))
+            for name, values in columns.items()
+        }  # fmt: skip
 
 
 def generate_table(model: Model, plan: GenerationSettings, backend: Backend, run: Run) -> Counter[tuple[str, str]]:
@@ -163,7 +239,7 @@ def generate(model: Model, plan: GenerationSettings, backend: Backend, run: Run)
     """Yield the rows as AIRR record batches, in the order of their numbers, on root; all ranks draw.
 
     Columns: sequence_id (insilico_0, …), v_call, d_call, j_call, junction, junction_aa (empty for a junction out of
-    frame), productive; with `scenarios` also those of `_Rows.scenario`.  Raises InputError if the model makes no such
+    frame), productive; with `scenarios` also those of `_Draws.scenario`.  Raises InputError if the model makes no such
     junction.
     """
     draws = _Draws(model, plan, backend, run)
@@ -179,92 +255,6 @@ def generate(model: Model, plan: GenerationSettings, backend: Backend, run: Run)
             done = run.from_root(partial(int, done))
             first += workers * draws.size
             progress.advance(min(done, plan.number) - progress.done)
-
-
-class _Rows:
-    """The conversion of what was drawn from a model to AIRR rows."""
-
-    def __init__(self, model: Model, plan: GenerationSettings) -> None:
-        self._plan, self._has_d = plan, model.has_d
-        self._v, self._d, self._j = (_Segments(templates) for templates in (model.v, model.d, model.j))
-        self._factor = model.selection if plan.selection else None
-        self._genes = [v.allele for v in model.v for _ in model.j], [j.allele for _ in model.v for j in model.j]
-
-    def batch(self, begin: int, drawn: Drawn) -> pa.RecordBatch:
-        """Return the rows of the sequences from number `begin` on that are kept."""
-        numbers = np.arange(begin, begin + len(drawn.lengths))
-        productive = np.empty(len(numbers), dtype=bool)
-        productive_rows(drawn.words, drawn.lengths, productive)
-        if self._factor is not None:
-            productive &= self._survives(begin, drawn, productive, self._factor)
-        if self._plan.productive:
-            drawn = Drawn(drawn.words[productive], drawn.lengths[productive], drawn.events[productive])
-            numbers, productive = numbers[productive], productive[productive]
-        event = dict(zip(EVENTS, drawn.events.T.astype(np.int64), strict=True))
-        lengths = drawn.lengths.astype(np.int64)
-        d_call = self._d.alleles.take(pa.array(event["d"])) if self._has_d else pa.nulls(len(numbers), pa.string())
-        columns = {
-            "sequence_id": sequence_ids(numbers),
-            "v_call": self._v.alleles.take(pa.array(event["v"])),
-            "d_call": d_call,
-            "j_call": self._j.alleles.take(pa.array(event["j"])),
-            "junction": _letters(drawn.words, np.zeros_like(lengths), lengths),
-            "junction_aa": _residues(drawn.words, lengths),
-            "productive": pa.array(productive),
-        }
-        if self._plan.scenarios:
-            columns |= self.scenario(drawn.words, event)
-        return pa.RecordBatch.from_pydict(columns)
-
-    def _survives(
-        self, begin: int, drawn: Drawn, productive: NDArray[np.bool_], factor: Selection
-    ) -> NDArray[np.bool_]:
-        """Return whether each productive sequence is kept, with the probability Q / largest Q."""
-        codons = np.where(productive, drawn.lengths, 3).astype(np.int64) // 3
-        width = int(codons.max(initial=1))
-        letters = np.zeros((len(codons), width), dtype=np.uint8)
-        translate_rows(drawn.words, codons, RESIDUES, np.arange(len(codons)) * width, letters.reshape(-1))
-        v, j = (drawn.events[:, EVENTS.index(name)].astype(np.int64) for name in "vj")
-        logs = factor.log_factor(*self._genes, v * len(self._j.alleles) + j, letters, codons)
-        # Each sequence has a block of four random numbers, by its number; the first one is used.
-        key = np.random.SeedSequence([self._plan.seed, 3]).generate_state(2, np.uint64)
-        blocks = np.random.Philox(key=key).advance(begin)
-        chance = np.random.Generator(blocks).random((len(codons), 4))[:, 0]
-        return np.asarray(np.log(chance) < logs - factor.largest)
-
-    def scenario(self, words: NDArray[np.uint64], event: dict[str, NDArray[np.int64]]) -> dict[str, pa.Array]:
-        """Return the columns of the scenarios, named as in `hpcvdj explain`; null without D.
-
-        Trims are numbers of bases of the segments, without P-nucleotides.
-        """
-        v, d, j = self._v, self._d, self._j
-        kept = v.extended[event["v"]] - event["v_deleted"]
-        columns: dict[str, Any] = {
-            "v_trim": np.maximum(v.end[event["v"]] - kept, 0),
-            "p3v_length": np.maximum(kept - v.end[event["v"]], 0),
-            "n1": _letters(words, kept, event["n1_length"]),
-            "n1_length": event["n1_length"],
-            **dict.fromkeys(("d_trim_5", "d_trim_3", "p5d_length", "p3d_length", "n2", "n2_length")),
-            "p5j_length": np.maximum(j.begin[event["j"]] - event["j_deleted"], 0),
-            "j_trim": np.maximum(event["j_deleted"] - j.begin[event["j"]], 0),
-        }
-        if self._has_d:
-            begin, end = d.begin[event["d"]], d.end[event["d"]]
-            left = event["d_deleted_5"]
-            stop = d.extended[event["d"]] - event["d_deleted_3"]
-            columns |= {
-                "d_trim_5": np.clip(left - begin, 0, end - begin),
-                "d_trim_3": np.clip(end - stop, 0, end - begin),
-                "p5d_length": np.maximum(np.minimum(stop, begin) - left, 0),
-                "p3d_length": np.maximum(stop - np.maximum(left, end), 0),
-                "n2": _letters(words, kept + event["n1_length"] + stop - left, event["n2_length"]),
-                "n2_length": event["n2_length"],
-            }
-        return {
-            name: pa.nulls(len(words), pa.string() if name == "n2" else pa.int16()) if values is None
-            else values if isinstance(values, pa.Array) else pa.array(values.astype(np.int16))
-            for name, values in columns.items()
-        }  # fmt: skip
 
 
 class _Segments:

@@ -6,13 +6,14 @@ uniformly, so that all pathways of one n-length are equally likely.
 
 from collections.abc import Iterator
 from itertools import islice, product
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError
-from hpcvdj.generation.ids import sequence_ids
 from hpcvdj.generation.settings import PAPER_LARGEST_PAIR, PAPER_SEQUENCES, SimulationSettings
 from hpcvdj.recombination.alphabet import BASES, translate
 from hpcvdj.recombination.germline import Germline, Segment, d_forms, first_alleles, j_forms, v_forms
@@ -25,6 +26,11 @@ CYS, PHE = "TGT", "TTT"
 _LETTERS = np.frombuffer(BASES.encode(), dtype=np.uint8)
 _MOST_ROUNDS = 200
 _BATCH = 1 << 17
+
+
+def sequence_ids(numbers: NDArray[np.int64]) -> Any:
+    """Return the ids of in silico sequences, insilico_0, …, as a pyarrow string Array."""
+    return pc.binary_join_element_wise("insilico_", pa.array(numbers).cast(pa.string()), "")
 
 
 def simulate(germline: Germline, plan: SimulationSettings) -> Iterator[pa.RecordBatch]:

@@ -14,7 +14,7 @@ from hpcvdj.kernels.distinct import distinct
 from hpcvdj.kernels.neighbours.blocks import groups
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.repertoire import Repertoire
-from hpcvdj.recombination.selection import Counts, Floats, Genes, Selection
+from hpcvdj.recombination.selection import Counts, Floats, Genes, SelectionFactor
 from hpcvdj.repertoires.genes import amino_acids, kinds_of, merged, without_genes
 
 LEFT_OUT = (
@@ -27,7 +27,7 @@ LEFT_OUT = (
 
 
 @dataclass(frozen=True)
-class DistinctJunctions:
+class SingleGeneJunctions:
     """Distinct junctions with one V and one J gene each, sorted by genes, length and bases.
 
     repertoire  the junctions; a pair is a V and a J gene
@@ -38,7 +38,7 @@ class DistinctJunctions:
     times: Counts
 
     @staticmethod
-    def of(repertoire: Repertoire, holder: Counts, holders: int) -> "tuple[DistinctJunctions, Counts]":
+    def of(repertoire: Repertoire, holder: Counts, holders: int) -> "tuple[SingleGeneJunctions, Counts]":
         """Find distinct junctions; also return the number of those of each holder, int64 [holders].
 
         repertoire  junctions with the alleles of their genes, as `by_gene` returns them
@@ -47,13 +47,13 @@ class DistinctJunctions:
         first, group = groups(repertoire.words, repertoire.lengths.astype(np.int64), kinds_of(repertoire))
         junction, has = np.divmod(distinct(group * holders + holder), holders)
         times = np.bincount(junction, minlength=len(first))
-        return DistinctJunctions(repertoire.subset(first), times), np.bincount(has, minlength=holders)
+        return SingleGeneJunctions(repertoire.subset(first), times), np.bincount(has, minlength=holders)
 
     @staticmethod
-    def drawn(repertoire: Repertoire, broken: Collection[str] = ()) -> "DistinctJunctions":
+    def drawn(repertoire: Repertoire, broken: Collection[str] = ()) -> "SingleGeneJunctions":
         """Find the distinct ones of drawn junctions without broken genes; each counts as often as it was drawn."""
         kept = repertoire.subset(np.flatnonzero(without_genes(repertoire, broken)))
-        return DistinctJunctions.of(kept, np.arange(len(kept)), len(kept))[0]
+        return SingleGeneJunctions.of(kept, np.arange(len(kept)), len(kept))[0]
 
     def __len__(self) -> int:
         return len(self.repertoire)
@@ -73,21 +73,21 @@ class DistinctJunctions:
         """The letters, uint8 [junctions, width], ASCII padded with zeros, and their number, int64 [junctions]."""
         return amino_acids(self.repertoire, np.arange(len(self)))
 
-    def take(self, rows: Counts) -> "DistinctJunctions":
+    def take(self, rows: Counts) -> "SingleGeneJunctions":
         """Select some junctions; `rows` ascend."""
-        return DistinctJunctions(self.repertoire.subset(rows), self.times[rows])
+        return SingleGeneJunctions(self.repertoire.subset(rows), self.times[rows])
 
-    def log_factor(self, selection: Selection) -> Floats:
+    def log_factor(self, selection: SelectionFactor) -> Floats:
         """Return ln Q of each junction."""
         return log_factors(selection, self.repertoire, *self.amino_acids)
 
     @staticmethod
-    def joined(parts: "Sequence[DistinctJunctions]") -> "DistinctJunctions":
+    def joined(parts: "Sequence[SingleGeneJunctions]") -> "SingleGeneJunctions":
         """Merge several parts that have no junction in common."""
         repertoire, order = merged([part.repertoire for part in parts])
         first, _ = groups(repertoire.words, repertoire.lengths.astype(np.int64), kinds_of(repertoire))
         times = np.concatenate([part.times for part in parts])[order]
-        return DistinctJunctions(repertoire.subset(first), times[first])
+        return SingleGeneJunctions(repertoire.subset(first), times[first])
 
     def lots(self, number: int, seed: int) -> Counts:
         """Assign a number from 0 to `number` - 1 to each junction, int64 [junctions]; equal junctions get the same."""
@@ -108,7 +108,7 @@ class DistinctJunctions:
 
 def of_individuals(
     dealt: Dealt, model: Model, broken: Collection[str] = ()
-) -> tuple[DistinctJunctions, Counts, dict[str, int]]:
+) -> tuple[SingleGeneJunctions, Counts, dict[str, int]]:
     """Find the distinct junctions that take part: they have one V and one J gene, which the model can choose.
 
     broken  genes that do not take part
@@ -129,13 +129,13 @@ def of_individuals(
         sound = without_genes(repertoire, broken)
         chosen = np.flatnonzero(single & sound)
         holder = rows.sample[chosen].astype(np.int64)
-        junctions, numbers = DistinctJunctions.of(repertoire.subset(chosen), holder, individuals)
+        junctions, numbers = SingleGeneJunctions.of(repertoire.subset(chosen), holder, individuals)
         parts.add(junctions.repertoire)
         times.append(junctions.times)
         of_individual += numbers
         left_out += sizes[several].sum(), sizes[never].sum(), (single & ~sound).sum(), len(chosen) - numbers.sum()
     return (
-        DistinctJunctions(parts.repertoire(), np.concatenate(times)),
+        SingleGeneJunctions(parts.repertoire(), np.concatenate(times)),
         dealt.run.sum(of_individual),
         dict(zip(LEFT_OUT, dealt.run.sum(left_out).tolist(), strict=True)),
     )

@@ -15,6 +15,7 @@ from hpcvdj.kernels.inference.layout import Expected
 from hpcvdj.recombination.germline import SegmentType
 from hpcvdj.recombination.igor import FUNCTIONAL
 from hpcvdj.recombination.models import Array, Insertion, Model, stationary
+from hpcvdj.recombination.possible import allowed_deletions
 from hpcvdj.runs.run import Run
 
 SMALLEST = 1e-300
@@ -178,20 +179,13 @@ def uniform(model: Model) -> Model:
     def of(allowed: Array, axes: int | tuple[int, ...] | None = None) -> Array:
         return _shares(allowed, np.zeros_like(allowed), axes)
 
-    def kept(segment: SegmentType, width: int) -> Array:
-        lengths = np.array([len(template.extended) if template.segment else 0 for template in model.templates(segment)])
-        return of((np.arange(width) < lengths[:, None]).astype(float), 1)
-
     v, j = (
         np.array([float(bool(template.segment)) for template in model.templates(segment)]) for segment in ("V", "J")
     )  # type: ignore[arg-type]
-    changes: dict[str, Any] = {
-        "v_deletions": kept("V", model.v_deletions.shape[1]), "j_deletions": kept("J", model.j_deletions.shape[1]),
-    }  # fmt: skip
+    of_v, of_d, of_j = allowed_deletions(model)
+    changes: dict[str, Any] = {"v_deletions": of(of_v, 1), "j_deletions": of(of_j, 1)}
     if model.has_d:
-        left, right = np.indices(model.d_deletions.shape[1:])
-        lengths = np.array([len(template.extended) for template in model.d])
-        changes["d_deletions"] = of((left + right <= lengths[:, None, None]).astype(float), (1, 2))
+        changes["d_deletions"] = of(of_d, (1, 2))
         changes |= {"p_v": of(v), "p_dj": of(np.ones((len(model.d), 1)) * j)}
     else:
         changes["p_vj"] = of(v[:, None] * j)

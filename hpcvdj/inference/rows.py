@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from hpcvdj.errors import TooFewError
 from hpcvdj.inference.settings import RowChoice
 from hpcvdj.kernels.neighbours.blocks import groups
-from hpcvdj.kernels.neighbours.counted import Counted
+from hpcvdj.kernels.neighbours.counted import CountedSequences
 from hpcvdj.kernels.neighbours.likely_errors import likely_errors
 from hpcvdj.probabilities.productive import is_productive
 from hpcvdj.recombination.repertoire import Repertoire
@@ -78,7 +78,7 @@ def choose(junctions: Junctions, choice: RowChoice) -> ChosenRows:
     left_out = {f"not {choice.rows}": int((~keep).sum())}
     if not choice.likely_errors and junctions.reads is not None:
         rows, individuals = np.flatnonzero(keep), junctions.repertoire_of.astype(np.int64)
-        every = Counted(repertoire.words, repertoire.lengths, junctions.reads, individuals)
+        every = CountedSequences(repertoire.words, repertoire.lengths, junctions.reads, individuals)
         errors = rows[likely_errors(every, pairs, rows)]
         left_out["likely sequencing errors"] = len(errors)
         keep[errors] = False

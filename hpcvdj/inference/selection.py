@@ -20,14 +20,14 @@ from hpcvdj.chance.dealing import Dealt
 from hpcvdj.chance.depth import Draws, Holders, recombinations_of
 from hpcvdj.chance.draws import Chance
 from hpcvdj.errors import TooFewError
-from hpcvdj.inference.distinct import DistinctJunctions, of_individuals
+from hpcvdj.inference.distinct import SingleGeneJunctions, of_individuals
 from hpcvdj.inference.regression import Regression, fit
 from hpcvdj.inference.settings import FEWEST_JUNCTIONS, SelectionSettings
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.recombination.exclusions import Exclusion
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
-from hpcvdj.recombination.selection import Counts, Floats, Genes, Selection, features
+from hpcvdj.recombination.selection import Counts, Floats, Genes, SelectionFactor, features
 from hpcvdj.repertoires.genes import as_read, has_nucleotides
 from hpcvdj.repertoires.tally import Tally
 from hpcvdj.runs.run import Run
@@ -88,7 +88,7 @@ class SelectionFit:
     reasons: list[tuple[Exclusion, int]]
 
     @property
-    def selection(self) -> Selection:
+    def selection(self) -> SelectionFactor:
         """The factor."""
         assert self.model.selection is not None
         return self.model.selection
@@ -103,7 +103,7 @@ class SelectionFit:
 class _Real:
     """The real junctions that take part, out of `distinct` ones, and the number of those of each individual."""
 
-    taken: DistinctJunctions
+    taken: SingleGeneJunctions
     distinct: int
     of_individual: Counts
     names: list[str]
@@ -127,10 +127,10 @@ def infer_selection(
     chances = [Chance(model, number, seed, backend_name, strict_binding=False) for seed in seeds]
     nucleotides = run.from_root(lambda: real is None or has_nucleotides(real.taken.repertoire))
     draws = [chance.drawn(run) for chance in chances]
-    parts: list[DistinctJunctions | None] = [None] * 3
+    parts: list[SingleGeneJunctions | None] = [None] * 3
     if real is not None:
         generated, fresh = (
-            DistinctJunctions.drawn(as_read(drawn, real.taken.repertoire), fits.broken)
+            SingleGeneJunctions.drawn(as_read(drawn, real.taken.repertoire), fits.broken)
             for drawn in draws
             if drawn is not None
         )
@@ -157,7 +157,7 @@ def _real(dealt: Dealt, model: Model, plan: SelectionSettings, broken: frozenset
     if parts is None:
         return None
     assert dealt.tally is not None
-    taken = DistinctJunctions.joined(parts)
+    taken = SingleGeneJunctions.joined(parts)
     return _Real(taken, distinct, of_individual, dealt.samples or ["the table"], left_out, dealt.tally)
 
 
@@ -185,12 +185,12 @@ class _Sample:
     times  float64 [junctions]: how often each junction counts
     """
 
-    junctions: DistinctJunctions
+    junctions: SingleGeneJunctions
     log_p: Floats
     times: Floats
 
     @staticmethod
-    def of(junctions: DistinctJunctions | None, p: Floats | None, share: float = 1.0) -> "_Sample":
+    def of(junctions: SingleGeneJunctions | None, p: Floats | None, share: float = 1.0) -> "_Sample":
         """Build a sample from p, float64 [junctions, 1], among productive recombinations; its genes have a share."""
         assert junctions is not None
         assert p is not None
@@ -215,7 +215,7 @@ class _Sample:
 
 
 def _fitted(
-    real: _Real, samples: Sequence[_Sample], fresh: DistinctJunctions, model: Model, plan: SelectionSettings
+    real: _Real, samples: Sequence[_Sample], fresh: SingleGeneJunctions, model: Model, plan: SelectionSettings
 ) -> SelectionFit:
     """Fit the factor.
 
@@ -251,7 +251,7 @@ def _fitted(
     )  # fmt: skip
 
 
-def _gain(real: _Sample, generated: _Sample, selection: Selection, holders: Holders) -> tuple[float, float]:
+def _gain(real: _Sample, generated: _Sample, selection: SelectionFactor, holders: Holders) -> tuple[float, float]:
     """Return the gain in log-likelihood per real junction through the factor, and its standard error.
 
     The factor changes the expected number of individuals that have a junction.  The likelihood of a junction is its
@@ -266,7 +266,7 @@ def _gain(real: _Sample, generated: _Sample, selection: Selection, holders: Hold
     return gain - math.log(total), math.hypot(error, error_of_total / total)
 
 
-def _auc(real: _Sample, generated: _Sample, selection: Selection) -> float:
+def _auc(real: _Sample, generated: _Sample, selection: SelectionFactor) -> float:
     """Return P(a real junction has a larger Q than a generated one); ties count half (Mann and Whitney)."""
     values, others = (sample.junctions.log_factor(selection) for sample in (real, generated))
     order = np.argsort(others, kind="stable")
@@ -294,7 +294,7 @@ def _warnings(weights: int, rows: int, gain: float, error: float) -> list[str]:
     return warnings
 
 
-def design(parts: Sequence[DistinctJunctions]) -> tuple[list[str], Any]:
+def design(parts: Sequence[SingleGeneJunctions]) -> tuple[list[str], Any]:
     """Return the names of features, and a sparse matrix [junctions, features] with 1 where a junction has a feature."""
     from scipy.sparse import csr_matrix
 
@@ -320,7 +320,7 @@ def design(parts: Sequence[DistinctJunctions]) -> tuple[list[str], Any]:
 
 def _regression(
     real: _Sample, generated: _Sample, holders: Holders, log_ratio: float, judging: NDArray[np.bool_]
-) -> tuple[Selection, float]:
+) -> tuple[SelectionFactor, float]:
     """Return the factor before its normalisation, with the range of Q of these junctions, and the penalty.
 
     log_ratio  natural logarithm of the expected ratio of real to generated junctions where Q is 1
@@ -335,10 +335,11 @@ def _regression(
     is_real = np.arange(len(log_p)) < len(real.log_p)
     weights, ridge = fit(Regression(matrix, is_real, times, log_p, holders, log_ratio), judging)
     logs, (intercept, *others) = matrix @ weights, weights.tolist()
-    return Selection(dict(zip(names, others, strict=True)), intercept, float(logs.min()), float(logs.max())), ridge
+    by_name = dict(zip(names, others, strict=True))
+    return SelectionFactor(by_name, intercept, float(logs.min()), float(logs.max())), ridge
 
 
-def averages(selection: Selection, fresh: DistinctJunctions) -> tuple[float, dict[Genes, float]]:
+def averages(selection: SelectionFactor, fresh: SingleGeneJunctions) -> tuple[float, dict[Genes, float]]:
     """Return the mean of a factor over generated junctions, and over those of each V and J gene."""
     values = np.exp(fresh.log_factor(selection)) * fresh.times
     sums, number = (np.bincount(fresh.pair, weights, len(fresh.genes)) for weights in (values, fresh.times))
@@ -350,7 +351,7 @@ def averages(selection: Selection, fresh: DistinctJunctions) -> tuple[float, dic
     return float(values.sum() / fresh.times.sum()), of_genes
 
 
-def normalised(selection: Selection, fresh: DistinctJunctions) -> Selection:
+def normalised(selection: SelectionFactor, fresh: SingleGeneJunctions) -> SelectionFactor:
     """Return the factor with mean 1 over generated junctions, and its means for each V and J gene."""
     mean, of_genes = averages(selection, fresh)
     shift = float(np.log(mean))

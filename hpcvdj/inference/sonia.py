@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from hpcvdj.chance.draws import Chance
-from hpcvdj.inference.distinct import DistinctJunctions
+from hpcvdj.inference.distinct import SingleGeneJunctions
 from hpcvdj.inference.selection import FRESH, averages
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.recombination.models import Model
@@ -31,7 +31,7 @@ def sonia_model(folder: Path, backend: str = AUTO) -> Model:
     seed = int(np.random.SeedSequence([0, 2]).generate_state(1, np.uint64)[0])
     drawn = Chance(model, FRESH, seed, backend, strict_binding=False).drawn(Run())
     assert drawn is not None
-    mean, means = averages(selection, DistinctJunctions.drawn(drawn))
+    mean, means = averages(selection, SingleGeneJunctions.drawn(drawn))
     if abs(mean - 1) > MOST_OFF:
         log.warning(
             "%s: the mean of Q over %s productive draws from its model is %.3g, not 1: Z is not that of this model, "

@@ -22,6 +22,15 @@ Missing = Sequence[tuple[range, range]]
 """(columns, rows) that are to be computed."""
 
 
+def on_each_backend(place: str) -> Mapping[str, str]:
+    """Where the kernels of all backends are; `place` has {} where their names differ, in `cpu` and `cuda`.
+
+    >>> on_each_backend("direct_{}.DirectKernel")
+    {'cpu': 'direct_cpu.DirectKernel', 'cuda': 'direct_cuda.DirectKernel'}
+    """
+    return {backend: place.format(backend) for backend in ("cpu", "cuda")}
+
+
 class Method:
     """A way of computing a quantity.
 

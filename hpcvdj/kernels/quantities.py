@@ -143,10 +143,6 @@ class Pgen(Quantity):
     def __init__(self, names: tuple[str, ...] = PGEN_COLUMNS) -> None:
         self.names = names
 
-    def width(self, problem: Any) -> int:
-        """How many columns there are for a problem."""
-        return int(problem.columns)
-
     def recorded(self, attributes: Mapping[str, Any]) -> "Pgen":
         """With the names of the result; ValueError if they are others than there can be."""
         names = json.loads(attributes["columns"])

@@ -10,7 +10,11 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from hpcvdj.kernels.text import Text
 from hpcvdj.recombination.alphabet import AMINO_ACIDS, BASES, CODE_OF_BYTE, INVALID
+
+Ints = NDArray[np.int64]
+Bytes = NDArray[np.uint8]
 
 CUT, EMPTY, INCOMPLETE, READ_ENDS, OTHER_AMINO_ACIDS, NO_CYSTEINE, NO_AMINO_ACIDS, NOWHERE, SEVERAL = range(9)
 """The status of a row."""
@@ -79,22 +83,14 @@ def _spells(  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def place_rows(
-    read_offsets: NDArray[np.int64],
-    reads: NDArray[np.uint8],
-    protein_offsets: NDArray[np.int64],
-    proteins: NDArray[np.uint8],
-    tail_offsets: NDArray[np.int64],
-    tails: NDArray[np.uint8],
-    start: NDArray[np.int64],
-    length: NDArray[np.int64],
-    status: NDArray[np.uint8],
-    detail: NDArray[np.int64],
+    of_reads: Text, of_proteins: Text, of_tails: Text, start: Ints, length: Ints, status: Bytes, detail: Ints
 ) -> None:
     """Find the junctions whose `start` in the read is UNKNOWN: where the read, completed from J, has their amino acids.
 
     Places within the read are preferred to those beyond its end.  `status` is NO_AMINO_ACIDS, NOWHERE or SEVERAL for a
     row without one place, or READ_ENDS, with the missing bases as `detail`, if J does not complete its only place.
     """
+    (read_offsets, reads), (protein_offsets, proteins), (tail_offsets, tails) = of_reads, of_proteins, of_tails
     for row in range(len(start)):
         if start[row] != UNKNOWN:
             continue
@@ -129,18 +125,9 @@ def place_rows(
 
 @njit(cache=True, nogil=True)
 def check_rows(
-    read_offsets: NDArray[np.int64],
-    reads: NDArray[np.uint8],
-    protein_offsets: NDArray[np.int64],
-    proteins: NDArray[np.uint8],
-    tail_offsets: NDArray[np.int64],
-    tails: NDArray[np.uint8],
-    start: NDArray[np.int64],
-    length: NDArray[np.int64],
-    from_cysteine: bool,
-    status: NDArray[np.uint8],
-    detail: NDArray[np.int64],
-) -> None:
+    of_reads: Text, of_proteins: Text, of_tails: Text, start: Ints, length: Ints, from_cysteine: bool, status: Bytes,
+    detail: Ints,
+) -> None:  # fmt: skip
     """Whether junctions of `length` bases from `start` on can be cut, and are what the table says of them.
 
     Changes `status` where it is CUT: to EMPTY; to INCOMPLETE; to READ_ENDS if J cannot complete the read, whose missing
@@ -148,6 +135,7 @@ def check_rows(
     `from_cysteine` is set, to NO_CYSTEINE, with the number of the first codon as `detail`.  Codons with other letters
     than A, C, G, T are taken as they are.
     """
+    (read_offsets, reads), (protein_offsets, proteins), (tail_offsets, tails) = of_reads, of_proteins, of_tails
     for row in range(len(start)):
         if status[row] != CUT:
             continue
@@ -178,16 +166,9 @@ def check_rows(
 
 
 @njit(cache=True, nogil=True)
-def copy_rows(
-    read_offsets: NDArray[np.int64],
-    reads: NDArray[np.uint8],
-    tail_offsets: NDArray[np.int64],
-    tails: NDArray[np.uint8],
-    start: NDArray[np.int64],
-    offsets: NDArray[np.int64],
-    out: NDArray[np.uint8],
-) -> None:
+def copy_rows(of_reads: Text, of_tails: Text, start: Ints, offsets: Ints, out: Bytes) -> None:
     """Junctions as text, `out` from `offsets` on; none for rows with equal offsets.  Letters beyond ASCII become ?."""
+    (read_offsets, reads), (tail_offsets, tails) = of_reads, of_tails
     for row in range(len(start)):
         first, last = read_offsets[row] + start[row], read_offsets[row + 1]
         size, tail_last = offsets[row + 1] - offsets[row], tail_offsets[row + 1]

@@ -17,9 +17,12 @@ OK, MISSING, TOO_SHORT, TOO_LONG, AMBIGUOUS = range(5)
 
 _ROWS_AT_ONCE = 1 << 14
 
+Text = tuple[NDArray[np.int64], NDArray[np.uint8]]
+"""Offsets int64 [rows + 1] and bytes uint8 of a column."""
 
-def text_buffers(column: Any) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """Offsets int64 [rows + 1] and bytes uint8 of a pyarrow string Array, without copying the bytes."""
+
+def text_buffers(column: Any) -> Text:
+    """The offsets and bytes of a pyarrow string Array, without copying the bytes."""
     import pyarrow as pa
 
     column = column.cast(pa.large_string())

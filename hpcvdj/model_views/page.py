@@ -37,7 +37,7 @@ Row = list[tuple[float, Callable[[Any], None]]]
 
 
 @dataclass(frozen=True)
-class Inferred:
+class InferenceRecord:
     """How a model was inferred.
 
     evaluations  (iteration, log-likelihood per row, log-likelihood per held-out row or nan)
@@ -52,7 +52,7 @@ class Inferred:
     notes: Sequence[str] = ()
 
     @staticmethod
-    def read(folder: Path) -> "Inferred | None":
+    def read(folder: Path) -> "InferenceRecord | None":
         """Read the folder of a model of `hpcvdj infer`; None for any other model."""
         # Slow to import.
         from hpcvdj.inference.folder import read_errors, read_trace
@@ -62,16 +62,16 @@ class Inferred:
             return None
         evaluations = [(point.iteration, point.log_likelihood, point.held_out) for point in trace]
         notes = [f"Inferred from {facts['rows_counted']:,} rows", *facts["warnings"]]
-        return Inferred(evaluations, facts["result_of_iteration"], read_errors(folder), notes)
+        return InferenceRecord(evaluations, facts["result_of_iteration"], read_errors(folder), notes)
 
 
-def draw(model: Model, target: Path, inferred: Inferred | None = None, *, overwrite: bool = False) -> None:
+def draw(model: Model, target: Path, inferred: InferenceRecord | None = None, *, overwrite: bool = False) -> None:
     """Draw the page of a model to `target` (.png or .svg), with how it was inferred if that is given."""
     with pyplot().rc_context(_STYLE):
         save(page(model, inferred), target, overwrite=overwrite)
 
 
-def page(model: Model, inferred: Inferred | None = None) -> Any:
+def page(model: Model, inferred: InferenceRecord | None = None) -> Any:
     """A matplotlib figure with the distributions of a model; each row of panels is a subfigure."""
     rows = _rows(model, inferred.errors if inferred else {})
     if inferred:
@@ -114,7 +114,7 @@ def _rows(model: Model, errors: Errors) -> list[Row]:
     return [[usage["V"]], choices, deletions, joint, insertions]
 
 
-def _convergence(axes: Any, inferred: Inferred) -> None:
+def _convergence(axes: Any, inferred: InferenceRecord) -> None:
     """Draw the log-likelihoods by iteration."""
     iterations, *values = zip(*inferred.evaluations, strict=True)
     for colour, series, label in zip(COLOURS, values, ("rows that were counted", "rows held out"), strict=False):

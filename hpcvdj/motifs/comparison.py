@@ -12,20 +12,12 @@ from numpy.typing import NDArray
 
 from hpcvdj.errors import MachineError, few, option
 from hpcvdj.kernels.backends import Backend
-from hpcvdj.kernels.kmers.methods import Comparison, KmerMethod, array_module
+from hpcvdj.kernels.kmers.methods import KmerMethod, LoadedMethod, array_module
 from hpcvdj.kernels.kmers.profile import Profile, profile
 from hpcvdj.kernels.kmers.sequences import SequenceSet
 from hpcvdj.motifs.edges import EdgeFinder, Edges, edge_type, edges_of, joined
 from hpcvdj.motifs.results import MotifWriter
-from hpcvdj.motifs.scores import (
-    Score,
-    Scoring,
-    Terms,
-    base_frequencies,
-    default_score,
-    kmer_totals,
-    terms_of,
-)
+from hpcvdj.motifs.scores import Score, Scoring, Terms, base_frequencies, default_score, kmer_totals, terms_of
 from hpcvdj.motifs.sequences import Input, InputSet, inputs_of, read_inputs
 from hpcvdj.motifs.settings import MotifConfig
 from hpcvdj.motifs.tiles import TILES, Shape, Tile, TileFiles, layout_of, plan, tiles_of_rank
@@ -226,7 +218,7 @@ class _TileWork:
         edges = task.config.edges
         self._finder = EdgeFinder(task.scoring, edges, len(task.profile)) if edges else None
         self._loaded: tuple[int, int] | None = None
-        self._comparison: Comparison | None = None
+        self._comparison: LoadedMethod | None = None
         self.load_seconds = self.compare_seconds = 0.0
 
     def compute_all(self, tiles: list[Tile]) -> None:
@@ -257,7 +249,7 @@ class _TileWork:
         self.load_seconds += loaded - begun
         self.compare_seconds += time.perf_counter() - loaded
 
-    def _load(self, tile: Tile) -> Comparison:
+    def _load(self, tile: Tile) -> LoadedMethod:
         if self._comparison is None or self._loaded != (tile.strand, tile.column):
             self._comparison = None
             columns = self._task.profile.part(tile.column, tile.column_stop)

@@ -15,8 +15,7 @@ from hpcvdj.options import Option, Settings, setting
 from hpcvdj.recombination.productive import Rows
 
 Strands = Annotated[
-    Literal["one", "both"],
-    Option("`one`: sequences as given; `both`: also against the reverse complements"),
+    Literal["one", "both"], Option("`one`: sequences as given; `both`: also against the reverse complements")
 ]
 
 

@@ -63,7 +63,7 @@ class Region:
 
 
 @dataclass(frozen=True)
-class Shared:
+class SharedKmers:
     """The k-mers that two sequences have in common.
 
     names, lengths  of the two sequences
@@ -108,15 +108,8 @@ def find(sequences: SequenceSet, which: str) -> int:
 
 
 def shared_kmers(
-    sequences: SequenceSet,
-    a: int,
-    b: int,
-    k: int,
-    d: int,
-    *,
-    strands: int = 1,
-    top: int | None = None,
-) -> Shared:
+    sequences: SequenceSet, a: int, b: int, k: int, d: int, *, strands: int = 1, top: int | None = None
+) -> SharedKmers:
     """Return the k-mers that sequences a and b share within distance d: totals, and the `top` regions (None: all).
 
     strands  1, or 2 to compare with the reverse complement of b, too
@@ -140,7 +133,7 @@ def shared_kmers(
         totals[STRANDS[strand]] = tuple(pairs.tolist())
     texts = [side.text(0) for side in sides]
     listed = [_region(row, first.text(0), texts) for row in best.tolist()]
-    return Shared((first.names[0], second.names[0]), (len(x), len(second[0])), k, d, totals, number, listed)
+    return SharedKmers((first.names[0], second.names[0]), (len(x), len(second[0])), k, d, totals, number, listed)
 
 
 _COLUMNS = 5

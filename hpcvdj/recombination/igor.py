@@ -39,7 +39,7 @@ from hpcvdj.recombination.models import (
 from hpcvdj.recombination.origin import Origin, read_origin
 from hpcvdj.recombination.packaged import model_paths
 from hpcvdj.recombination.selection import FILE as SELECTION
-from hpcvdj.recombination.selection import Selection, read_selection
+from hpcvdj.recombination.selection import SelectionFactor, read_selection
 from hpcvdj.storage.inputs import read_text
 
 log = logging.getLogger(__name__)
@@ -82,10 +82,6 @@ _AXES = {
     "vd_dinucl": [["vd_dinucl"]], "dj_dinucl": [["dj_dinucl"]], "vj_dinucl": [["vj_dinucl"]],
 }  # fmt: skip
 """The axes that the array of each event may have: the events that it depends on, and the event itself."""
-
-_WITH_D = ("v_choice", "j_choice", "d_gene", "v_3_del", "j_5_del", "d_5_del", "d_3_del", "vd_ins", "dj_ins",
-           "vd_dinucl", "dj_dinucl")  # fmt: skip
-_WITHOUT_D = ("v_choice", "j_choice", "v_3_del", "j_5_del", "vj_ins", "vj_dinucl")
 
 
 def olga_folder() -> Path | None:
@@ -227,7 +223,7 @@ def read_model(folder: Path, name: str | None = None, *, pseudogenes: bool = Fal
     return replace(model, faults=vanishing(model) | check.faults)
 
 
-def _selection(folder: Path, digest: str, corrected: Mapping[str, str]) -> Selection | None:
+def _selection(folder: Path, digest: str, corrected: Mapping[str, str]) -> SelectionFactor | None:
     """Return the selection factor in a folder whose files have this digest, and warn if the model was corrected."""
     path = folder / SELECTION
     if not path.exists():
@@ -294,7 +290,8 @@ def _events(lines: _Lines) -> _Events:
             raise InputError(
                 f"{lines.path}: {nickname} has realisations {', '.join(order)}, not {', '.join(fixed)}; correct it"
             )
-    missing = set(_WITH_D if "d_gene" in events else _WITHOUT_D) ^ set(events)
+    others = ("vj_",) if "d_gene" in events else ("d", "vd_")
+    missing = {name for name in _AXES if not name.startswith(others)} ^ set(events)
     if missing:
         raise InputError(f"{lines.path}: has not the events of a VDJ or a VJ model ({', '.join(sorted(missing))})")
     return events

@@ -6,8 +6,7 @@ import numpy as np
 
 from hpcvdj.recombination.germline import SegmentType
 from hpcvdj.recombination.igor import FILES
-from hpcvdj.recombination.models import Array, Insertion, Model, Template
-from hpcvdj.recombination.scenarios import BASES
+from hpcvdj.recombination.models import BASES, Array, Insertion, Model, Template
 
 
 def model_texts(model: Model) -> dict[str, str]:

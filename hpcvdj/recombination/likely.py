@@ -1,6 +1,6 @@
 """The most likely scenarios of a junction under a recombination model, and their posterior probabilities.
 
-`hpcvdj.recombination.scenarios` defines the probability of a scenario.  The posterior probability is that probability
+`hpcvdj.recombination.models` says what the probability of a scenario is.  The posterior probability is that probability
 divided by the generation probability of the junction, which is the sum over all scenarios.
 
 In a locus with D genes, a scenario is a D form at a position of the junction, with a left and a right side.  The
@@ -13,14 +13,13 @@ import heapq
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from itertools import islice
+from itertools import islice, product
 from typing import Any
 
 import numpy as np
 
-from hpcvdj.recombination.models import Array, Insertion, Model, Template
+from hpcvdj.recombination.models import BASES, Array, Insertion, Model, Template
 from hpcvdj.recombination.parts import Parts
-from hpcvdj.recombination.scenarios import Scenario, insertion_probability, kept_lengths, scenarios
 
 Side = list[tuple[float, int, int]]
 """(probability, index of the allele, bases kept) of V or J forms with the insertion behind them, best first."""
@@ -34,11 +33,84 @@ _DESCRIBED = (
 )  # fmt: skip
 
 
+@dataclass(frozen=True)
+class Scenario:
+    """One way to make a junction.
+
+    v, d, j       indices of the alleles in the model; `d` is None for a locus without D genes
+    v_deleted, …  bases missing from the extended segments
+    inserted      the inserted bases in the order of the junction: of VD and DJ, or of VJ
+    probability   the probability of the scenario
+    """
+
+    v: int
+    d: int | None
+    j: int
+    v_deleted: int
+    d_deleted: tuple[int, int] | None
+    j_deleted: int
+    inserted: tuple[str, ...]
+    probability: float
+
+
+def insertion_probability(bases: str, insertion: Insertion) -> float:
+    """Return P(inserting these bases), which are in the order in which the Markov chain adds them."""
+    if len(bases) >= len(insertion.lengths):
+        return 0.0
+    probability = float(insertion.lengths[len(bases)])
+    for position, base in enumerate(bases):
+        to = BASES.index(base)
+        probability *= float(
+            insertion.first[to] if position == 0 else insertion.transitions[to, BASES.index(bases[position - 1])]
+        )
+    return probability
+
+
+def kept_lengths(template: Template, deletions: Array, junction: str, *, at_start: bool) -> Iterator[tuple[int, float]]:
+    """Yield (bases kept, P(deletion)) of the forms of a V or J segment that fit the junction.
+
+    A form has at least one base.
+    """
+    extended = template.extended
+    for kept in range(1, min(len(extended), len(junction)) + 1):
+        deleted = len(extended) - kept
+        fits = junction.startswith(extended[:kept]) if at_start else junction.endswith(extended[deleted:])
+        if fits and deleted < len(deletions):
+            yield kept, float(deletions[deleted])
+
+
 def most_likely(model: Model, junction: str, v: Iterable[int], j: Iterable[int], number: int) -> list[Scenario]:
-    """Return the `number` most likely scenarios, the most likely first; for the arguments see `scenarios`."""
+    """Return the `number` most likely scenarios of a junction, the most likely first.
+
+    junction  bases A, C, G, T in upper case, including the codons of Cys 104 and Phe/Trp 118
+    v, j      indices of the alleles in the model
+    """
     if not model.has_d:
-        return heapq.nlargest(number, scenarios(model, junction, v, j), key=lambda scenario: scenario.probability)
+        every = _without_d(model, junction, v, j)
+        return heapq.nlargest(number, every, key=lambda scenario: scenario.probability)
     return list(islice(_in_order(model, junction, list(v), list(j), number), number))
+
+
+def _without_d(model: Model, junction: str, v: Iterable[int], j: Iterable[int]) -> Iterator[Scenario]:
+    """Yield all scenarios with P > 0 of a locus without D genes."""
+    (insertion,) = model.insertions
+    lefts, rights = (
+        [
+            (k, len(templates[k].extended) - kept, kept, chance)
+            for k in alleles
+            for kept, chance in kept_lengths(templates[k], deletions[k], junction, at_start=at_start)
+        ]
+        for alleles, templates, deletions, at_start in (
+            (v, model.v, model.v_deletions, True), (j, model.j, model.j_deletions, False),
+        )
+    )  # fmt: skip
+    for (v_allele, v_lost, v_kept, p_v), (j_allele, j_lost, j_kept, p_j) in product(lefts, rights):
+        if v_kept + j_kept <= len(junction):
+            inserted = junction[v_kept : len(junction) - j_kept]
+            choice = float(model.p_vj[v_allele, j_allele])
+            probability = p_v * p_j * (choice * insertion_probability(inserted, insertion))
+            if probability > 0:
+                yield Scenario(v_allele, None, j_allele, v_lost, None, j_lost, (inserted,), probability)
 
 
 def _in_order(model: Model, junction: str, v: list[int], j: list[int], number: int) -> Iterator[Scenario]:

@@ -28,9 +28,12 @@ from hpcvdj.recombination.germline import SEGMENT_TYPES, V_AND_J, SegmentType
 from hpcvdj.recombination.names import alleles_by_name, normal_name
 from hpcvdj.recombination.origin import Origin, species_in
 from hpcvdj.recombination.parts import letters
-from hpcvdj.recombination.selection import Selection
+from hpcvdj.recombination.selection import SelectionFactor
 
 Array = NDArray[np.float64]
+
+BASES = "ACGT"
+"""The order of bases in the arrays of a model."""
 
 ALLOWED_ERROR = 1e-3
 """How far the sum of a distribution may be from 1: files have six digits."""
@@ -143,7 +146,7 @@ class Model:
     p_vdj: Array | None = None
     joint: bool = False
     error_rate: float = 0.0
-    selection: Selection | None = None
+    selection: SelectionFactor | None = None
     ties: tuple[tuple[str, ...], ...] = ()
     by_gene: bool = False
     corrected: Mapping[str, str] = field(default_factory=dict)
@@ -165,7 +168,7 @@ class Model:
         """Return the model in which V genes that reads hardly tell apart count as one gene: see `twin_genes`."""
         return replace(self, ties=tuple(twin_genes(self.v)))
 
-    def require_selection(self) -> Selection:
+    def require_selection(self) -> SelectionFactor:
         """Return the selection factor.  Raise InputError if there is none."""
         if self.selection is None:
             raise InputError(

@@ -10,11 +10,7 @@ from itertools import product
 
 
 def algorithm_1(
-    in_vivo: Sequence[str],
-    v_forms: Sequence[str],
-    d_forms: Sequence[str] | None,
-    j_forms: Sequence[str],
-    m: int,
+    in_vivo: Sequence[str], v_forms: Sequence[str], d_forms: Sequence[str] | None, j_forms: Sequence[str], m: int
 ) -> list[int]:
     """Count the pathways of each in vivo sequence with n-length `m`: the paper's Algorithm 1 taken literally.
 
@@ -41,11 +37,7 @@ def _middles(n: str, d_forms: Sequence[str] | None) -> list[str]:
 
 
 def direct_sum(
-    sequence: str,
-    v_forms: Sequence[str],
-    d_forms: Sequence[str] | None,
-    j_forms: Sequence[str],
-    max_n: int,
+    sequence: str, v_forms: Sequence[str], d_forms: Sequence[str] | None, j_forms: Sequence[str], max_n: int
 ) -> list[int]:
     """Count the pathways of an in vivo sequence for each n-length 0 … `max_n`, without enumerating n-nucleotides.
 

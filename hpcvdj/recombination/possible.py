@@ -4,12 +4,24 @@ A scenario makes no junction if its V or J allele has no segment, if nothing is 
 exceed its length.  Generation probabilities do not count such scenarios, so they add up to less than 1.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from hpcvdj.recombination.models import Array, Model, Template
+from hpcvdj.recombination.models import Array, Model
+
+
+def allowed_deletions(model: Model) -> tuple[Array, Array, Array]:
+    """Return 1 for each deletion of V, D and J that a junction can have, else 0; float64 [alleles, …]."""
+    lengths = [
+        np.array([len(t.extended) if t.segment else 0 for t in templates], dtype=np.int64)
+        for templates in (model.v, model.d, model.j)
+    ]
+    widths = model.v_deletions.shape[1], model.j_deletions.shape[1]
+    v, j = (np.arange(width) < of[:, None] for width, of in zip(widths, lengths[::2], strict=True))
+    left, right = np.indices(model.d_deletions.shape[1:])
+    d = left + right <= lengths[1][:, None, None]
+    return v.astype(np.float64), d.astype(np.float64), j.astype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -32,17 +44,11 @@ class Possible:
     @staticmethod
     def of(model: Model) -> "Possible":
         """Return the possible scenarios of a model."""
-
-        def possible(deletions: Array, templates: Sequence[Template]) -> Array:
-            lengths = np.array([len(template.extended) if template.segment else 0 for template in templates])
-            return np.asarray(deletions * (np.arange(deletions.shape[1]) < lengths[:, None]))
-
-        v, j = possible(model.v_deletions, model.v), possible(model.j_deletions, model.j)
+        allowed_v, allowed_d, allowed_j = allowed_deletions(model)
+        v, j = model.v_deletions * allowed_v, model.j_deletions * allowed_j
         d, choice = np.ones((1, 1, 1)), model.p_vj[:, None]
         if model.has_d:
-            left, right = np.indices(model.d_deletions.shape[1:])
-            extended = np.array([len(template.extended) for template in model.d])
-            d, choice = model.d_deletions * (left + right <= extended[:, None, None]), model.p_choice
+            d, choice = model.d_deletions * allowed_d, model.p_choice
         choice = choice * v.sum(axis=1)[:, None, None] * d.sum(axis=(1, 2))[:, None] * j.sum(axis=1)
         inserted = np.prod([insertion.lengths.sum() for insertion in model.insertions])
         return Possible(choice, v, d, j, float(choice.sum() * inserted))

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError, option
 from hpcvdj.recombination.alphabet import AMINO_ACIDS
-from hpcvdj.recombination.models import Array, Insertion, Model
-from hpcvdj.recombination.scenarios import BASES
+from hpcvdj.recombination.models import BASES, Array, Insertion, Model
 
 Rows = Literal["productive", "all"]
 """Which rows of a table to use."""

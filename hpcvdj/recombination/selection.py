@@ -119,7 +119,7 @@ def features(
 
 
 @dataclass(frozen=True, eq=False)
-class Selection:
+class SelectionFactor:
     """The selection factor of a model.
 
     weights            the weight of each feature, a natural logarithm
@@ -149,12 +149,7 @@ class Selection:
         return _digest(self._lines())
 
     def log_factor(
-        self,
-        v_genes: Sequence[str],
-        j_genes: Sequence[str],
-        pair: Counts,
-        letters: NDArray[np.uint8],
-        lengths: Counts,
+        self, v_genes: Sequence[str], j_genes: Sequence[str], pair: Counts, letters: NDArray[np.uint8], lengths: Counts
     ) -> Floats:
         """Return ln Q of productive junctions, float64 [junctions].
 
@@ -206,7 +201,7 @@ class Selection:
         return "\n".join([head, f"#{json.dumps(facts, sort_keys=True)}", _COLUMNS, *lines, ""])
 
 
-def read_selection(path: Path, model_digest: str) -> Selection:
+def read_selection(path: Path, model_digest: str) -> SelectionFactor:
     """Read the factor of the model with this digest.  Raise InputError, with the line, for other files."""
 
     def error(number: int, what: str, remedy: str = _REMEDY) -> InputError:
@@ -243,7 +238,7 @@ def read_selection(path: Path, model_digest: str) -> Selection:
     numbers = {name: numbers_by_name.pop(name) for name in _NUMBERS}
     if numbers["smallest"] > numbers["largest"] or any(mean <= 0 for mean in means.values()):
         raise error(4, "the range of the factor is empty, or a mean is not above 0")
-    return Selection(numbers_by_name, **numbers, means=means, facts=facts, scheme=scheme)
+    return SelectionFactor(numbers_by_name, **numbers, means=means, facts=facts, scheme=scheme)
 
 
 def _choices(v_genes: Sequence[str], j_genes: Sequence[str]) -> list[list[Genes]]:

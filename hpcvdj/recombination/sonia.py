@@ -17,7 +17,7 @@ from hpcvdj.errors import InputError, few
 from hpcvdj.recombination.germline import V_AND_J
 from hpcvdj.recombination.igor import read_model
 from hpcvdj.recombination.models import Model, Template
-from hpcvdj.recombination.selection import RESIDUES, SONIA, Selection, finite_number, genes_of
+from hpcvdj.recombination.selection import RESIDUES, SONIA, SelectionFactor, finite_number, genes_of
 from hpcvdj.storage.inputs import read_text
 
 log = logging.getLogger(__name__)
@@ -60,7 +60,7 @@ def read_sonia(folder: Path) -> Model:
     intercept = -math.log(numbers["Z"])
     smallest, largest = (intercept - numbers[name] for name in reversed(LIMITS))
     facts = {"program": "SONIA", **numbers}
-    return replace(model, selection=Selection(weights, intercept, smallest, largest, facts=facts, scheme=SONIA))
+    return replace(model, selection=SelectionFactor(weights, intercept, smallest, largest, facts=facts, scheme=SONIA))
 
 
 def _warn(path: Path, model: Model, weights: dict[str, float], unknown: list[str]) -> None:

@@ -16,7 +16,7 @@ from hpcvdj.recombination.repertoire import Problem
 from hpcvdj.runs.driver import Driver, Partial
 from hpcvdj.runs.partition import block_range, blocks_per_rank
 from hpcvdj.runs.run import Run
-from hpcvdj.studies.pages import Agreement, Block, Plot, Study
+from hpcvdj.studies.pages import Block, IdentityCheck, Plot, Study
 from hpcvdj.studies.rows import hardware
 from hpcvdj.studies.tables import distinct, grouped, lines, listing, middle, number, pivot, same, spread
 
@@ -200,7 +200,7 @@ class Methods(Study):
         first = rows[0]
         sample = f" (a random sample of {first.of:,})" if first.sequences < first.of else ""
         yield f"{first.sequences:,} sequences{sample}, {first.ranks} rank(s) on {first.hardware}."
-        yield Agreement(same(rows, *SAME_PATHWAYS), "totals", "methods")
+        yield IdentityCheck(same(rows, *SAME_PATHWAYS), "totals", "methods")
         rows = sorted(rows, key=lambda row: row.m)
         axes = {"xlabel": "n-length", "ylabel": "wall seconds", "yscale": "log"}
         yield Plot("methods", "seconds by n-length and method", [(lines(rows, "method", "m", seconds), axes)])
@@ -261,7 +261,7 @@ class Blocks(Study):
         first = rows[0]
         yield f"`{first.method}`, {first.sequences:,} sequences, {first.ranks} rank(s) on {first.hardware}."
         complete = [row for row in rows if row.parts == 1]
-        yield Agreement(same(complete, *SAME_PATHWAYS), "totals of complete passes", "block sizes")
+        yield IdentityCheck(same(complete, *SAME_PATHWAYS), "totals of complete passes", "block sizes")
         axes = {"xlabel": "n-length", "ylabel": "time / fastest"}
         sizes = sorted(rows, key=lambda row: row.threads_per_block)
         panel = lines(sizes, "threads_per_block", "m", relative), axes
@@ -297,7 +297,7 @@ class Scaling(Study):
             name: {ranks: 100 * wall[1] / wall[ranks] / ranks for ranks in wall} for name, wall in walls.items()
         }
         yield f"Hardware of each rank: {distinct(rows, 'hardware')}."
-        yield Agreement(same(rows, *SAME_PATHWAYS), "totals", "rank counts")
+        yield IdentityCheck(same(rows, *SAME_PATHWAYS), "totals", "rank counts")
         wall_panel = walls, {"xlabel": "ranks (GPUs)", "ylabel": "wall seconds", "yscale": "log"}
         efficiency_panel = efficiencies, {"xlabel": "ranks (GPUs)", "ylabel": "efficiency, %", "ylim": (0, 110)}
         yield Plot("scaling", "wall time and efficiency by ranks", [wall_panel, efficiency_panel])

@@ -23,7 +23,7 @@ from hpcvdj.studies.hash_tables.construction import (
 )
 from hpcvdj.studies.hash_tables.encoding import HASHES
 from hpcvdj.studies.motifs import SequenceSource
-from hpcvdj.studies.pages import Agreement, Block, Plot, Study
+from hpcvdj.studies.pages import Block, IdentityCheck, Plot, Study
 from hpcvdj.studies.rows import hardware
 from hpcvdj.studies.settings import PARTS, TablesPlan
 from hpcvdj.studies.tables import distinct, grouped, lines, listing, middle, pivot, same
@@ -227,7 +227,7 @@ class MotifTables(Study):
         yield f"Hardware: {distinct(rows, 'hardware')}; CPU threads: {distinct(rows, 'cores')}."
         compared = [row for row in rows if row.pairs]
         totals = same(compared, "total", "k", "d", "length", "sequences", "of")
-        yield Agreement(totals, "sums of all counters", "kernels and settings")
+        yield IdentityCheck(totals, "sums of all counters", "kernels and settings")
         parts = grouped(rows, "part")
         for part, section in zip(PARTS, (_construction, _settings, _speedup, _speedup), strict=True):
             if part in parts:

@@ -22,7 +22,7 @@ from hpcvdj.motifs.fasta import read_fasta
 from hpcvdj.recombination.alphabet import BASES
 from hpcvdj.studies.hash_tables.comparison import load
 from hpcvdj.studies.hash_tables.construction import TableOptions, build
-from hpcvdj.studies.pages import Agreement, Block, Plot, Study
+from hpcvdj.studies.pages import Block, IdentityCheck, Plot, Study
 from hpcvdj.studies.rows import hardware
 from hpcvdj.studies.settings import TABLES, MethodsPlan
 from hpcvdj.studies.tables import distinct, grouped, lines, middle, pivot, same
@@ -206,7 +206,7 @@ class Motifs(Study):
         """Yield a table for each source."""
         yield f"Hardware: {distinct(rows, 'hardware')}; CPU threads: {distinct(rows, 'threads')}."
         totals = same(rows, "total", "source", "k", "d", "sequences")
-        yield Agreement(totals and same(rows, "checksum", "source", "k", "d", "corner"), "counters", "methods")
+        yield IdentityCheck(totals and same(rows, "checksum", "source", "k", "d", "corner"), "counters", "methods")
         by_source = sorted(grouped(rows, "source").items())
         panels = []
         for source, part in by_source:

@@ -20,7 +20,7 @@ PAGE = "README.md"
 
 
 @dataclass(frozen=True)
-class Agreement:
+class IdentityCheck:
     """A check: whether `what` is identical across all `across`."""
 
     holds: bool
@@ -74,7 +74,7 @@ class Plot:
         plt.close(figure)
 
 
-Block = str | Agreement | Plot
+Block = str | IdentityCheck | Plot
 """A part of a page; texts are Markdown."""
 
 
@@ -127,7 +127,7 @@ def render(folder: Path, study: Study | None = None) -> bool:
     paragraphs += [*study.notes.split("\n\n"), "## How it was measured", _how_measured(files)]
     with atomic_path(folder / PAGE, overwrite=True) as temporary:
         temporary.write_text("\n\n".join(filter(None, map(_wrapped, paragraphs))) + "\n")
-    return all(block.holds for block in blocks if isinstance(block, Agreement))
+    return all(block.holds for block in blocks if isinstance(block, IdentityCheck))
 
 
 def _wrapped(block: str) -> str:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from hpcvdj.counting.config import Config
 from hpcvdj.generation.settings import PAPER_LARGEST_PAIR, PAPER_SEQUENCES
@@ -19,7 +18,8 @@ from hpcvdj.generation.simulate import pair_sizes, usable_pairs
 from hpcvdj.kernels.backends import Backend
 from hpcvdj.kernels.kernel import Unit
 from hpcvdj.kernels.method import THREADS_PER_BLOCK
-from hpcvdj.kernels.pathways.forms import codes_table, lengths_of
+from hpcvdj.kernels.neighbours.degrees_cpu import mixed
+from hpcvdj.kernels.pathways.forms import Texts
 from hpcvdj.kernels.pathways.methods import Direct
 from hpcvdj.kernels.sums import exact_column_sums
 from hpcvdj.kernels.threads import on_threads, parts_of
@@ -28,7 +28,7 @@ from hpcvdj.recombination.germline import Germline, d_forms, extended_j, extende
 from hpcvdj.recombination.repertoire import PAPER_LONGEST_CDR3, Problem, Repertoire
 from hpcvdj.runs.partition import block_range
 from hpcvdj.runs.run import Run
-from hpcvdj.studies.pages import Agreement, Block, Plot, Study
+from hpcvdj.studies.pages import Block, IdentityCheck, Plot, Study
 from hpcvdj.studies.rows import hardware
 from hpcvdj.studies.tables import distinct, grouped, listing, middle, number, same
 
@@ -126,8 +126,8 @@ class PackedSet:
         self.pairs = usable_pairs(germline, ("F",))
         sizes = pair_sizes(count, len(self.pairs), PAPER_LARGEST_PAIR / PAPER_SEQUENCES)
         self.offsets = np.concatenate([[0], np.cumsum(sizes)])
-        self._v = _coded([extended_v(v.sequence, germline.max_p) for v, _ in self.pairs])
-        self._j = _coded([extended_j(j.sequence, germline.max_p) for _, j in self.pairs])
+        self._v = Texts.of([extended_v(v.sequence, germline.max_p) for v, _ in self.pairs])
+        self._j = Texts.of([extended_j(j.sequence, germline.max_p) for _, j in self.pairs])
         ranges: dict[str, tuple[int, int]] = {}
         forms: list[str] = []
         for locus in germline.loci:
@@ -135,7 +135,7 @@ class PackedSet:
             of_locus = [form for gene in genes for form in d_forms(gene.sequence, max_p=germline.max_p)] or [""]
             ranges[locus] = (len(forms), len(of_locus))
             forms += of_locus
-        self._d = _coded(forms)
+        self._d = Texts.of(forms)
         self._d_range = np.array([ranges[v.locus] for v, _ in self.pairs])
 
     def __len__(self) -> int:
@@ -161,19 +161,11 @@ class PackedSet:
         return Repertoire(words, lengths, self.pairs, offsets)
 
 
-def _coded(texts: list[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Return the codes and the lengths of texts."""
-    return codes_table(texts), lengths_of(texts)
-
-
 @njit(cache=True, nogil=True)
 def _next(state):  # type: ignore[no-untyped-def]
     """Return the next state and its 64 random bits, by SplitMix64 of Steele, Lea and Flood."""
     state += np.uint64(0x9E3779B97F4A7C15)
-    bits = state
-    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return state, bits ^ (bits >> np.uint64(31))
+    return state, mixed(state)
 
 
 @njit(cache=True, nogil=True)
@@ -246,7 +238,7 @@ class Throughput(Study):
 
         sizes = distinct(rows, "junctions", ",")
         yield f"{sizes} in silico junctions, n-lengths 0-{rows[0].max_n}, on {distinct(rows, 'hardware')}."
-        yield Agreement(same(rows, "pathways", "junctions", "seed"), "totals", "rank counts")
+        yield IdentityCheck(same(rows, "pathways", "junctions", "seed"), "totals", "rank counts")
         columns = {"kernel": "kernel", "all": "wall"}
         rates = {name: {ranks: rate(by_ranks[ranks], column) for ranks in by_ranks} for name, column in columns.items()}
         axes = {"xlabel": "ranks (GPUs)", "ylabel": "junctions per second", "yscale": "log"}

@@ -12,7 +12,7 @@ from hpcvdj.cohorts.cohort import Holding
 from hpcvdj.cohorts.copies import TIMES_THE_READS, LargeClones
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.recombination.packaged import model_paths
-from hpcvdj.recombination.selection import Selection
+from hpcvdj.recombination.selection import SelectionFactor
 from hpcvdj.repertoires.genes import amino_acids, by_gene
 from hpcvdj.repertoires.inputs import Inputs, read_table, tables_of
 from hpcvdj.repertoires.junctions import Junctions
@@ -259,7 +259,7 @@ def test_a_run_that_keeps_rows_reads_each_table_once(model, tmp_path, monkeypatc
     assert sorted(read) == ["a", "b", "c"]
     # Row numbers, selection and other tables beside it change nothing that is read.
     assert all(part.row is None for part in deal(inputs, model, run, numbered=False).parts)
-    deal(inputs, replace(model, selection=Selection({}, 0.0, -1.0, 1.0)), run)
+    deal(inputs, replace(model, selection=SelectionFactor({}, 0.0, -1.0, 1.0)), run)
     last = surveyed(tables_of([folder / "c.tsv", folder / "a.tsv"], reading), run)
     dealt = deal(last, model, run.alone())
     assert (dealt.samples, len(read)) == (["c", "a"], 3)

@@ -409,9 +409,9 @@ def test_a_model_says_where_it_comes_from(inferred, tmp_path):
 def inferred_page(folder):
     from matplotlib import pyplot as plt
 
-    from hpcvdj.model_views.page import Inferred, page
+    from hpcvdj.model_views.page import InferenceRecord, page
 
-    figure = page(load_model(folder), Inferred.read(folder))
+    figure = page(load_model(folder), InferenceRecord.read(folder))
     plt.close(figure)
     return figure
 

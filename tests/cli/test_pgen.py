@@ -15,7 +15,6 @@ import hpcvdj
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.alphabet import translate
 from hpcvdj.recombination.productive import productive_probability
-from hpcvdj.recombination.scenarios import pgen as defined
 from hpcvdj.results.outputs import TableOutput
 from hpcvdj.results.reader import Result
 from hpcvdj.runs.folder import RunFolder
@@ -33,6 +32,7 @@ from tests.cli.pgen_tables import (
 from tests.cli.test_mpiexec import MPIEXEC
 from tests.commands import error_line, hpcvdj_command
 from tests.conftest import GERMLINE, SMALL
+from tests.recombination.definition import pgen as defined
 from tests.recombination.igor_files import mouse_files, mouse_junctions
 
 

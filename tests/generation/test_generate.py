@@ -17,13 +17,13 @@ from hpcvdj.generation import generate as generation
 from hpcvdj.kernels.generation.draw_cpu import Sampler
 from hpcvdj.kernels.generation.tables import EVENTS, DrawTables
 from hpcvdj.recombination.alphabet import translate
-from hpcvdj.recombination.likely import LikelyScenarios
+from hpcvdj.recombination.likely import LikelyScenarios, Scenario
 from hpcvdj.recombination.possible import Possible
 from hpcvdj.recombination.productive import productive_probability
-from hpcvdj.recombination.scenarios import Scenario, pgen
 from tests.cli.test_mpiexec import MPIEXEC, launch
 from tests.commands import error_line, hpcvdj_command
 from tests.kernels.pgen.problems import OLGA_MODELS, olga_model
+from tests.recombination.definition import pgen
 from tests.recombination.igor_files import mouse_files, vdj_files, vj_files
 from tests.selected import features_of, few_genes, log_factor_of, with_factor
 

@@ -12,7 +12,7 @@ import hpcvdj
 from hpcvdj.chance.depth import Holders
 from hpcvdj.inference.distinct import of_individuals
 from hpcvdj.inference.selection import SMALLEST, _auc, _gain, _Sample, _warnings
-from hpcvdj.recombination.selection import Selection
+from hpcvdj.recombination.selection import SelectionFactor
 from hpcvdj.repertoires.inputs import read_table
 from hpcvdj.repertoires.reading import productive_reading
 from tests.dealt import dealt_of
@@ -82,7 +82,7 @@ def test_some_of_them(drawn, model):
     taken = own.take(rows)
     every = keys(own)
     assert keys(taken) == [every[row] for row in rows]
-    factor = Selection({"J_length:TRBJ2-7:13": 0.5, "left:3:S": -1.0}, 0.1, -5.0, 5.0)
+    factor = SelectionFactor({"J_length:TRBJ2-7:13": 0.5, "left:3:S": -1.0}, 0.1, -5.0, 5.0)
     assert (taken.log_factor(factor) == own.log_factor(factor)[rows]).all()
     assert len(set(own.log_factor(factor).tolist())) == 4
 
@@ -98,7 +98,7 @@ def samples(drawn, model):
     ]
 
 
-FACTOR = Selection({"J_length:TRBJ2-7:13": 0.5, "left:3:S": -1.0, "right:4:E": 0.7}, 0.1, -5.0, 5.0)
+FACTOR = SelectionFactor({"J_length:TRBJ2-7:13": 0.5, "left:3:S": -1.0, "right:4:E": 0.7}, 0.1, -5.0, 5.0)
 
 RECOMBINATIONS = np.array([2_000.0, 100.0])
 

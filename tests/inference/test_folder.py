@@ -30,7 +30,7 @@ from hpcvdj.recombination.igor import FILES, folder_texts, load_model
 from hpcvdj.recombination.igor_writer import model_texts
 from hpcvdj.recombination.origin import FACTS, SELECTION_FACTS, read_facts
 from hpcvdj.recombination.packaged import model_paths
-from hpcvdj.recombination.selection import FILE, Selection
+from hpcvdj.recombination.selection import FILE, SelectionFactor
 from hpcvdj.storage.folders import MARK
 from tests.inference.test_parameters import inferable
 from tests.recombination.test_corrections import faulty
@@ -207,7 +207,7 @@ def test_a_selection_factor_is_written_with_a_copy_of_the_model(tmp_path, fit):
     )
     (source / "notes").write_text("not of the model")
     (source / SELECTION_FACTS).write_text("of an older factor")
-    factor = Selection({"left:1:A": 0.5}, 0.125, -1.0, 1.0)
+    factor = SelectionFactor({"left:1:A": 0.5}, 0.125, -1.0, 1.0)
     model = replace(load_model(source), selection=factor)
     write_with_selection(source, target, model, {"rows": np.int64(7)}, overwrite=False)
     copied = {*FILES, FACTS, ITERATIONS, ERRORS, UNEXPLAINED}
@@ -229,7 +229,7 @@ def test_a_selection_factor_is_written_with_a_copy_of_the_model(tmp_path, fit):
 
 def test_a_factor_of_a_corrected_model(tmp_path):
     """The files of the factor's folder are those of the model that was used: corrected, or as they were published."""
-    source, factor = faulty().write(tmp_path / "m"), Selection({"left:1:A": 0.5}, 0.1, -1.0, 1.0)
+    source, factor = faulty().write(tmp_path / "m"), SelectionFactor({"left:1:A": 0.5}, 0.1, -1.0, 1.0)
     for name, target, corrected in ((source, tmp_path / "a", True), (f"{source}:published", tmp_path / "b", False)):
         model = replace(load_model(name), selection=factor)
         assert bool(model.corrected) == corrected

@@ -18,7 +18,7 @@ from hpcvdj.inference.distinct import of_individuals
 from hpcvdj.inference.selection import design, infer_selection
 from hpcvdj.inference.settings import SelectionSettings
 from hpcvdj.recombination.igor import load_model, read_model
-from hpcvdj.recombination.selection import FILE, RESIDUES, Selection, features, read_selection
+from hpcvdj.recombination.selection import FILE, RESIDUES, SelectionFactor, features, read_selection
 from hpcvdj.repertoires.inputs import read_table
 from hpcvdj.repertoires.reading import productive_reading
 from hpcvdj.repertoires.writers import write_table
@@ -182,7 +182,7 @@ def test_the_mean_of_q_is_one(fit, model):
 
 
 def test_what_was_never_seen_and_what_is_beyond_the_range():
-    own = Selection({"V_J:V1:J1": 2.0, "left:1:A": -5.0, "V_length:V1:4": 0.25}, 0.5, -1.0, 2.0)
+    own = SelectionFactor({"V_J:V1:J1": 2.0, "left:1:A": -5.0, "V_length:V1:4": 0.25}, 0.5, -1.0, 2.0)
     rows = [("V9", "J9", "CWWF"), ("V1", "J1", "CWWWF"), ("V1", "J1", "CAWWF"), ("V9", "J9", "CAWWF"), ("V1", "J1", "")]
     genes, pair, letters, lengths = as_arrays(rows)
     values = own.log_factor([v for v, _ in genes], [j for _, j in genes], pair, letters, lengths)

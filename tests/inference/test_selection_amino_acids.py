@@ -11,7 +11,7 @@ import pytest
 import hpcvdj
 from hpcvdj.errors import InputError
 from hpcvdj.inference import selection as module
-from hpcvdj.inference.distinct import DistinctJunctions
+from hpcvdj.inference.distinct import SingleGeneJunctions
 from hpcvdj.inference.selection import SelectionSettings, infer_selection
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.repertoires.genes import as_read, by_gene
@@ -67,7 +67,7 @@ def test_lots_do_not_depend_on_what_else_there_is():
     short = table.filter(pa.array([len(text) <= 15 for text in table["junction_aa"].to_pylist()]))
 
     def lots_of(own):
-        found = DistinctJunctions.of(own, np.zeros(len(own), dtype=np.int64), 1)[0]
+        found = SingleGeneJunctions.of(own, np.zeros(len(own), dtype=np.int64), 1)[0]
         letters, lengths = found.amino_acids
         texts = [bytes(row[:size]) for row, size in zip(letters, lengths, strict=True)]
         keys = [(*found.genes[pair], text) for pair, text in zip(found.pair, texts, strict=True)]

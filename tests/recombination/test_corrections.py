@@ -23,8 +23,8 @@ from hpcvdj.recombination.igor import (
     read_model,
 )
 from hpcvdj.recombination.packaged import anchors_paths
-from hpcvdj.recombination.scenarios import pgen
 from tests.commands import error_line, hpcvdj_command
+from tests.recombination.definition import pgen
 from tests.recombination.igor_files import Event, vdj_files, vj_files
 
 REVERSED, EARLY, RIGHT = "TRBV31*01", "TRBV4-3*02", "TRBV2*01"
@@ -400,11 +400,11 @@ def test_infer_records_what_was_corrected_in_its_start(tmp_path, table):
 @pytest.fixture
 def with_factor(tmp_path):
     """A folder with the faults and a selection factor that was inferred without corrections."""
-    from hpcvdj.recombination.selection import FILE, Selection
+    from hpcvdj.recombination.selection import FILE, SelectionFactor
 
     folder = faulty().write(tmp_path / "m")
     digest = load_model(f"{folder}:published").digest
-    (folder / FILE).write_text(Selection({"left:1:A": 0.5}, 0.1, -1.0, 1.0).text(digest))
+    (folder / FILE).write_text(SelectionFactor({"left:1:A": 0.5}, 0.1, -1.0, 1.0).text(digest))
     return folder
 
 

@@ -12,8 +12,8 @@ from hpcvdj.errors import InputError
 from hpcvdj.recombination.events import events
 from hpcvdj.recombination.igor import read_model
 from hpcvdj.recombination.models import Insertion
-from hpcvdj.recombination.scenarios import scenarios
 from tests.kernels.pgen.problems import OLGA_MODELS, junctions, olga_model, small_model
+from tests.recombination.definition import scenarios
 from tests.recombination.igor_files import Event, mouse_files, numbers, vdj_files, vj_files
 
 

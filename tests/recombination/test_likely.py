@@ -9,9 +9,9 @@ import pytest
 import hpcvdj
 from hpcvdj import InputError
 from hpcvdj.recombination.likely import LikelyScenarios, most_likely
-from hpcvdj.recombination.scenarios import pgen, scenarios
 from tests.commands import error_line, hpcvdj_command
 from tests.kernels.pgen.models import joint_model, random_model, sample
+from tests.recombination.definition import pgen, scenarios
 from tests.recombination.igor_files import mouse_files, mouse_junctions, vdj_files
 from tests.recombination.test_scenarios import tiny_vdj, tiny_vj
 

@@ -12,13 +12,14 @@ import pytest
 import hpcvdj
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.alphabet import translate
-from hpcvdj.recombination.models import Insertion, Model
+from hpcvdj.recombination.likely import insertion_probability
+from hpcvdj.recombination.models import BASES, Insertion, Model
 from hpcvdj.recombination.productive import PRODUCTIVE, given_productive, productive_probability
-from hpcvdj.recombination.scenarios import BASES, insertion_probability, pgen
 from hpcvdj.repertoires.formats.steps import productive
 from hpcvdj.repertoires.productive import productive_rows
 from tests.kernels.pgen.models import distribution, random_model
 from tests.kernels.pgen.problems import olga_model
+from tests.recombination.definition import pgen
 
 PUBLISHED = {"human_trb": 0.244285, "mouse_trb": 0.272715, "mouse_tra": 0.313315}
 CORRECTED = {"human_trb": 0.245358, "mouse_trb": 0.286163, "mouse_tra": 0.313315}

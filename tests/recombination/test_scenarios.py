@@ -1,4 +1,4 @@
-"""hpcvdj.recombination.scenarios: the definition, against values by hand, the total mass, and lengths."""
+"""tests.recombination.definition: the definition, against values by hand, the total mass, and lengths."""
 
 from dataclasses import replace
 from itertools import product
@@ -6,9 +6,10 @@ from itertools import product
 import numpy as np
 import pytest
 
+from hpcvdj.recombination.likely import insertion_probability
 from hpcvdj.recombination.models import Insertion, Model, Template
-from hpcvdj.recombination.scenarios import Scenario, insertion_probability, pgen, scenarios
 from tests.kernels.pgen.models import length_distribution, random_model
+from tests.recombination.definition import Scenario, pgen, scenarios
 
 CHAIN = Insertion(
     np.array([0.5, 0.25, 0.125, 0.125]),

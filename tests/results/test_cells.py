@@ -8,9 +8,9 @@ import hpcvdj
 from hpcvdj.api.cells import primary_chains
 from hpcvdj.counting.config import Config
 from hpcvdj.errors import InputError
-from hpcvdj.recombination.scenarios import pgen
 from tests.conftest import GERMLINE, SMALL
 from tests.problems import count_to
+from tests.recombination.definition import pgen
 from tests.recombination.igor_files import mouse_files, mouse_junctions
 
 ak = pytest.importorskip("awkward")

@@ -10,7 +10,7 @@ from hpcvdj.kernels.kmers.sequences import sequence_set
 from hpcvdj.studies import motif_tables, motifs
 from hpcvdj.studies.motif_tables import MotifTables, TableRow
 from hpcvdj.studies.motifs import Motifs, SequenceSource, joined, with_other_strands
-from hpcvdj.studies.pages import Agreement, Plot
+from hpcvdj.studies.pages import IdentityCheck, Plot
 from hpcvdj.studies.tables import grouped
 from tests.kernels.host import fake_cupy
 from tests.kernels.kmers.cases import exact, random_text, raw
@@ -92,7 +92,7 @@ def test_totals_that_differ_are_called_out():
     rows = table_rows("speedup")
     wrong = [*rows[:-1], replace(rows[-1], total=rows[-1].total + 1)]
     checks = [
-        [block.holds for block in page(MotifTables(), part)[0] if isinstance(block, Agreement)]
+        [block.holds for block in page(MotifTables(), part)[0] if isinstance(block, IdentityCheck)]
         for part in (rows, wrong)
     ]
     assert checks == [[True], [False]]
@@ -135,7 +135,7 @@ def test_methods_of_comparing():
         assert row.load > 0 < row.compare
         assert (row.blocks > 0) == (row.method == "pigeonhole")
     blocks, text = page(Motifs(), rows)
-    assert all(block.holds for block in blocks if isinstance(block, Agreement))
+    assert all(block.holds for block in blocks if isinstance(block, IdentityCheck))
     assert "6 sequences of up to 60 bases, random, seed 1, d = 1" in text
     assert text.count("†4 |") == 2
     with pytest.raises(InputError, match=r"methods must be one of .*matrix"):
@@ -149,7 +149,7 @@ def test_seconds_for_all_sequences():
     assert row.seconds_for_all == 2 + 12
     assert replace(row, method="tables").seconds_for_all == 12
     wrong = replace(row, checksum=row.checksum + 1)
-    assert not next(block for block in Motifs().page([row, wrong]) if isinstance(block, Agreement)).holds
+    assert not next(block for block in Motifs().page([row, wrong]) if isinstance(block, IdentityCheck)).holds
 
 
 def test_sequences_of_a_study(tmp_path):

@@ -8,7 +8,7 @@ import pytest
 
 from hpcvdj.errors import InputError
 from hpcvdj.studies.measuring import Measurement
-from hpcvdj.studies.pages import PAGE, Agreement, Block, Plot, Study, all_studies, render
+from hpcvdj.studies.pages import PAGE, Block, IdentityCheck, Plot, Study, all_studies, render
 from hpcvdj.studies.rows import RawFile, write_rows
 from hpcvdj.studies.tables import distinct, lines, middle, number, pivot, same, spread, table
 from tests.conftest import ROOT
@@ -85,7 +85,7 @@ class Toy(Study):
 
     def page(self, rows: list[ToyRow]) -> Iterator[Block]:
         """One of each kind of block."""
-        yield Agreement(same(rows, "tool", "size"), "tools", "sizes")
+        yield IdentityCheck(same(rows, "tool", "size"), "tools", "sizes")
         panel = lines(rows, "tool", "size", lambda repeats: middle(repeats, "seconds")), {"xlabel": "size"}
         yield Plot("tools", "seconds by size", [panel])
         yield pivot(rows, "tool", "size", lambda repeats: f"{middle(repeats, 'seconds'):.1f}")

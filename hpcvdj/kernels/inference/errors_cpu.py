@@ -192,32 +192,28 @@ def _turned(values, length, out):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def expected_counts(  # type: ignore[no-untyped-def]
-    part, packed, lengths, offsets, row_weights, begin, stop, units, parts, error_rate, v_masks, j_masks, v_texts,
-    d_texts, j_texts, weights, vd, dj, at, out,
-):  # fmt: skip
-    """Counts of every `parts`-th chunk of the junctions begin … stop-1, from `part` on, into out[part], int64 [counts].
+    part, junctions, parts, error_rate, v_masks, j_masks, v_texts, d_texts, j_texts, weights, vd, dj, at, out
+):
+    """Counts of every `parts`-th chunk of the junctions, from `part` on, into out[part], int64 [counts].
 
-    units  what one is in counts, and in log-likelihoods
-    at     where each part of the counts begins
+    junctions  as of `ExpectationKernel.junctions`
+    at         where each part of the counts begins
     """
-    unit, log_unit = units
+    packed, lengths, offsets, row_weights, begin, stop, (unit, log_unit) = junctions
     v_choice, j_choice, v_deletions, j_deletions, d_deletions = weights
     hit, miss = 1.0 - error_rate, error_rate / 3.0
     genes, lefts, columns = d_deletions.shape
     alleles_v, alleles_j, v_rows = v_choice.shape[1], j_choice.shape[1], len(v_choice)
     chunks = (stop - begin + CHUNK - 1) // CHUNK
-    longest: Any = 0
-    for row in range(begin, stop):
-        longest = max(longest, np.int64(lengths[row]))
+    longest = np.int64(lengths[begin:stop].max())
     sums = out[part]
     at_v_choice = sums[at.v_choice : at.j_choice].reshape(v_rows, alleles_v)
     at_j_choice = sums[at.j_choice : at.v].reshape(genes, alleles_j)
     at_v = sums[at.v : at.j].reshape(alleles_v, v_deletions.shape[1])
     at_j = sums[at.j : at.d].reshape(alleles_j, j_deletions.shape[1])
     at_d = sums[at.d : at.vd_lengths].reshape(genes, lefts, columns)
-    vd_at_lengths, dj_at_lengths = sums[at.vd_lengths : at.dj_lengths], sums[at.dj_lengths : at.vd_first]
-    vd_at_first, dj_at_first = sums[at.vd_first :], sums[at.dj_first :]
-    vd_at_step, dj_at_step = sums[at.vd_steps :], sums[at.dj_steps :]
+    at_vd = sums[at.vd_lengths : at.dj_lengths], sums[at.vd_first :], sums[at.vd_steps :]
+    at_dj = sums[at.dj_lengths : at.vd_first], sums[at.dj_first :], sums[at.dj_steps :]
     at_misread, logs, lost = sums[at.misread :], sums[at.logs :], sums[at.lost :]
     wide = longest + 2
     deepest_v, deepest_j = min(v_texts.codes.shape[1], longest), min(j_texts.codes.shape[1], longest)
@@ -315,14 +311,8 @@ def expected_counts(  # type: ignore[no-untyped-def]
             _count_deletions(js, j_texts.lengths, j_depth, j_by_form, unit, weight, at_j)
             at_misread[0] += np.int64(errors * unit + 0.5) * weight
             scale[: length + 1] = over
-            _back(
-                codes, length, v_depth, nodes, v_ended, scale, unit, weight, at_node, vd_at_lengths, vd_at_first,
-                vd_at_step, by_length, cover,
-            )  # fmt: skip
-            _back(
-                back, length, j_depth, nodes, j_ended, scale, unit, weight, at_node, dj_at_lengths, dj_at_first,
-                dj_at_step, by_length, cover,
-            )  # fmt: skip
+            _back(codes, length, v_depth, nodes, v_ended, scale, unit, weight, at_node, at_vd, by_length, cover)
+            _back(back, length, j_depth, nodes, j_ended, scale, unit, weight, at_node, at_dj, by_length, cover)
 
 
 class ErrorsKernel(ExpectationKernel):

@@ -7,11 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.kernels.device import Struct, compile_kernels, fitting_threads, gpu_errors, on_gpu
-from hpcvdj.kernels.inference.errors_layout import ErrorCounts, Masks, Texts, Weights
+from hpcvdj.kernels.inference.errors_layout import ErrorCounts, Masks, Weights
 from hpcvdj.kernels.inference.expectation_cuda import PAIRS, THREADS, ExpectationKernel
 from hpcvdj.kernels.inference.layout import begins
 from hpcvdj.kernels.inference.method import InferenceProblem
 from hpcvdj.kernels.kernel import Pending, Unit
+from hpcvdj.kernels.pathways.forms import Texts
 from hpcvdj.kernels.pathways.tiles import TILE
 from hpcvdj.kernels.pgen.tables import Chain, chains
 from hpcvdj.kernels.structs import places

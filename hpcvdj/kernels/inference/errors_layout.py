@@ -1,6 +1,7 @@
 """Where the expected counts of a model with sequencing errors are collected.
 
-A base of a template is misread with probability `Model.error_rate`, as `hpcvdj.recombination.scenarios` defines it.
+A base of a template is misread with probability `Model.error_rate`, as any other base: the error model of IGoR (Marcou
+et al. 2018).  Inserted bases are never misread, as a misread base looks like another insertion.
 Every form then fits every junction, so prefix trees save nothing: counts are those of the parameters themselves.
 """
 
@@ -13,25 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.kernels.inference.layout import OF_INSERTIONS, Expected, Ints, common_parts, named_parts, unit_of
+from hpcvdj.kernels.pathways.forms import Texts
 from hpcvdj.kernels.pgen.tables import Mask
-from hpcvdj.recombination.alphabet import encode
 from hpcvdj.recombination.models import Array, Model
-
-
-class Texts(NamedTuple):
-    """Templates in our base codes: uint8 [alleles, longest], and int64 [alleles], how many bases each has."""
-
-    codes: NDArray[np.uint8]
-    lengths: Ints
-
-    @staticmethod
-    def of(texts: Sequence[str]) -> "Texts":
-        """Templates from their bases."""
-        lengths = np.array([len(text) for text in texts], dtype=np.int64)
-        codes = np.zeros((len(texts), int(lengths.max(initial=0))), dtype=np.uint8)
-        for row, text in zip(codes, texts, strict=True):
-            row[: len(text)] = encode(text)
-        return Texts(codes, lengths)
 
 
 class Masks(NamedTuple):

@@ -66,9 +66,13 @@ def _forward(codes, length, root, child, alone, chain, nodes, ended, out):  # ty
 
 @njit(cache=True, nogil=True)
 def _back(  # type: ignore[no-untyped-def]
-    codes, length, depth, nodes, ended, bar, unit, weight, at_nodes, at_lengths, at_first, at_step, by_length, cover
-):  # fmt: skip
-    """Add the counts of a side; bar[q] is the posterior weight of what ends after q bases, over out[q]."""
+    codes, length, depth, nodes, ended, bar, unit, weight, at_nodes, at_insertion, by_length, cover
+):
+    """Add the counts of a side; bar[q] is the posterior weight of what ends after q bases, over out[q].
+
+    at_insertion  the counts of its lengths, of its first base, and of its pairs of bases
+    """
+    at_lengths, at_first, at_step = at_insertion
     lags = len(at_lengths)
     by_length[:lags] = 0.0
     cover[: length + 2] = 0.0
@@ -150,44 +154,23 @@ def _middle_back(codes, length, left, right, child, weights, over, unit, weight,
 
 
 @njit(cache=True, nogil=True)
-def expected_counts(  # type: ignore[no-untyped-def]
-    part,
-    packed,
-    lengths,
-    offsets,
-    row_weights,
-    begin,
-    stop,
-    units,
-    parts,
-    most,
-    groups,
-    trees,
-    weights,
-    vd,
-    dj,
-    at,
-    out,
-):
-    """Counts of every `parts`-th chunk of the junctions begin … stop-1, from `part` on, into out[part], int64 [counts].
+def expected_counts(part, junctions, parts, most, groups, trees, weights, vd, dj, at, out):  # type: ignore[no-untyped-def]
+    """Counts of every `parts`-th chunk of the junctions, from `part` on, into out[part], int64 [counts].
 
-    units  what one is in counts, and in log-likelihoods
-    most   bases that a tree has, and groups of a pair
-    at     where each part of the counts begins
+    junctions  as of `ExpectationKernel.junctions`
+    most       bases that a tree has, and groups of a pair
+    at         where each part of the counts begins
     """
-    unit, log_unit = units
+    packed, lengths, offsets, row_weights, begin, stop, (unit, log_unit) = junctions
     depth, most_groups = most
     nodes_d = len(trees.d)
     chunks = (stop - begin + CHUNK - 1) // CHUNK
-    longest: Any = 0
-    for row in range(begin, stop):
-        longest = max(longest, np.int64(lengths[row]))
+    longest = np.int64(lengths[begin:stop].max())
     sums = out[part]
     at_v, at_j, at_d = sums[at.v :], sums[at.j :], sums[at.d :]
     vd_lags, dj_lags = len(vd.lengths), len(dj.lengths)
-    vd_at_lengths, dj_at_lengths = sums[at.vd_lengths :][:vd_lags], sums[at.dj_lengths :][:dj_lags]
-    vd_at_first, dj_at_first = sums[at.vd_first :], sums[at.dj_first :]
-    vd_at_step, dj_at_step = sums[at.vd_steps :], sums[at.dj_steps :]
+    at_vd = sums[at.vd_lengths :][:vd_lags], sums[at.vd_first :], sums[at.vd_steps :]
+    at_dj = sums[at.dj_lengths :][:dj_lags], sums[at.dj_first :], sums[at.dj_steps :]
     logs, lost = sums[at.logs :], sums[at.lost :]
     deepest = min(depth, longest) + 1
     codes = np.zeros(longest + ROW_BASES, dtype=np.uint8)
@@ -254,15 +237,14 @@ def expected_counts(  # type: ignore[no-untyped-def]
                     at_d[table * nodes_d :], rbar,
                 )  # fmt: skip
                 _back(
-                    back, length, j_depth[g], j_nodes[g], j_ended[g], rbar, unit, weight, at_j, dj_at_lengths,
-                    dj_at_first, dj_at_step, by_length, cover,
-                )  # fmt: skip
+                    back, length, j_depth[g], j_nodes[g], j_ended[g], rbar, unit, weight, at_j, at_dj, by_length, cover
+                )
                 if v_of[g] == g:
                     for q in range(length + 1):
                         lbar[g, q] *= over
                     _back(
-                        codes, length, v_depth[g], v_nodes[g], v_ended[g], lbar[g], unit, weight, at_v,
-                        vd_at_lengths, vd_at_first, vd_at_step, by_length, cover,
+                        codes, length, v_depth[g], v_nodes[g], v_ended[g], lbar[g], unit, weight, at_v, at_vd,
+                        by_length, cover,
                     )  # fmt: skip
 
 
@@ -281,15 +263,20 @@ class ExpectationKernel(Kernel):
         """Count the events of another model with the same alleles."""
         self._weights = self.layout.weights(model)
 
+    def junctions(self, first: int, last: int) -> tuple[Any, ...]:
+        """Bases, lengths, offsets and weights of all junctions, which of them to count, and the units of counts."""
+        repertoire = self.problem.repertoire
+        arrays = repertoire.words, repertoire.lengths, repertoire.offsets, self.problem.row_weights
+        return *arrays, first, last, unit_of(self.problem.rows)
+
     def start(self, unit: Unit, first: int, last: int) -> Pending:
         """The counts of junctions first … last-1, int64 [1, counts]."""
-        repertoire, layout = self.problem.repertoire, self.layout
+        layout = self.layout
         parts = max(1, min(get_num_threads(), -(-(last - first) // CHUNK)))
         out: NDArray[np.int64] = np.zeros((parts, sum(layout.sizes)), dtype=np.int64)
         if last > first:
-            rows = repertoire.words, repertoire.lengths, repertoire.offsets, self.problem.row_weights, first, last
-            units, tables = unit_of(self.problem.rows), self._tables()
-            on_threads(self._count, range(parts), *rows, units, parts, *tables, begins(layout.sizes), out)
+            junctions = self.junctions(first, last)
+            on_threads(self._count, range(parts), junctions, parts, *self._tables(), begins(layout.sizes), out)
         total = out.sum(axis=0, keepdims=True)
         return lambda: total
 

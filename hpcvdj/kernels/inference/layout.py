@@ -43,7 +43,7 @@ Of a junction, 4^-128 is 1e-77."""
 
 
 @dataclass(frozen=True)
-class Side:
+class TreeSide:
     """The prefix trees of the V side, or of the J side with all texts reversed.
 
     child     int32 [nodes, 4]
@@ -90,8 +90,8 @@ def _ratio(a: Array, b: Array) -> Array:
     return np.divide(a, b, out=np.zeros(np.broadcast(a, b).shape), where=b > 0)
 
 
-class _Trees(TextTree):
-    """Makes a `Side`."""
+class _SideBuilder(TextTree):
+    """Makes a `TreeSide`."""
 
     def __init__(self, model: Model, segment: SegmentType) -> None:
         super().__init__()
@@ -114,8 +114,8 @@ class _Trees(TextTree):
             if len(codes) - kept < self._columns:
                 self._entries.append((node, choice, allele * self._columns + len(codes) - kept))
 
-    def side(self) -> Side:
-        return Side(self.links(), *columns(self._entries, 3))
+    def side(self) -> TreeSide:
+        return TreeSide(self.links(), *columns(self._entries, 3))
 
 
 class Trees(NamedTuple):
@@ -212,8 +212,8 @@ class Layout:
     lags         lengths of insertions, after V and before J
     """
 
-    v: Side
-    j: Side
+    v: TreeSide
+    j: TreeSide
     d: DEntries
     table_d: NDArray[np.bool_]
     table_choice: Ints
@@ -224,7 +224,7 @@ class Layout:
     @staticmethod
     def of(model: Model, pairs: Sequence[tuple[Mask, Mask]]) -> "Layout":
         """The layout for pairs of sets of V and J alleles."""
-        v, j = _Trees(model, "V"), _Trees(model, "J")
+        v, j = _SideBuilder(model, "V"), _SideBuilder(model, "J")
         tables: dict[tuple[str, int], int] = {}
         groups: list[tuple[int, int, int]] = []
         sizes = []

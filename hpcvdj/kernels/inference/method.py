@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hpcvdj.kernels.inference.errors_layout import ErrorsLayout
 from hpcvdj.kernels.inference.layout import Layout
 from hpcvdj.kernels.kernel import Unit
-from hpcvdj.kernels.method import Method, Missing
+from hpcvdj.kernels.method import Method, Missing, on_each_backend
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.repertoire import Repertoire
 
@@ -56,10 +56,7 @@ class Expectation(Method):
     name = "expectation"
     summary = "expected numbers of recombination events"
     disjoint = False
-    kernels: ClassVar[Mapping[str, str]] = {
-        "cpu": "hpcvdj.kernels.inference.expectation_cpu.ExpectationKernel",
-        "cuda": "hpcvdj.kernels.inference.expectation_cuda.ExpectationKernel",
-    }
+    kernels = on_each_backend("hpcvdj.kernels.inference.expectation_{}.ExpectationKernel")
 
     def units(self, problem: Any, unit_work: int, missing: Missing) -> Iterator[Unit]:
         """All junctions at once."""

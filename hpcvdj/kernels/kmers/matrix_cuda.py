@@ -10,7 +10,7 @@ from cupy.cuda import cublas
 from hpcvdj.kernels.device import allow_shared, gpu_errors, on_gpu, shared_limit
 from hpcvdj.kernels.kmers.kmers_cuda import device_kmers, kernel
 from hpcvdj.kernels.kmers.masks import neighbours
-from hpcvdj.kernels.kmers.methods import Comparison, KmerMethod, Pace, Pigeonhole, choose
+from hpcvdj.kernels.kmers.methods import KmerMethod, LoadedMethod, Pace, Pigeonhole, choose
 from hpcvdj.kernels.kmers.profile import Profile
 
 _BLOCK = 512
@@ -80,7 +80,7 @@ class Matrix:
         return counters
 
     @cached_property
-    def _instead(self) -> Comparison:
+    def _instead(self) -> LoadedMethod:
         return choose(Pigeonhole.name, self._columns.k, self._d, "cuda").load(self._columns, self._pace)
 
 

@@ -12,6 +12,7 @@ from hpcvdj.errors import InputError, MachineError, choices, option, require_cho
 from hpcvdj.kernels.kmers.kmers import MAX_D, MAX_K
 from hpcvdj.kernels.kmers.masks import JoinTables, index_tables, pigeonhole_tables
 from hpcvdj.kernels.kmers.profile import Profile
+from hpcvdj.kernels.method import on_each_backend
 from hpcvdj.recombination.alphabet import BASES_PER_WORD
 
 AUTO = "auto"
@@ -59,7 +60,7 @@ def require_numbered(entries: int) -> None:
         )
 
 
-class Comparison(Protocol):
+class LoadedMethod(Protocol):
     """A method loaded with columns."""
 
     def counters(self, rows: Profile | None, first: int | None = None, last: int | None = None) -> Any:
@@ -98,7 +99,7 @@ class KmerMethod:
     how          how it works and what its cost grows with, for the documentation
     longest_k    the longest k-mers that it takes on each backend; `MAX_K` on others
     fastest_k    for each backend, by d, k up to which it measured fastest (results/motifs_choice)
-    comparisons  for each backend, where the Comparison class is, which takes (columns, method, pace)
+    comparisons  for each backend, where the LoadedMethod class is, which takes (columns, method, pace)
 
     blocks              blocks that it cuts k-mers into; 0 if it does not
     tables              tables of k-mers that it keeps
@@ -148,14 +149,14 @@ class KmerMethod:
         """Columns of a load at most, as more would not help; 0 if the more the better."""
         return 0
 
-    def load(self, columns: Profile, pace: Pace | None = None) -> Comparison:
+    def load(self, columns: Profile, pace: Pace | None = None) -> LoadedMethod:
         """The method loaded with `columns`; on a CPU it works in steps, at `pace`."""
         # Imported now: numba and cupy are slow to import.
-        comparison: Comparison = resolve_name(self.comparisons[self.backend])(columns, self, pace or Unpaced())
+        comparison: LoadedMethod = resolve_name(self.comparisons[self.backend])(columns, self, pace or Unpaced())
         return comparison
 
 
-class Matrix(KmerMethod):
+class MatrixMethod(KmerMethod):
     """Occurrences times neighbourhoods."""
 
     name = "matrix"
@@ -166,10 +167,7 @@ class Matrix(KmerMethod):
     )
     longest_k: ClassVar[Mapping[str, int]] = {"cpu": 11, "cuda": 9}
     fastest_k: ClassVar[Mapping[str, tuple[int, ...]]] = {"cpu": (6, 9, 10, 10), "cuda": (7, 8, 9, 9)}
-    comparisons: ClassVar[Mapping[str, str]] = {
-        "cpu": "hpcvdj.kernels.kmers.matrix_cpu:Matrix",
-        "cuda": "hpcvdj.kernels.kmers.matrix_cuda:Matrix",
-    }
+    comparisons = on_each_backend("hpcvdj.kernels.kmers.matrix_{}:Matrix")
 
     def __init__(self, k: int, d: int, backend: str, blocks: int = 0) -> None:
         super().__init__(k, d, backend)
@@ -192,10 +190,7 @@ class JoinMethod(KmerMethod):
     join  the tables
     """
 
-    comparisons: ClassVar[Mapping[str, str]] = {
-        "cpu": "hpcvdj.kernels.kmers.join_cpu:Join",
-        "cuda": "hpcvdj.kernels.kmers.join_cuda:Join",
-    }
+    comparisons = on_each_backend("hpcvdj.kernels.kmers.join_{}:Join")
 
     def __init__(self, k: int, d: int, backend: str, join: JoinTables) -> None:
         super().__init__(k, d, backend)

@@ -85,12 +85,4 @@ def sums(group: Places, row: Places, values: NDArray[np.float64], groups: int) -
     >>> sums(np.array([0, 1, 1], np.int32), np.array([1, 0, 1], np.int32), np.array([1.0, 2.0]), 2).tolist()
     [2.0, 3.0]
     """
-    totals = np.zeros(groups)
-    _add(group, row, values, totals)
-    return totals
-
-
-@njit(cache=True, nogil=True)
-def _add(group, row, values, totals):  # type: ignore[no-untyped-def]
-    for k in range(len(group)):
-        totals[group[k]] += values[row[k]]
+    return np.bincount(group, values[row], groups).astype(np.float64)

@@ -3,14 +3,13 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from hpcvdj.kernels.neighbours.blocks import groups
 
 
 @dataclass(frozen=True)
-class Counted:
+class CountedSequences:
     """Packed sequences of individuals, with their reads.
 
     words        uint64 [rows, W]: packed nucleotides, zeros behind the last (see `hpcvdj.recombination.alphabet`)
@@ -27,10 +26,10 @@ class Counted:
     def __len__(self) -> int:
         return len(self.lengths)
 
-    def __getitem__(self, rows: NDArray[np.int64] | NDArray[np.bool_] | slice) -> "Counted":
-        return Counted(self.words[rows], self.lengths[rows], self.reads[rows], self.individuals[rows])
+    def __getitem__(self, rows: NDArray[np.int64] | NDArray[np.bool_] | slice) -> "CountedSequences":
+        return CountedSequences(self.words[rows], self.lengths[rows], self.reads[rows], self.individuals[rows])
 
-    def largest_first(self) -> "Counted":
+    def largest_first(self) -> "CountedSequences":
         """Each sequence of an individual once, with the most reads that a row of it has; the largest first."""
         order = np.argsort(-self.reads, kind="stable")
         first, _ = groups(self.words[order], self.lengths[order].astype(np.int64), self.individuals[order])
@@ -40,24 +39,3 @@ class Counted:
 def buckets_for(number: int) -> int:
     """Bits of the number of buckets for some sequences: on average, a bucket has one of them at most."""
     return max(1, (number - 1).bit_length())
-
-
-@njit(cache=True, nogil=True)
-def fill(bucket, starts, members):  # type: ignore[no-untyped-def]
-    """List the sequences of each bucket, in their order.
-
-    bucket   int64 [sequences]
-    starts   int64 [buckets + 1], zeros: becomes the place in `members` where each bucket begins
-    members  int64 [sequences]
-    """
-    for number in bucket:
-        starts[number + 1] += 1
-    for k in range(1, len(starts)):
-        starts[k] += starts[k - 1]
-    # Each place is moved to the end of its bucket, which is where the next one begins.
-    for place in range(len(bucket)):
-        members[starts[bucket[place]]] = place
-        starts[bucket[place]] += 1
-    for k in range(len(starts) - 1, 0, -1):
-        starts[k] = starts[k - 1]
-    starts[0] = 0

@@ -17,7 +17,7 @@ from hpcvdj.kernels.threads import on_threads, turns_of
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def _mixed(value):  # type: ignore[no-untyped-def]
+def mixed(value):  # type: ignore[no-untyped-def]
     """A 64-bit number of which every bit depends on every bit of `value`: the finaliser of splitmix64.
 
     Steele, Lea and Flood, OOPSLA 2014; the constants are Stafford's variant 13.
@@ -30,7 +30,7 @@ def _mixed(value):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True, forceinline=True)
 def _share(letter, place):  # type: ignore[no-untyped-def]
     """What a letter at a place adds to a sequence's hash."""
-    return _mixed((np.uint64(letter) << np.uint64(32)) + np.uint64(place) + np.uint64(0x9E3779B97F4A7C15))
+    return mixed((np.uint64(letter) << np.uint64(32)) + np.uint64(place) + np.uint64(0x9E3779B97F4A7C15))
 
 
 @njit(cache=True, nogil=True, forceinline=True)
@@ -73,7 +73,7 @@ def _count_block(letters, length, weights, first, stop, out):  # type: ignore[no
     for place in range(length):
         held[:] = -1
         for row in range(first, stop):
-            key = _mixed(hashes[row - first] - _share(letters[row, place], place))
+            key = mixed(hashes[row - first] - _share(letters[row, place], place))
             slot = _slot(letters, length, place, key, row, shift, held, keys)
             if held[slot] < 0:
                 held[slot], keys[slot] = row, key
@@ -81,7 +81,7 @@ def _count_block(letters, length, weights, first, stop, out):  # type: ignore[no
             for kind in range(kinds):
                 sums[slot, kind] += weights[row, kind]
         for row in range(first, stop):
-            key = _mixed(hashes[row - first] - _share(letters[row, place], place))
+            key = mixed(hashes[row - first] - _share(letters[row, place], place))
             slot = _slot(letters, length, place, key, row, shift, held, keys)
             for kind in range(kinds):
                 out[row, kind] += sums[slot, kind]

@@ -17,7 +17,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from hpcvdj.kernels.bits import popcount
-from hpcvdj.kernels.neighbours.counted import Counted, buckets_for, fill
+from hpcvdj.kernels.neighbours.blocks import fill
+from hpcvdj.kernels.neighbours.counted import CountedSequences, buckets_for
 from hpcvdj.kernels.threads import on_threads, parts_of
 from hpcvdj.recombination.alphabet import BASES_PER_WORD
 
@@ -38,10 +39,10 @@ _LOW_BITS = np.uint64(0x5555555555555555)
 _OPEN, _FOUND = 1, 2
 
 
-def exchanged(queries: Counted, others: Counted, most: int, times: int) -> NDArray[np.bool_]:
+def exchanged(queries: CountedSequences, others: CountedSequences, most: int, times: int) -> NDArray[np.bool_]:
     """Which sequences differ in 1 to `most` bases from another of their length and individual with `times` their reads.
 
-    others  as of `Counted.largest_first`
+    others  as of `CountedSequences.largest_first`
     """
     out = np.zeros(len(queries), dtype=bool)
     index = _Index(others[others.reads // times >= queries.reads.min(initial=np.iinfo(np.int64).max)], times)
@@ -76,7 +77,7 @@ def _kept_bases(parts: int, most: int, words: int) -> Iterator[NDArray[np.uint64
 class _Index:
     """Sequences by their bases at some positions."""
 
-    def __init__(self, others: Counted, times: int) -> None:
+    def __init__(self, others: CountedSequences, times: int) -> None:
         limits = others.reads // times
         order = np.argsort(others.lengths, kind="stable")
         self._others, self.limits = others[order], limits[order]
@@ -88,8 +89,8 @@ class _Index:
         self._bucket, self._members = np.empty((2, len(others)), dtype=np.int64)
 
     def look_up(
-        self, queries: Counted, rows: NDArray[np.int64], kept: NDArray[np.uint64], most: int, most_compared: int,
-        state: NDArray[np.uint8],
+        self, queries: CountedSequences, rows: NDArray[np.int64], kept: NDArray[np.uint64], most: int,
+        most_compared: int, state: NDArray[np.uint8],
     ) -> None:  # fmt: skip
         """Compare some rows of `queries` with the sequences that have the same `kept` bases; changes their states."""
         others, starts = self._others, np.zeros(self._first[-1] + 1, dtype=np.int64)

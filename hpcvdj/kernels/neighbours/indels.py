@@ -4,7 +4,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from hpcvdj.kernels.neighbours.counted import Counted, buckets_for, fill
+from hpcvdj.kernels.neighbours.blocks import fill
+from hpcvdj.kernels.neighbours.counted import CountedSequences, buckets_for
 from hpcvdj.kernels.threads import on_threads, parts_of
 from hpcvdj.recombination.alphabet import BASES_PER_WORD
 
@@ -15,10 +16,10 @@ _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 _INVERSE = np.uint64(pow(0x9E3779B97F4A7C15, -1, 1 << 64))
 
 
-def one_indel_away(queries: Counted, others: Counted) -> NDArray[np.bool_]:
+def one_indel_away(queries: CountedSequences, others: CountedSequences) -> NDArray[np.bool_]:
     """Which sequences one inserted or deleted base makes of one of `others`, of their individual and with more reads.
 
-    others  as of `Counted.largest_first`
+    others  as of `CountedSequences.largest_first`
     """
     out = np.zeros(len(queries), dtype=bool)
     individuals, of_other = np.unique(others.individuals, return_inverse=True)

@@ -16,7 +16,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.kernels.neighbours.counted import Counted
+from hpcvdj.kernels.neighbours.counted import CountedSequences
 from hpcvdj.kernels.neighbours.exchanges import exchanged
 from hpcvdj.kernels.neighbours.indels import one_indel_away
 
@@ -28,7 +28,7 @@ MOST_EXCHANGES = 3
 """Exchanged bases of an error at most."""
 
 
-def likely_errors(every: Counted, pairs: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+def likely_errors(every: CountedSequences, pairs: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Which of some rows are likely sequencing errors, bool [len(rows)].
 
     every  all rows that may be their originals

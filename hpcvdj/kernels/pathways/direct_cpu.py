@@ -16,7 +16,7 @@ from numba import njit
 from hpcvdj.kernels.bits import popcount
 from hpcvdj.kernels.kernel import Kernel, Pending, Unit
 from hpcvdj.kernels.pathways.d_table import DTable
-from hpcvdj.kernels.pathways.forms import codes_table, lengths_of
+from hpcvdj.kernels.pathways.forms import Texts
 from hpcvdj.kernels.threads import on_threads, parts_of
 from hpcvdj.recombination.alphabet import BASES_PER_WORD
 from hpcvdj.recombination.germline import extended_j, extended_v
@@ -37,7 +37,7 @@ class DirectKernel(Kernel):
         v = [extended_v(v.sequence, max_p) for v, _ in pairs]
         # J is compared from its end, so its letters are stored last to first.
         j = [extended_j(j.sequence, max_p)[::-1] for _, j in pairs]
-        self.segments = codes_table(v), lengths_of(v), codes_table(j), lengths_of(j), self.d.locus
+        self.segments = *Texts.of(v), *Texts.of(j), self.d.locus
 
     def start(self, unit: Unit, first: int, last: int) -> Pending:
         """Count the unit's sequences `first` … `last`-1, in their rows; the other rows are zero."""

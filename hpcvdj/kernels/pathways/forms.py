@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ PADDED = 64
 """Bytes of an in vivo sequence or form at one byte a base (the paper, section V-A)."""
 
 
-def codes_table(texts: list[str], width: int = 1) -> NDArray[np.uint8]:
+def codes_table(texts: list[str], width: int = 0) -> NDArray[np.uint8]:
     """One base a byte, uint8 [texts, the longest's length or `width`]."""
     table = np.zeros((len(texts), max([width, *map(len, texts)])), dtype=np.uint8)
     for row, text in enumerate(texts):
@@ -30,6 +30,18 @@ def codes_table(texts: list[str], width: int = 1) -> NDArray[np.uint8]:
 def lengths_of(texts: list[str]) -> NDArray[np.int64]:
     """The lengths, int64 [texts]."""
     return np.array([len(text) for text in texts], dtype=np.int64)
+
+
+class Texts(NamedTuple):
+    """Texts in base codes: uint8 [texts, longest], and int64 [texts], how many bases each has."""
+
+    codes: NDArray[np.uint8]
+    lengths: NDArray[np.int64]
+
+    @staticmethod
+    def of(texts: list[str]) -> "Texts":
+        """Texts from their bases."""
+        return Texts(codes_table(texts), lengths_of(texts))
 
 
 def packed_table(texts: list[str], words: int) -> NDArray[np.uint64]:

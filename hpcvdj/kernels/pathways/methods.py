@@ -7,7 +7,7 @@ import numpy as np
 
 from hpcvdj.errors import InputError, option
 from hpcvdj.kernels.kernel import Unit
-from hpcvdj.kernels.method import Method, Missing
+from hpcvdj.kernels.method import Method, Missing, on_each_backend
 from hpcvdj.kernels.quantities import Pathways, Quantity
 from hpcvdj.recombination.repertoire import LONGEST_CDR3, PAPER_LONGEST_CDR3, Problem
 
@@ -51,10 +51,7 @@ class Direct(PathwayMethod):
 
     name = "direct"
     summary = "a formula, without enumerating n-nucleotides; any n-length"
-    kernels: ClassVar[Mapping[str, str]] = {
-        "cpu": "hpcvdj.kernels.pathways.direct_cpu.DirectKernel",
-        "cuda": "hpcvdj.kernels.pathways.direct_cuda.DirectKernel",
-    }
+    kernels = on_each_backend("hpcvdj.kernels.pathways.direct_{}.DirectKernel")
 
 
 class Enumerating(PathwayMethod):

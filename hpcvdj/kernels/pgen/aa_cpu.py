@@ -55,7 +55,7 @@ def one_side(symbols, codons, forwards, row, side, out):  # type: ignore[no-unty
         node = child[row, symbols[k if forwards else codons - 1 - k]]
         q = 3 * k
         if node < 0:
-            _rest(out, q, last, forwards, 0.0 if node == NO_WEIGHT else np.nan)
+            fill_rest(out, q, last, forwards, 0.0 if node == NO_WEIGHT else np.nan)
             return k > 0 or node == NOT_MADE
         q1, q2, q3 = (q + 1, q + 2, q + 3) if forwards else (last - q - 1, last - q - 2, last - q - 3)
         for c in range(4):
@@ -82,15 +82,15 @@ def one_side(symbols, codons, forwards, row, side, out):  # type: ignore[no-unty
         out[q2, 0], out[q2, 1], out[q2, 2], out[q2, 3] = x
         out[q3, 0] = (y[0] + y[1]) + (y[2] + y[3])
         k += 1
-    _rest(out, 3 * k, last, forwards, 0.0)
+    fill_rest(out, 3 * k, last, forwards, 0.0)
     return True
 
 
 @njit(cache=True, nogil=True)
-def _rest(out, q, last, forwards, value):  # type: ignore[no-untyped-def]
+def fill_rest(out, q, last, forwards, value):  # type: ignore[no-untyped-def]
     """Set the weights after more than q bases."""
     for e in range(q + 1, last + 1):
-        for c in range(4):
+        for c in range(out.shape[1]):
             out[e if forwards else last - e, c] = value
 
 

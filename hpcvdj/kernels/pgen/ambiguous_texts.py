@@ -49,9 +49,7 @@ class Ambiguous:
             return Ambiguous(np.zeros((0, 0), np.uint8), np.zeros(0, np.int64), ball)
         # Behind the end of a sequence there is symbol 0, an amino acid.
         packed = np.ascontiguousarray(repertoire.words).view(np.uint8)
-        chosen = np.zeros(len(packed), dtype=np.bool_)
-        _choose(packed, is_ambiguous(alphabet), chosen)
-        rows = np.flatnonzero(chosen)
+        rows = np.flatnonzero(is_ambiguous(alphabet)[packed].any(axis=1))
         if len(rows):
             log.info("preparing the tables for %s sequence(s) with ambiguous symbols", f"{len(rows):,}")
         symbols = repertoire.words[rows].astype(">u8").view(np.uint8)
@@ -94,14 +92,6 @@ class Ambiguous:
 def is_ambiguous(alphabet: Alphabet) -> NDArray[np.bool_]:
     """Which symbols of an alphabet are ambiguous, bool [symbols]."""
     return np.array([symbol not in STANDARD for symbol in alphabet.symbols])
-
-
-@njit(cache=True, nogil=True)
-def _choose(rows, is_ambiguous, chosen):  # type: ignore[no-untyped-def]
-    """Set, in bool [rows], which rows, uint8 [rows, symbols], have an ambiguous symbol."""
-    for row in range(len(rows)):
-        for symbol in rows[row]:
-            chosen[row] |= is_ambiguous[symbol]
 
 
 def cut(symbols: NDArray[np.uint8], first: int, width: int) -> NDArray[np.uint8]:

@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 
 from hpcvdj.kernels.fused import fma, weighted
-from hpcvdj.kernels.pgen.aa_cpu import by_rows, has_forms, through
+from hpcvdj.kernels.pgen.aa_cpu import by_rows, fill_rest, has_forms, through
 from hpcvdj.kernels.pgen.form_trie import CUTS
 from hpcvdj.kernels.pgen.symbol_tries import NOT_MADE
 
@@ -76,14 +76,6 @@ def _put_sum(row, w, e):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _rest(out, q, last, forwards, value):  # type: ignore[no-untyped-def]
-    """Set the weights after more than q bases."""
-    for p in range(q + 1, last + 1):
-        for c in range(BOTH):
-            out[p if forwards else last - p, c] = value
-
-
-@njit(cache=True, nogil=True)
 def _further(far, width, s, x, side, one, two, three):  # type: ignore[no-untyped-def]
     """Go through a codon with the insertions behind the leaves; those that end in it, into `one`, `two` and `three`."""
     w, e = _of(far, 0, 0)
@@ -130,7 +122,7 @@ def _side(symbols, codons, x, forwards, row, side, texts, far, out):  # type: ig
             is_itself = text == before + 1
             node = side.child[texts[text] if text < before else itself, x if text == before else s]
             if node == NOT_MADE:
-                _rest(out, q, last, forwards, np.nan)
+                fill_rest(out, q, last, forwards, np.nan)
                 return
             if node < 0:
                 continue
@@ -175,7 +167,7 @@ def _side(symbols, codons, x, forwards, row, side, texts, far, out):  # type: ig
         e = _added(by_rows(e, r0, r1, r2, r3), by_rows(w, e0, e1, e2, e3))
         _put_sum(out[q3], by_rows(w, r0, r1, r2, r3), e)
         k += 1
-    _rest(out, 3 * k, last, forwards, 0.0)
+    fill_rest(out, 3 * k, last, forwards, 0.0)
 
 
 @njit(cache=True, nogil=True)

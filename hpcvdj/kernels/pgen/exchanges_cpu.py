@@ -282,21 +282,9 @@ def _long_forms(  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _within_codons(  # type: ignore[no-untyped-def]
-    symbols,
-    codons,
-    of_codon,
-    kept,
-    forms,
-    t,
-    left,
-    right,
-    worth_before,
-    worth_after,
-    pair,
-    worth_left,
-    worth_right,
+    symbols, codons, of_codon, kept, forms, t, left, right, worth_before, worth_after, pair, worth_left, worth_right,
     out,
-):
+):  # fmt: skip
     """Set what the weights of both sides are worth, add exchanges where a D form ends in their codon; the probability.
 
     pair  [16], scratch: what two bases at a codon's end are worth

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import ClassVar
 
-from hpcvdj.kernels.method import Method
+from hpcvdj.kernels.method import Method, on_each_backend
 from hpcvdj.kernels.quantities import Pgen
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
 
@@ -13,10 +13,7 @@ class ForwardSum(Method):
 
     name = "forward-sum"
     summary = "sums over all scenarios at once"
-    kernels: ClassVar[Mapping[str, str]] = {
-        "cpu": "hpcvdj.kernels.pgen.pgen_cpu.PgenKernel",
-        "cuda": "hpcvdj.kernels.pgen.pgen_cuda.PgenKernel",
-    }
+    kernels = on_each_backend("hpcvdj.kernels.pgen.pgen_{}.PgenKernel")
 
     def __init__(self, names: tuple[str, ...] = PGEN_COLUMNS) -> None:
         self.names = names

@@ -30,9 +30,10 @@ from hpcvdj.kernels.pgen.ambiguous_texts import (
 )
 from hpcvdj.kernels.pgen.codons import CodonForms, CodonSteps
 from hpcvdj.kernels.pgen.form_trie import FormTrie
-from hpcvdj.kernels.pgen.tables import Chain, Groups, Tables, Tries, kept
+from hpcvdj.kernels.pgen.tables import Groups, Tables, kept
 from hpcvdj.kernels.threads import on_threads, parts_of
-from hpcvdj.recombination.models import Array, Model, Template
+from hpcvdj.recombination.germline import SegmentType
+from hpcvdj.recombination.models import Array, Model
 from hpcvdj.recombination.symbols import Alphabet
 
 ENDED = 9
@@ -72,20 +73,15 @@ class SymbolTries(NamedTuple):
 
         InputError if ambiguous symbols make them too large.
         """
-        codons, groups, model = alphabet.codons.astype(np.float64), tables.groups, tables.model
+        groups = tables.groups
         # The sequences of a pair need the trees of its groups.
         first, sizes = groups.first[ambiguous.pair], np.diff(groups.first)[ambiguous.pair]
         sequence = np.repeat(np.arange(len(sizes)), sizes)
         group = np.arange(len(sequence)) + np.repeat(first - sizes.cumsum() + sizes, sizes)
-        row_v, v = _trees(
-            tables.v, tables.vd, CodonSteps.of(codons, tables.vd, mirrored=False), model.v, alphabet, ambiguous,
-            (groups.v[group], ambiguous.symbols[sequence]), _known(model, "V", codons.tobytes(), ambiguous.ball),
-        )  # fmt: skip
-        row_j, j = _trees(
-            tables.j, tables.dj, CodonSteps.of(codons, tables.dj, mirrored=True), model.j, alphabet, ambiguous,
-            (groups.j[group], reversed_texts(ambiguous.symbols)[sequence]),
-            _known(model, "J", codons.tobytes(), ambiguous.ball),
-        )  # fmt: skip
+        needed_v = groups.v[group], ambiguous.symbols[sequence]
+        needed_j = groups.j[group], reversed_texts(ambiguous.symbols)[sequence]
+        row_v, v = _trees(tables, "V", alphabet, ambiguous, needed_v)
+        row_j, j = _trees(tables, "J", alphabet, ambiguous, needed_j)
         rows_v, rows_j = (
             row_v[np.searchsorted(tables.v.root, groups.v)],
             row_j[np.searchsorted(tables.j.root, groups.j)],
@@ -104,15 +100,18 @@ def amino_acid_tables(tables: Tables, alphabet: Alphabet, ambiguous: Ambiguous) 
 
 
 def _trees(
-    tries: Tries, chain: Chain, steps: CodonSteps, templates: tuple[Template, ...], alphabet: Alphabet,
-    ambiguous: Ambiguous, needed_by: tuple[NDArray[np.int64], NDArray[np.uint8]],
-    known: "dict[tuple[bytes, bytes], _Trees]",
+    tables: Tables, segment: SegmentType, alphabet: Alphabet, ambiguous: Ambiguous,
+    needed_by: tuple[NDArray[np.int64], NDArray[np.uint8]],
 ) -> tuple[NDArray[np.int64], SymbolTries]:  # fmt: skip
-    """The row in `child` of each tree's empty text, and the trees of one side.
+    """The row in `child` of each tree's empty text, and the trees of V or of J.
 
     needed_by  roots, and the sequences with ambiguous symbols that need their trees
-    known      trees that no such sequence adds to, by their nodes and weights; those that are made are added
     """
+    templates = tables.model.templates(segment)
+    tries, chain = (tables.v, tables.vd) if segment == "V" else (tables.j, tables.dj)
+    steps = CodonSteps.of(alphabet.codons.astype(np.float64), chain, mirrored=segment == "J")
+    # Trees that no such sequence adds to, by their nodes and weights; those that are made are added.
+    known = _known(tables.model, segment, alphabet.codons.tobytes(), ambiguous.ball)
     reach = max((len(template.extended) for template in templates), default=0)
     owner, needed = ambiguous.sorted(
         alphabet, np.searchsorted(tries.root, needed_by[0]), cut(needed_by[1], 0, reach // 3 + 1)

@@ -27,8 +27,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from hpcvdj.recombination.alphabet import BASES, encode
+from hpcvdj.recombination.models import BASES as MODEL_BASES
 from hpcvdj.recombination.models import Array, Insertion, Model
-from hpcvdj.recombination.scenarios import BASES as MODEL_BASES
 
 ROW_BASES = 4
 """The D forms of up to this many bases are one row of a table, which the next bases of a junction choose."""
@@ -144,53 +144,30 @@ class Tries(NamedTuple):
     beyond: Array
 
 
-class _Tree(TextTree):
-    """One prefix tree; `add` texts with the weight of each prefix, in several versions."""
-
-    def __init__(self, versions: int) -> None:
-        super().__init__()
-        self.root()
-        self.parent, self.depth, self.base = [0], [0], [0]
-        self.alone = [np.zeros(versions)]
-
-    def add(self, codes: NDArray[np.uint8], weights: Array) -> None:
-        """weights  float64 [versions, len(codes) + 1]"""
-        text = codes.tolist()
-        nodes = self.path(0, text)
-        for depth, (parent, node, base) in enumerate(zip([0, *nodes], nodes, text, strict=False), 1):
-            if node == len(self.alone):
-                self.parent.append(parent)
-                self.depth.append(depth)
-                self.base.append(base)
-                self.alone.append(np.zeros(len(weights)))
-            self.alone[node] = self.alone[node] + weights[:, depth]
-
-    def beyond(self, chain: Chain) -> Array:
-        """`Tries.beyond` of each version, [versions, nodes, lags]."""
-        nodes = np.array([self.parent, self.base, self.depth])
-        alone = np.array(self.alone)
-        beyond = np.zeros((alone.shape[1], len(alone), len(chain.lengths)))
-        _fill_beyond(nodes, alone, *map(np.ascontiguousarray, chain), beyond)
-        return beyond
-
-
 @njit(cache=True, nogil=True)
-def _fill_beyond(nodes, alone, lengths, step, first, beyond):  # type: ignore[no-untyped-def]
-    """nodes  int64 [3, nodes]: parent, base, depth"""
-    parents, bases, depths = nodes
-    # begun[node, :, p]: an insertion that began after p bases of the node's text and has come to its end.
-    begun = np.zeros((*alone.shape, depths.max() + 1))
-    for node in range(1, len(alone)):
-        parent, base, depth = parents[node], bases[node], depths[node]
-        if not parent:
-            continue
-        for version in range(alone.shape[1]):
-            for p in range(1, depth - 1):
-                begun[node, version, p] = begun[parent, version, p] * step[bases[parent], base]
-            begun[node, version, depth - 1] = alone[parent, version] * first[base]
-            for p in range(max(1, depth - len(lengths) + 1), depth):
-                for lag in range(len(lengths) - (depth - p)):
-                    beyond[version, node, lag] += begun[node, version, p] * lengths[depth - p + lag]
+def _fill_beyond(child, alone, lengths, step, first, begun, beyond):  # type: ignore[no-untyped-def]
+    """Set `Tries.beyond` of each version of a tree, [versions, nodes, lags].
+
+    alone  float64 [versions, nodes]
+    begun  [versions, nodes, bases + 1], scratch: an insertion that began after so many bases of the node's text and has
+           come to its end
+    """
+    # Nodes come after their parents.
+    depths, last = np.zeros((2, len(child)), dtype=np.int64)
+    for parent in range(len(child)):
+        for base in range(4):
+            node = child[parent, base]
+            if node < 0:
+                continue
+            depth = depths[parent] + 1
+            depths[node], last[node] = depth, base
+            for version in range(len(alone) if parent else 0):
+                for p in range(1, depth - 1):
+                    begun[version, node, p] = begun[version, parent, p] * step[last[parent], base]
+                begun[version, node, depth - 1] = alone[version, parent] * first[base]
+                for p in range(max(1, depth - len(lengths) + 1), depth):
+                    for lag in range(len(lengths) - (depth - p)):
+                        beyond[version, node, lag] += begun[version, node, p] * lengths[depth - p + lag]
 
 
 def _joined(trees: Sequence["_Grown"], chain: Chain) -> tuple[Tries, list[int]]:
@@ -245,11 +222,10 @@ def kept(function: Callable[..., T]) -> Callable[..., T]:
 
 
 def _prefix_weights(length: int, deletions: Array) -> Array:
-    """float64 [length + 1]: P(that many bases are kept); V and J keep at least one."""
-    kept = np.zeros(length + 1)
+    """float64 [length]: P(1, 2, … bases are kept); V and J keep at least one."""
+    kept = np.zeros(length)
     most = min(length, len(deletions))
-    kept[length - most + 1 :] = deletions[:most][::-1]
-    kept[0] = 0.0
+    kept[length - most :] = deletions[:most][::-1]
     return kept
 
 
@@ -392,14 +368,23 @@ def _tree(model: Model, segment: str, mask: Mask, factors: Array) -> _Grown:
 @kept
 def _grown(model: Model, segment: str, mask: Mask, versions: int, factors: bytes) -> _Grown:
     """`_tree`, with the factors as bytes."""
-    tree, vd, dj = _Tree(versions), *chains(model)
-    templates, deletions = (model.v, model.v_deletions) if segment == "V" else (model.j, model.j_deletions)
+    tree, texts, (vd, dj) = TextTree(), [], chains(model)
+    root = tree.root()
+    sides = {"V": (model.v, model.v_deletions, vd), "J": (model.j, model.j_deletions, dj)}
+    templates, deletions, chain = sides[segment]
     of_alleles = np.frombuffer(factors).reshape(versions, len(mask)).T
     for place, factor in zip(mask, of_alleles, strict=True):
         codes = encode(templates[place].extended)
-        kept = _prefix_weights(len(codes), deletions[place])
-        tree.add(codes if segment == "V" else codes[::-1], factor[:, None] * kept)
-    return _Grown(tree.links(), np.array(tree.alone).T, tree.beyond(vd if segment == "V" else dj))
+        nodes = tree.path(root, (codes if segment == "V" else codes[::-1]).tolist())
+        texts.append((nodes, factor[:, None] * _prefix_weights(len(codes), deletions[place])))
+    links, alone = tree.links(), np.zeros((versions, len(tree.child)))
+    for nodes, weights in texts:
+        # No node is there twice.
+        alone[:, nodes] += weights
+    begun = np.zeros((*alone.shape, 1 + max((len(nodes) for nodes, _ in texts), default=0)))
+    beyond = np.zeros((*alone.shape, len(chain.lengths)))
+    _fill_beyond(links, alone, *map(np.ascontiguousarray, chain), begun, beyond)
+    return _Grown(links, alone, beyond)
 
 
 def _with_d(model: Model, pairs: Sequence[tuple[Mask, Mask]]) -> Tables:

@@ -10,8 +10,8 @@ import pytest
 from hpcvdj.kernels.generation.letters import RESIDUES, productive_rows
 from hpcvdj.kernels.text import translate_rows
 from hpcvdj.recombination.alphabet import AMINO_ACIDS, NUCLEOTIDES, encode, pack, translate
+from hpcvdj.recombination.models import BASES
 from hpcvdj.recombination.productive import PRODUCTIVE
-from hpcvdj.recombination.scenarios import BASES
 
 
 def packed(texts):

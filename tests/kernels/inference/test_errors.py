@@ -16,10 +16,10 @@ from hpcvdj.kernels.inference.errors_cpu import ErrorsKernel
 from hpcvdj.kernels.inference.errors_layout import Weights
 from hpcvdj.kernels.inference.layout import Expected
 from hpcvdj.recombination.models import Model
-from hpcvdj.recombination.scenarios import pgen, scenarios
 from tests.kernels.inference.cases import counts_of, problem
 from tests.kernels.inference.test_expectation import by_definition, counted, random_rows, require_equal
 from tests.kernels.pgen.models import Junction, random_model, sample
+from tests.recombination.definition import pgen, scenarios
 
 seeds = st.integers(0, 10**6)
 

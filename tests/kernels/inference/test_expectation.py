@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from hpcvdj.kernels.inference.expectation_cpu import ExpectationKernel
 from hpcvdj.kernels.inference.layout import LEAST, Expected
 from hpcvdj.kernels.inference.method import InferenceProblem
-from hpcvdj.recombination.models import Model
-from hpcvdj.recombination.scenarios import BASES, pgen, scenarios
+from hpcvdj.recombination.models import BASES, Model
 from tests.kernels.inference.cases import counts_of, on_cpu, problem
 from tests.kernels.pgen.models import Junction, mutated, random_model, sample
+from tests.recombination.definition import pgen, scenarios
 
 seeds = st.integers(0, 10**6)
 

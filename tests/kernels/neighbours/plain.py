@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hpcvdj.kernels.neighbours.counted import Counted
+from hpcvdj.kernels.neighbours.counted import CountedSequences
 from hpcvdj.recombination.alphabet import encode, pack
 
 LENGTHS = [(1, 4), (3, 7), (8, 12), (30, 35), (62, 67), (120, 128)]
@@ -65,7 +65,7 @@ def packed(texts: Sequence[str], words: int = 4) -> tuple[np.ndarray, np.ndarray
     return found.reshape(-1, words), np.array([len(text) for text in texts], dtype=np.uint8)
 
 
-def counted(rows: Sequence[Row], words: int = 4) -> tuple[Counted, np.ndarray]:
+def counted(rows: Sequence[Row], words: int = 4) -> tuple[CountedSequences, np.ndarray]:
     """The rows as the kernels take them, and their pairs."""
     numbers = np.array([row[1:] for row in rows], dtype=np.int64).reshape(-1, 3)
-    return Counted(*packed([row[0] for row in rows], words), numbers[:, 2], numbers[:, 1]), numbers[:, 0]
+    return CountedSequences(*packed([row[0] for row in rows], words), numbers[:, 2], numbers[:, 1]), numbers[:, 0]

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from hpcvdj.kernels.neighbours import exchanges, indels
-from hpcvdj.kernels.neighbours.counted import Counted, buckets_for, fill
+from hpcvdj.kernels.neighbours.blocks import fill
+from hpcvdj.kernels.neighbours.counted import CountedSequences, buckets_for
 from hpcvdj.kernels.neighbours.indels import one_indel_away
 from hpcvdj.kernels.neighbours.likely_errors import likely_errors
 from tests.kernels.neighbours.plain import LENGTHS, counted, likely_error, similar_rows
@@ -157,7 +158,7 @@ def counted_codes(codes, reads, individuals=0):
     letters[:, : codes.shape[1]] = codes
     words = (letters.reshape(-1, 2, 32) << np.arange(62, -2, -2).astype(np.uint64)).sum(axis=2)
     lengths = np.full(len(codes), codes.shape[1], dtype=np.uint8)
-    return Counted(words, lengths, reads, np.full(len(codes), individuals))
+    return CountedSequences(words, lengths, reads, np.full(len(codes), individuals))
 
 
 def test_any_order_and_any_number_of_threads():

@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from hpcvdj.kernels.kernel import Unit
 from hpcvdj.kernels.pgen.pgen_cpu import PgenKernel
 from hpcvdj.recombination.alphabet import NUCLEOTIDES, Letters, decode, encode, pack, reverse_complement, translate
-from hpcvdj.recombination.models import Alleles, Insertion, Model, Template
+from hpcvdj.recombination.models import BASES, Alleles, Insertion, Model, Template
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS, PgenProblem, Repertoire
-from hpcvdj.recombination.scenarios import BASES
 from hpcvdj.recombination.symbols import Alphabet
 
 Junction = tuple[str, tuple[int, ...] | None, tuple[int, ...] | None]

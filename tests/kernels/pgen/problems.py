@@ -15,7 +15,7 @@ from hpcvdj.recombination.alphabet import translate
 from hpcvdj.recombination.igor import load_model, olga_folder
 from hpcvdj.recombination.models import Insertion, Model, Template
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS, SELECTION_COLUMNS, PgenProblem, Repertoire
-from hpcvdj.recombination.selection import Selection
+from hpcvdj.recombination.selection import SelectionFactor
 from hpcvdj.recombination.symbols import Alphabet
 from tests.kernels.pgen.models import (
     amino_acid_problem,
@@ -217,7 +217,7 @@ def with_little_shared_memory(monkeypatch) -> None:
 
 def require_same_selection():
     """The selection factor beside the CUDA kernel's probabilities, also in ranges of rows and for amino acids."""
-    model = replace(small_model(4), selection=Selection({"left:1:A": 0.5, "right:2:L": -1.0}, 0.1, -1.0, 0.5))
+    model = replace(small_model(4), selection=SelectionFactor({"left:1:A": 0.5, "right:2:L": -1.0}, 0.1, -1.0, 0.5))
     names = (*PGEN_COLUMNS[1:], *SELECTION_COLUMNS)
     nucleotides = pgen_problem(model, junctions(model, 80, 64, 5), "both", names)
     for problem in (nucleotides, amino_acids(nucleotides, "XB")):

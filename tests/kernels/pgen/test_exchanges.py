@@ -14,7 +14,6 @@ from hpcvdj.kernels.pgen.exchanges_cpu import exchanged
 from hpcvdj.recombination.alphabet import translate
 from hpcvdj.recombination.igor import OLGA_FOLDERS
 from hpcvdj.recombination.repertoire import PgenProblem, Repertoire
-from hpcvdj.recombination.scenarios import pgen
 from hpcvdj.recombination.symbols import Alphabet
 from tests.kernels.pgen.models import (
     Junction,
@@ -33,6 +32,7 @@ from tests.kernels.pgen.models import (
 from tests.kernels.pgen.problems import olga_model, small_model
 from tests.kernels.pgen.test_pgen_cpu import FEW, RESIDUES, fixed_model, in_frame
 from tests.loci import exhaustive_but
+from tests.recombination.definition import pgen
 
 QUICK = ("human_trb", "mouse_tra")
 

@@ -9,7 +9,6 @@ import pytest
 
 from hpcvdj.recombination.alphabet import AMINO_ACIDS, translate
 from hpcvdj.recombination.igor import OLGA_FOLDERS
-from hpcvdj.recombination.scenarios import pgen
 from hpcvdj.recombination.symbols import Alphabet
 from tests.kernels.pgen.models import (
     Junction,
@@ -27,6 +26,7 @@ from tests.kernels.pgen.models import (
 from tests.kernels.pgen.problems import olga_model
 from tests.kernels.pgen.test_pgen_cpu import RESIDUES, fixed_model
 from tests.loci import exhaustive_but
+from tests.recombination.definition import pgen
 
 QUICK = ("human_trb", "mouse_tra")
 

@@ -17,7 +17,6 @@ from hpcvdj.kernels.pgen.tables import Tables
 from hpcvdj.recombination.alphabet import AMINO_ACIDS, translate
 from hpcvdj.recombination.models import Insertion, Model, Template
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
-from hpcvdj.recombination.scenarios import pgen
 from hpcvdj.recombination.symbols import Alphabet
 from tests.kernels.pgen.models import (
     AA,
@@ -40,6 +39,7 @@ from tests.kernels.pgen.models import (
     unit_of,
     values,
 )
+from tests.recombination.definition import pgen
 
 SETTINGS = settings(max_examples=25, deadline=None, derandomize=True)
 FEW = settings(SETTINGS, max_examples=8)

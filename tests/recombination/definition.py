@@ -6,45 +6,16 @@ The code is slow.  The kernels are tested against it.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from hpcvdj.recombination.models import Array, Insertion, Model, Template
-
-BASES = "ACGT"
-"""The order of bases in the arrays of a model."""
+from hpcvdj.recombination import likely
+from hpcvdj.recombination.likely import insertion_probability
+from hpcvdj.recombination.models import Array, Model, Template
 
 
 @dataclass(frozen=True)
-class Scenario:
-    """One way to make a junction.
+class Scenario(likely.Scenario):
+    """A scenario, and how many bases of V, D and J differ from the junction; 0 without sequencing errors."""
 
-    v, d, j       indices of the alleles in the model; `d` is None for a locus without D genes
-    v_deleted, …  bases missing from the extended segments
-    inserted      the inserted bases in the order of the junction: of VD and DJ, or of VJ
-    probability   the probability of the scenario
-    misread       bases of V, D and J that differ from the junction; 0 without sequencing errors
-    """
-
-    v: int
-    d: int | None
-    j: int
-    v_deleted: int
-    d_deleted: tuple[int, int] | None
-    j_deleted: int
-    inserted: tuple[str, ...]
-    probability: float
     misread: int = 0
-
-
-def insertion_probability(bases: str, insertion: Insertion) -> float:
-    """Return P(inserting these bases), which are in the order in which the Markov chain adds them."""
-    if len(bases) >= len(insertion.lengths):
-        return 0.0
-    probability = float(insertion.lengths[len(bases)])
-    for position, base in enumerate(bases):
-        to = BASES.index(base)
-        probability *= float(
-            insertion.first[to] if position == 0 else insertion.transitions[to, BASES.index(bases[position - 1])]
-        )
-    return probability
 
 
 def misread(template: str, bases: str) -> int:
