@@ -20,12 +20,6 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 def pytest_configure():
-    from hpcvdj.cli.startup import load_little
-    from hpcvdj.runs.launcher import launched_ranks
-
-    if launched_ranks() > 1:
-        # The tests of ranks use no more than commands do.
-        load_little()
     # The processes of pytest-xdist would compile the same functions at once.
     import hypothesis
     from numba.core import dispatcher
