@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import hpcvdj
+from hpcvdj.analysis import steps
 from hpcvdj.results.reader import Result
 from hpcvdj.values.unit_store import BEGUN
 from tests.commands import LITTLE, hpcvdj_command
@@ -378,7 +380,7 @@ main()
 
 
 @pytest.mark.slow
-def test_an_analysis_is_the_same_for_any_number_of_ranks(tmp_path):
+def test_an_analysis_is_the_same_for_any_number_of_ranks(tmp_path, monkeypatch):
     """Of ranks that read, compute and write; one of the two tables is refused by a step, on every rank."""
     tables = tmp_path / "tables"
     tables.mkdir()
@@ -388,14 +390,15 @@ def test_an_analysis_is_the_same_for_any_number_of_ranks(tmp_path):
             ["sequence_id", "v_call", "j_call", "junction"]
         )
         pacsv.write_csv(part, tables / f"d{k}.tsv", pacsv.WriteOptions(delimiter="\t"))
+    words = ["analyze", tables, "-m", "human_trb_m15", "--backend", "cpu", "--without", "report", "-o"]
+    for name in ("ContaminationSettings", "SharingSettings"):
+        monkeypatch.setattr(steps, name, partial(getattr(steps, name), draws=10_000))
+    hpcvdj_command(*words, tmp_path / "ranks1")
+    done = launch(2, "-c", FEW_DRAWS, *words, tmp_path / "ranks2")
+    assert done.returncode == 0, done.stderr
     written = {}
     for ranks in (1, 2):
         output = tmp_path / f"ranks{ranks}"
-        done = launch(
-            ranks, "-c", FEW_DRAWS, "analyze", tables, "-m", "human_trb_m15", "--backend", "cpu", "--without", "report",
-            "-o", output,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
         paths = [path for path in output.rglob("*") if path.name.endswith((".tsv", ".tsv.gz"))]
         written[ranks] = {path.relative_to(output): path.read_bytes() for path in paths}
     assert len(written[1]) > 6
