@@ -377,7 +377,9 @@ def test_the_database_is_looked_at_before_the_tables(model, drawn, tmp_path, cac
 
 
 @pytest.mark.slow
-def test_probabilities_of_a_database_are_kept_and_change_nothing(few, tmp_path):
+def test_probabilities_of_a_database_are_kept_and_change_nothing(few, tmp_path, monkeypatch):
+    # Each of many runs draws; how deep the samples are does not matter here.
+    monkeypatch.setattr("hpcvdj.annotation.question.DRAWN", 5_000)
     files, cache = few, tmp_path / "cache"
     cache.mkdir()
     written = []
