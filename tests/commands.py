@@ -72,6 +72,12 @@ def error_line(stderr):
     return lines[0]
 
 
+LITTLE = """
+from hpcvdj.cli.startup import load_little
+load_little()
+"""
+"""Begins a program that imports the package before it runs a command, which would leave out what it does not use."""
+
 COMMANDS = """
 if __name__ == "__main__":
     import contextlib, io, json, sys
@@ -95,7 +101,7 @@ def run(program, *commands, launcher=(), timeout=None):
     """Exit code, stdout and stderr of each command in one process, or one for each rank, that has a class more."""
     words = json.dumps([list(map(str, command)) for command in commands])
     done = subprocess.run(
-        [*launcher, sys.executable, "-c", program + COMMANDS, words],
+        [*launcher, sys.executable, "-c", LITTLE + program + COMMANDS, words],
         capture_output=True, text=True, check=False, timeout=timeout, stdin=subprocess.DEVNULL,
         env={"COLUMNS": "200", "PATH": ""},
     )  # fmt: skip

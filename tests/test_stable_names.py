@@ -13,13 +13,16 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
+from functools import partial
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import hpcvdj
+from hpcvdj.analysis import steps
 from hpcvdj.repertoires.readers import open_table
 from hpcvdj.repertoires.writers import write_table
 from tests.commands import hpcvdj_command
@@ -28,6 +31,8 @@ from tests.test_options import COMMANDS
 LISTED = Path(__file__).with_name("stable_names.txt")
 MODEL = "human_trb_m15"
 GENES = ("v_call", "j_call", "junction")
+DRAWING = "ContaminationSettings", "SharingSettings", "AssociationSettings"
+"""Settings of the steps of an analysis with a number of draws, on which no name depends."""
 
 
 def of_commands() -> Iterator[str]:
@@ -73,10 +78,11 @@ def of_outputs(folder: Path) -> Iterator[str]:
     write_table(folder / "records.tsv", records.combine_chunks().to_batches(), overwrite=False)
     about = "--metadata", folder / "people.tsv"
     cpu = "--backend", "cpu"
-    hpcvdj_command(
-        "analyze", folder / "tables", "-m", MODEL, *about, "--case", "ill=yes", *cpu, "--force",
-        "--database", folder / "records.tsv", "-o", folder / "analysis",
-    )  # fmt: skip
+    with mock.patch.multiple(steps, **{name: partial(getattr(steps, name), draws=10_000) for name in DRAWING}):
+        hpcvdj_command(
+            "analyze", folder / "tables", "-m", MODEL, *about, "--case", "ill=yes", *cpu, "--force",
+            "--database", folder / "records.tsv", "-o", folder / "analysis",
+        )  # fmt: skip
     hpcvdj_command(
         "associate", folder / "tables", "-m", MODEL, *about, "--subject", "person", "--time", "month", *cpu, "--force",
         "-o", folder / "expanded.tsv",

@@ -64,10 +64,12 @@ class Depth:
         wanted = np.maximum(distinct, 1).astype(np.float64)
         grid, of_all = self._of_all(float(wanted.max(initial=1.0)) * MOST_REPEATED)
         low, high = np.log(wanted), np.log(wanted * MOST_REPEATED)
+        # Computed once: logarithms take longer than all else in the steps below.
+        of_one = times_made(np.ones(1), p)
         for _ in range(50):
             middle = (low + high) / 2
             n = np.exp(middle)
-            of_class = np.bincount(row, weight * chance_of(times_made(n[row], p), 1.0) / p, len(genes))
+            of_class = np.bincount(row, weight * chance_of(n[row] * of_one, 1.0) / p, len(genes))
             too_few = of_class + PRIOR * np.exp(np.interp(middle, grid, of_all)) < wanted * size
             low, high = np.where(too_few, middle, low), np.where(too_few, high, middle)
         return np.where(distinct > 0, np.exp(high), 0.0)
@@ -80,8 +82,9 @@ class Depth:
         weight = np.bincount(of_bin, self.weight, _BINS)
         mean = np.bincount(of_bin, self.weight * self.p, _BINS)[weight > 0] / weight[weight > 0]
         share = weight[weight > 0] / weight.sum()
+        of_one = times_made(np.ones(1), mean)
         grid = np.linspace(0.0, np.log(most), 2048)
-        return grid, np.log([(share * chance_of(times_made(n, mean), 1.0) / mean).sum() for n in np.exp(grid)])
+        return grid, np.log([(share * chance_of(n * of_one, 1.0) / mean).sum() for n in np.exp(grid)])
 
 
 def depth_of(model: Model, *, nucleotides: bool, selection: bool, chance: Chance, run: Run) -> Depth | None:

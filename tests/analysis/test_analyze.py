@@ -149,6 +149,7 @@ class StoppingError(StoppedError):
     on_every_rank = True
 
 
+@pytest.mark.slow
 def test_a_stopped_run_goes_on_and_ends_with_the_same(cohort, analysed, tmp_path, monkeypatch):
     output, without = tmp_path / "out", ["--without", "annotate"]
 
@@ -174,6 +175,7 @@ def copied(analysed, tmp_path):
     return shutil.copytree(analysed[0], tmp_path / "copied")
 
 
+@pytest.mark.slow
 def test_resuming_does_what_was_not_asked_for_before(cohort, copied):
     database = copied.parent / "records.tsv"
     first = csv.read_csv(cohort / "tables" / "d0.tsv", parse_options=csv.ParseOptions(delimiter="\t")).slice(0, 40)
@@ -344,6 +346,7 @@ def test_visits_of_one_person_are_compared_with_each_other_alone(cohort, tmp_pat
     assert states == {"contamination": "left out", "sharing": "left out", "associate": "done"}
 
 
+@pytest.mark.slow
 def test_tables_in_memory_are_kept_and_give_the_same(cohort, tmp_path):
     tables = {
         path.stem: csv.read_csv(path, parse_options=csv.ParseOptions(delimiter="\t")).to_pandas()
@@ -359,6 +362,7 @@ def test_tables_in_memory_are_kept_and_give_the_same(cohort, tmp_path):
         hpcvdj.analyze(tables["d0"], MODEL, tmp_path / "one")
 
 
+@pytest.mark.slow
 def test_amino_acids_only(cohort, tmp_path):
     folder = tmp_path / "tables"
     folder.mkdir()
@@ -375,6 +379,7 @@ def test_amino_acids_only(cohort, tmp_path):
     assert reasons["contamination"] == reasons["infer"] == "the tables have amino acids only"
 
 
+@pytest.mark.slow
 def test_a_refused_step_does_not_keep_the_others_from_being_done(cohort, tmp_path):
     folder = tmp_path / "tables"
     folder.mkdir()

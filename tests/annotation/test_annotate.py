@@ -377,7 +377,9 @@ def test_the_database_is_looked_at_before_the_tables(model, drawn, tmp_path, cac
 
 
 @pytest.mark.slow
-def test_probabilities_of_a_database_are_kept_and_change_nothing(few, tmp_path):
+def test_probabilities_of_a_database_are_kept_and_change_nothing(few, tmp_path, monkeypatch):
+    # Each of many runs draws; how deep the samples are does not matter here.
+    monkeypatch.setattr("hpcvdj.annotation.question.DRAWN", 5_000)
     files, cache = few, tmp_path / "cache"
     cache.mkdir()
     written = []
@@ -432,6 +434,7 @@ def test_samples_with_few_hits_have_kappa_from_the_others(model, drawn, tmp_path
     assert others == {float(np.median(known))}
 
 
+@pytest.mark.slow
 def test_without_kappa_nothing_is_called(model, drawn):
     """Neither of one sample with a few planted hits, nor of several; those with ten hits in all have κ of these."""
     database = records_of(drawn.slice(0, 60), 3)
@@ -472,6 +475,7 @@ def test_a_sample_that_is_the_database_decides_for_itself_only(model, drawn):
     assert alone.kappa.source == "given", "people may set it"
 
 
+@pytest.mark.slow
 def test_a_sample_that_stands_out_among_the_others_is_told(model, drawn):
     """κ of a sample with twelve planted hits was fitted to these, and nothing said that they are there."""
     database = records_of(drawn.slice(0, 200), 4)

@@ -172,7 +172,7 @@ def test_ranks_do_not_change_a_byte(tmp_path, table, model, expected, ranks):
     assert files(tmp_path / "m") == expected
 
 
-LONG = ["--iterations", "40", "--tolerance", "0", "--hold-out", "0", "--rows", "all", "--bootstrap", "2"]
+LONG = ["--iterations", "20", "--tolerance", "0", "--hold-out", "0", "--rows", "all", "--bootstrap", "2"]
 
 
 @pytest.fixture(scope="module")

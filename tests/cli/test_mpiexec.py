@@ -1,4 +1,4 @@
-"""Real launches from a plain pytest: the commands under mpiexec, and tests/mpi at 1 to 4 ranks.
+"""Real launches from a plain pytest: the commands under mpiexec, and tests/mpi on 1 to 4 ranks.
 
 Not in tests/mpi: pytest-mpi takes all that lies in a folder of that name for tests to run on every rank.
 """
@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -20,9 +21,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import hpcvdj
+from hpcvdj.analysis import steps
 from hpcvdj.results.reader import Result
 from hpcvdj.values.unit_store import BEGUN
-from tests.commands import hpcvdj_command
+from tests.commands import LITTLE, hpcvdj_command
 from tests.conftest import GERMLINE, ROOT, SMALL
 from tests.robustness.kill_and_resume import ranks_of
 
@@ -43,11 +45,13 @@ def launch(ranks, *arguments, timeout=240):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("ranks", [3, *(pytest.param(ranks, marks=pytest.mark.slow) for ranks in (1, 2, 4))])
-def test_rank_tests(ranks):
-    """The tests of test_ranks.py, on every rank, under both guards against a stuck collective."""
-    arguments = ["-m", "mpi4py", "-m", "pytest", "--with-mpi", "--timeout=60", "--timeout-method=thread"]
-    done = launch(ranks, *arguments, "-q", "-p", "no:cacheprovider", ROOT / "tests" / "mpi" / "test_ranks.py")
+@pytest.mark.timeout(600)
+def test_rank_tests():
+    """The tests of test_ranks.py on one rank to four, under both guards against a stuck collective."""
+    ranks = 4
+    arguments = ["-m", "mpi4py", "-m", "pytest", "--with-mpi", "--timeout=120", "--timeout-method=thread"]
+    tests = ROOT / "tests" / "mpi" / "test_ranks.py"
+    done = launch(ranks, *arguments, "-q", "-p", "no:cacheprovider", tests, timeout=500)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]
     # Ranks write to one pipe, so their closing lines may run into one another: count, do not match lines.
     assert done.stdout.count(" passed") == ranks
@@ -65,14 +69,15 @@ MODES = {
 }
 """Ways to count: what is counted, and the options."""
 
-ONE_AFTER_ANOTHER = """
+ONE_AFTER_ANOTHER = (
+    LITTLE
+    + """
 import json, sys
 from hpcvdj.cli import program
-from hpcvdj.cli.startup import load_little
-load_little()
 for words in json.loads(sys.argv[1]):
     program(words)(words, standalone_mode=False)
 """
+)
 
 
 @pytest.fixture(scope="module")
@@ -200,7 +205,7 @@ def test_a_rank_that_raises_ends_all(tmp_path, rank):
     """One rank fails while the others wait for it in a collective."""
     program = tmp_path / "program.py"
     program.write_text(
-        "import sys\n"
+        LITTLE + "import sys\n"
         "from hpcvdj.runs.ranks import world\n"
         "import hpcvdj.kernels.pathways.direct_cpu as direct\n"
         "right = direct.DirectKernel.start\n"
@@ -355,7 +360,9 @@ def test_a_rank_that_hangs_while_root_reads_is_given_up(tmp_path, victim):
     assert not output.exists()
 
 
-FEW_DRAWS = """
+FEW_DRAWS = (
+    LITTLE
+    + """
 import sys
 from functools import partial
 from hpcvdj.analysis import steps
@@ -368,11 +375,12 @@ from hpcvdj.__main__ import main
 sys.argv[0] = "hpcvdj"
 main()
 """
+)
 """The command, with a tenth of the draws of each step."""
 
 
 @pytest.mark.slow
-def test_an_analysis_is_the_same_for_any_number_of_ranks(tmp_path):
+def test_an_analysis_is_the_same_for_any_number_of_ranks(tmp_path, monkeypatch):
     """Of ranks that read, compute and write; one of the two tables is refused by a step, on every rank."""
     tables = tmp_path / "tables"
     tables.mkdir()
@@ -382,14 +390,15 @@ def test_an_analysis_is_the_same_for_any_number_of_ranks(tmp_path):
             ["sequence_id", "v_call", "j_call", "junction"]
         )
         pacsv.write_csv(part, tables / f"d{k}.tsv", pacsv.WriteOptions(delimiter="\t"))
+    words = ["analyze", tables, "-m", "human_trb_m15", "--backend", "cpu", "--without", "report", "-o"]
+    for name in ("ContaminationSettings", "SharingSettings"):
+        monkeypatch.setattr(steps, name, partial(getattr(steps, name), draws=10_000))
+    hpcvdj_command(*words, tmp_path / "ranks1")
+    done = launch(2, "-c", FEW_DRAWS, *words, tmp_path / "ranks2")
+    assert done.returncode == 0, done.stderr
     written = {}
     for ranks in (1, 2):
         output = tmp_path / f"ranks{ranks}"
-        done = launch(
-            ranks, "-c", FEW_DRAWS, "analyze", tables, "-m", "human_trb_m15", "--backend", "cpu", "--without", "report",
-            "-o", output,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
         paths = [path for path in output.rglob("*") if path.name.endswith((".tsv", ".tsv.gz"))]
         written[ranks] = {path.relative_to(output): path.read_bytes() for path in paths}
     assert len(written[1]) > 6

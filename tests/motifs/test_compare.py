@@ -11,7 +11,7 @@ from hpcvdj.motifs.results import MotifResult
 from hpcvdj.motifs.scores import Scoring, base_frequencies, make_score, markdown, terms_of
 from hpcvdj.motifs.tiles import plan, tiles_of_rank
 from tests.cli.test_mpiexec import MPIEXEC, launch
-from tests.commands import error_line, hpcvdj_command, run, succeeded
+from tests.commands import LITTLE, error_line, hpcvdj_command, run, succeeded
 from tests.conftest import ROOT
 from tests.kernels.kmers.cases import random_text
 from tests.kernels.kmers.reference import exact_counters
@@ -248,7 +248,7 @@ def test_ranks_of_different_backends_share_the_tiles_alike(fasta, tmp_path):
     pytest.importorskip("mpi4py")
     program = tmp_path / "program.py"
     program.write_text(
-        "import sys\nimport hpcvdj.motifs.comparison as compare\n"
+        LITTLE + "import sys\nimport hpcvdj.motifs.comparison as compare\n"
         "from hpcvdj.__main__ import main\nfrom hpcvdj.kernels.kmers.methods import KmerMethod\n"
         "from hpcvdj.runs.ranks import world\n"
         "import hpcvdj.motifs.results as results\n"

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tests.cli.test_mpiexec import MPIEXEC
+from tests.commands import LITTLE
 from tests.motifs.comparing import K, content, exact
 from tests.robustness.kill_and_resume import ranks_of
 
@@ -17,7 +18,9 @@ pytest.importorskip("mpi4py")
 pytestmark = pytest.mark.skipif(MPIEXEC is None, reason="no mpiexec")
 
 EDGES = ["--top", "3", "--score", "cosine"]
-SLOW = """
+SLOW = (
+    LITTLE
+    + """
 import errno, os, sys, time
 import hpcvdj.motifs.comparison as compare, hpcvdj.motifs.results as results, hpcvdj.motifs.tiles as tiles
 from hpcvdj.motifs.comparison import _TileWork
@@ -32,6 +35,7 @@ def slow(self, tile):
     return compute(self, tile)
 _TileWork.compute = slow
 """
+)
 """Small tiles, each of which takes its time."""
 
 MAIN = """

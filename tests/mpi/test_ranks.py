@@ -1,10 +1,14 @@
 """Tests that run on every rank: mpiexec -n N python -m mpi4py -m pytest --with-mpi tests/mpi/test_ranks.py
 
-One collective per test, and --timeout, so that a rank that fails cannot pair with a stuck one in the next test.
+Each test runs on the first rank, then on the first two, and so on up to N: one launch is cheaper than N of them, and
+what root alone computes to compare with is computed once. One collective per test, and --timeout, so that a rank that
+fails cannot pair with a stuck one in the next test.
 """
 
+import atexit
 import json
 import time
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
@@ -33,6 +37,7 @@ from hpcvdj.recombination.repertoire import Problem
 from hpcvdj.repertoires.inputs import Inputs, together_of
 from hpcvdj.repertoires.table import table_of
 from hpcvdj.reports.outputs import read_outputs
+from hpcvdj.runs.launcher import launched_ranks
 from hpcvdj.runs.ranks import World, usable_cores, world
 from hpcvdj.runs.run import Run
 from hpcvdj.runs.stopping import Agreement
@@ -41,13 +46,40 @@ from tests.conftest import SMALL
 from tests.problems import METHODS, repertoire_of_file, sample
 from tests.report.test_clonotypes import found_by, surveyed
 
-pytestmark = pytest.mark.mpi
+# Without a launcher these tests are skipped, and MPI stays off.
+SIZES = range(world().rank + 1, world().size + 1) if launched_ranks() > 1 else [1]
+# The size varies fastest, so ranks that are not among the first ones wait for a single test.
+pytestmark = [pytest.mark.mpi, pytest.mark.parametrize("size", SIZES)]
+
+
+@cache
+def first_ranks(size):
+    """The world of the first `size` ranks, all of which call this."""
+    launched = world()
+    if size in (1, launched.size):
+        return World(None, launched.library) if size == 1 else launched
+    from mpi4py import MPI
+
+    group = MPI.COMM_WORLD.Get_group().Incl(range(size))
+    first = World(MPI.COMM_WORLD.Create_group(group), launched.library)
+    if launched._liveness is not None:
+        first.watch()
+    atexit.register(first.leave)
+    return first
 
 
 @pytest.fixture
-def run():
-    """A computation in memory over all ranks."""
-    return Run(world())
+def current(size):
+    """The first `size` ranks, which begin a test together."""
+    first = first_ranks(size)
+    first.barrier()
+    return first
+
+
+@pytest.fixture
+def run(current):
+    """A computation in memory over the first ranks."""
+    return Run(current)
 
 
 def problem_of(paper_germline, max_n, size=12):
@@ -90,10 +122,10 @@ def test_the_repertoire_of_root_is_every_ranks(paper_germline, run):
     assert shared.pairs == whole.pairs
 
 
-def test_broadcast_in_pieces(monkeypatch):
+def test_broadcast_in_pieces(current, monkeypatch):
     monkeypatch.setattr("hpcvdj.runs.ranks._BROADCAST_BYTES", 100)
     array = np.arange(77, dtype=np.int64).reshape(7, 11)
-    found = world().broadcast_array(array if world().is_root else None)
+    found = current.broadcast_array(array if current.is_root else None)
     assert np.array_equal(found, array)
 
 
@@ -106,52 +138,51 @@ def test_an_error_of_root_is_every_ranks(run):
     assert caught.value.on_every_rank
 
 
-def test_counters_past_32_bits_add_up():
-    world_ = world()
-    counters = np.array([2**61 + world_.rank, world_.rank], dtype=np.uint64)
-    ranks = range(world_.size)
-    assert world_.sum(counters).tolist() == [2**61 * len(ranks) + sum(ranks), sum(ranks)]
+def test_counters_past_32_bits_add_up(current):
+    counters = np.array([2**61 + current.rank, current.rank], dtype=np.uint64)
+    ranks = range(current.size)
+    assert current.sum(counters).tolist() == [2**61 * len(ranks) + sum(ranks), sum(ranks)]
 
 
-def test_maximum():
-    assert world().maximum(np.array([float(world().rank)]))[0] == world().size - 1
+def test_maximum(current):
+    assert current.maximum(np.array([float(current.rank)]))[0] == current.size - 1
 
 
-def test_cores_are_shared():
+def test_cores_are_shared(current):
     """Ranks that see the same cores take equal shares of them, one at least; a bound rank has its own."""
     cores = len(usable_cores())
-    assert world().cores() in (max(1, cores // world().size), cores)
+    assert current.cores() in (max(1, cores // current.size), cores)
 
 
-def test_a_round_ends_when_all_have_ended():
+def test_a_round_ends_when_all_have_ended(current):
     """Ranks with as many steps as their number, from none on."""
-    agreement = Agreement(world(), lambda: False)
-    assert not any(agreement.passed() for _ in range(world().rank))
+    agreement = Agreement(current, lambda: False)
+    assert not any(agreement.passed() for _ in range(current.rank))
     assert not agreement.end()
 
 
-def test_one_rank_stops_all():
+def test_one_rank_stops_all(current):
     """A rank hears it between its steps, or at the end."""
-    last = world().size - 1
-    agreement = Agreement(world(), lambda: world().rank == last)
+    last = current.size - 1
+    agreement = Agreement(current, lambda: current.rank == last)
     steps = 0
     while not agreement.passed():
         steps += 1
         time.sleep(0.01)
-    assert steps == 0 or world().rank != last
+    assert steps == 0 or current.rank != last
     assert agreement.end()
 
 
-def test_a_rank_that_hangs_is_noticed():
+def test_a_rank_that_hangs_is_noticed(current):
     """The last rank sleeps longer than the others have patience, which then comes back."""
-    current, patience = world(), world().patience
+    patience = current.patience
     agreement = Agreement(current, lambda: False)
     current.patience = 0.5
     try:
         if current.size > 1 and current.rank < current.size - 1:
             with pytest.raises(LostRankError, match=r"waited \d s for the other ranks"):
                 agreement.end()
-        else:
+        elif current.size > 1:
             time.sleep(current.size + 2)
     finally:
         current.patience = patience
@@ -165,7 +196,7 @@ def test_a_rank_at_work_is_waited_for(run, victim):
     at_work = 0 if victim == "root" else run.ranks - 1
 
     def compute():
-        end = time.monotonic() + 2
+        end = time.monotonic() + 2 * (run.ranks > 1)
         while time.monotonic() < end:
             np.sort(np.random.default_rng(1).random(100_000))
 
@@ -209,6 +240,7 @@ def test_what_is_sent_arrives(run):
     assert [own.tolist() for own in received] == [list(range(1_000 * k * run.rank)) for k in range(run.ranks)]
 
 
+@cache
 def individuals():
     """Tables of six individuals, of which two have copies of others' improbable junctions, and two share samples."""
     model = load_model(model_paths()["human_trb_m15"])
@@ -247,26 +279,32 @@ QUESTIONS = {
 }
 
 
+def compared(name, run):
+    """Root's answer to a question about the individuals, and its facts."""
+    question, (model, tables) = QUESTIONS[name], individuals()
+    given = [table_of(table, question.opening(), individual) for individual, table in tables.items()]
+    rows = read_rows(question, given, model, Checks(), run)
+    answer = question.answer(rows, model, run)
+    return None if answer is None else (answer, question.facts(answer, rows))
+
+
+@cache
+def compared_alone(name):
+    """What root computes without the others."""
+    return compared(name, Run())
+
+
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_comparisons_of_individuals_do_not_depend_on_ranks(run, name, monkeypatch):
     """Each rank reads some tables, and has the rows of some amino acids."""
     monkeypatch.setattr("hpcvdj.cohorts.sharing.PRIVATE", 2_000)
-    model, tables = individuals()
-    question = QUESTIONS[name]
-
-    def asked(run):
-        given = [table_of(table, question.opening(), individual) for individual, table in tables.items()]
-        rows = read_rows(question, given, model, Checks(), run)
-        answer = question.answer(rows, model, run)
-        return None if answer is None else (answer, question.facts(answer, rows))
-
     with monkeypatch.context() as few:
         few.setattr("hpcvdj.chance.dealing.ROWS_AT_ONCE", 300)
         few.setattr("hpcvdj.chance.dealing.ROWS_TOGETHER", 250)
-        found = asked(run)
+        found = compared(name, run)
     assert (found is not None) == run.is_root
     if found is not None:
-        alone = asked(Run())
+        alone = compared_alone(name)
         assert found[0].table.num_rows > 10
         assert found[0].table.equals(alone[0].table)
         assert json.dumps(found[1], default=np.ndarray.tolist) == json.dumps(alone[1], default=np.ndarray.tolist)
@@ -275,33 +313,40 @@ def test_comparisons_of_individuals_do_not_depend_on_ranks(run, name, monkeypatc
                 assert getattr(found[0], further) == getattr(alone[0], further)
 
 
+def selected(run):
+    """What root says of the selection of the individuals' junctions."""
+    question, (model, tables) = SelectionQuestion(SelectionSettings(max_junctions=1_000), "cpu"), individuals()
+    given = [table_of(table, question.opening(), individual) for individual, table in tables.items()]
+    rows = read_rows(question, given, model, Checks(), run)
+    answer = question.answer(rows, model, run)
+    if answer is None:
+        return None
+    factor = answer.selection
+    return factor.text(""), factor.facts, answer.left_out, question.facts(answer, rows)
+
+
+@cache
+def selected_alone():
+    """What root computes without the others."""
+    return selected(Run())
+
+
 def test_a_selection_factor_does_not_depend_on_ranks(run, monkeypatch):
     """Each rank has some of the junctions; which of them take part is drawn."""
     for name, value in {"FRESH": 2_000, "FEWEST_JUNCTIONS": 500, "FEWEST_OF_CLASS": 5}.items():
         monkeypatch.setattr(f"hpcvdj.inference.selection.{name}", value)
-    model, tables = individuals()
-    question = SelectionQuestion(SelectionSettings(max_junctions=1_000), "cpu")
-
-    def asked(run):
-        given = [table_of(table, question.opening(), individual) for individual, table in tables.items()]
-        rows = read_rows(question, given, model, Checks(), run)
-        answer = question.answer(rows, model, run)
-        if answer is None:
-            return None
-        factor = answer.selection
-        return factor.text(""), factor.facts, answer.left_out, question.facts(answer, rows)
-
     with monkeypatch.context() as few:
         few.setattr("hpcvdj.chance.dealing.ROWS_TOGETHER", 250)
-        found = asked(run)
+        found = selected(run)
     assert (found is not None) == run.is_root
     if found is not None:
-        assert found == asked(Run())
+        assert found == selected_alone()
         assert found[1]["rows"] + found[1]["held_out"] == 1_000
 
 
-def test_an_inferred_model_does_not_depend_on_ranks(run):
-    """Each rank reads some tables, of which one has no read counts, and chooses rows of these."""
+@cache
+def to_infer_from():
+    """A model, how it is inferred, and tables, of which one has no read counts."""
     model = load_model(model_paths()["human_trb_m15"])
     drawn = pa.Table.from_batches(list(generate(model, GenerationSettings(4_000, seed=5), open_backend("cpu"), Run())))
     drawn = drawn.select(["sequence_id", "v_call", "j_call", "junction"])
@@ -311,16 +356,29 @@ def test_an_inferred_model_does_not_depend_on_ranks(run):
         reads = pa.array([None if k == 4 else 2 + row % 7 for row in range(len(own))], pa.int64())
         named = own.set_column(0, "sequence_id", pa.array([f"{k}.{row}" for row in range(len(own))]))
         tables[f"i{k}"] = named.append_column("duplicate_count", reads)
+    return model, plan, tables
 
-    def inferred(run):
-        reading = reading_for(plan)
-        given = [table_of(table, reading.opening, name) for name, table in tables.items()]
-        return infer_tables(together_of(given, reading), model, plan, run, "cpu")
 
+def inferred(run):
+    """The model that root infers."""
+    model, plan, tables = to_infer_from()
+    reading = reading_for(plan)
+    given = [table_of(table, reading.opening, name) for name, table in tables.items()]
+    return infer_tables(together_of(given, reading), model, plan, run, "cpu")
+
+
+@cache
+def inferred_alone():
+    """What root infers without the others."""
+    return inferred(Run())
+
+
+def test_an_inferred_model_does_not_depend_on_ranks(run):
+    """Each rank reads some tables, and chooses rows of these."""
     found = inferred(run)
     assert (found is not None) == run.is_root
     if found is not None:
-        alone = inferred(Run())
+        alone = inferred_alone()
         for name in ("rows_read", "excluded", "left_out"):
             assert getattr(found, name) == getattr(alone, name)
         assert (found.rows_read, found.excluded) == (5 * 630, 630)
@@ -393,9 +451,9 @@ def test_a_signal_while_items_are_dealt(run):
 
 @pytest.mark.parametrize("rows", [1, 1 << 13])
 @pytest.mark.parametrize("how", ["exchange", "gather", "gather_everywhere", "gather_rows", "broadcast", "sum"])
-def test_large_data_move_without_naps(monkeypatch, how, rows):
+def test_large_data_move_without_naps(current, monkeypatch, how, rows):
     """Once all ranks are there: before, a rank that waits leaves its core to others."""
-    current, napped, right = world(), [], World.wait
+    napped, right = [], World.wait
 
     def wait(self, request, begun=None, *, naps=True):
         napped.append(naps)
