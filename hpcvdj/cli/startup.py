@@ -19,7 +19,6 @@ from types import ModuleType, SimpleNamespace
 from typing import Any, get_args, get_origin
 
 from hpcvdj.kernels.compiling import compile_once
-from hpcvdj.public import OnFirstUse
 
 
 def _without_extensions(entrypoints: ModuleType) -> None:
@@ -76,14 +75,6 @@ def _without_pydoc(compute: ModuleType) -> None:
     docscrape: Any = ModuleType("pyarrow.vendored.docscrape")
     docscrape.NumpyDocString = lambda text: defaultdict(list)
     sys.modules.setdefault(docscrape.__name__, docscrape)
-
-
-def _without_masks() -> None:
-    """Do not load numpy.ma (0.02 s), which pyarrow and numba ask whether an array is a masked array."""
-    numpy: Any = import_module("numpy")
-    if "numpy.ma" not in sys.modules:
-        numpy.ma = OnFirstUse("numpy.ma")
-        numpy.ma.isMaskedArray, numpy.ma.MaskedArray = lambda values: False, type("MaskedArray", (), {})
 
 
 def _without_pydantic() -> None:
@@ -169,6 +160,5 @@ def load_little() -> None:
     }
     with suppress(AttributeError, ImportError):  # an older typer needs no pydantic
         _without_pydantic()
-    _without_masks()
     # numba imports coverage (0.03 s), in case that somebody measures it.
     sys.meta_path[:0] = [_AfterImport(changes), *[_Absent("coverage")] * ("coverage" not in sys.modules)]

@@ -9,7 +9,7 @@ import pytest
 from tests.commands import hpcvdj_command
 
 NEEDLESS = {
-    "coverage.control", "h5py", "numba.cpython.unicode", "numba.np.arrayobj", "numpy.ma", "pandas.core",
+    "coverage.control", "h5py", "numba.cpython.unicode", "numba.np.arrayobj", "pandas.core",
     "pyarrow.parquet", "pydantic", "pydoc", "rich", "ssl",
 }  # fmt: skip
 """What a table of probabilities needs as little as its help, once all kernels are compiled."""
