@@ -69,7 +69,7 @@ class InferenceSettings(Settings):
                              least=0, more=True)  # fmt: skip
     seed: int = setting("seed of what is drawn: the rows that are held out, and bootstrap draws", 0, least=0)
     errors: bool = setting("infer the rate of sequencing errors as well: the probability that a base of V, D or J is "
-                           "misread; on CPU cores only, and many times slower", False, more=True)  # fmt: skip
+                           "misread; many times slower", False, more=True)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
