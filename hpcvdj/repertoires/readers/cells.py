@@ -26,6 +26,10 @@ class AnnDataReader(TableReader):
     """
 
     name = "anndata"
+    summary = (
+        'chains of cells as scirpy stores them, in `obsm["airr"]` (of the modality `airr`, of MuData); needs '
+        "hpcvdj[anndata]"
+    )
     suffixes = ()
     perhaps = (".h5ad", ".h5mu")
 

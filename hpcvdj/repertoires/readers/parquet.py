@@ -25,6 +25,7 @@ class ParquetReader(TableReader):
     """Parquet: columns of any type except binary and nested ones."""
 
     name = "parquet"
+    summary = "columns of any type except binary and nested ones are read as text"
     suffixes = (".parquet",)
 
     @staticmethod

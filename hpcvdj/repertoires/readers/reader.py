@@ -48,11 +48,13 @@ class TableReader:
     """A table.  The first bytes of a file determine its reader, its columns or `opening` determine its format.
 
     name      of the reader
+    summary   for the help and the documentation
     suffixes  of files in a folder that are tables
     perhaps   suffixes of files in a folder that are tables if a format recognises their columns
     """
 
     name: ClassVar[str]
+    summary: ClassVar[str]
     suffixes: ClassVar[tuple[str, ...]]
     perhaps: ClassVar[tuple[str, ...]] = ()
 

@@ -118,6 +118,7 @@ class TextReader(TableReader):
     """
 
     name = "text"
+    summary = "tab- or comma-separated UTF-8 text, plain, gzip or zstd, lines of at most 16 MiB"
     suffixes = (".tsv.gz", ".tsv.zst", ".tsv")
     perhaps = tuple(f".{ending}{packed}" for packed in (".gz", ".zst", "") for ending in ("csv", "txt", "tab"))
 
