@@ -4,7 +4,7 @@ import pytest
 
 from hpcvdj.counting.config import Config
 from hpcvdj.errors import StoppedError
-from hpcvdj.values import compute, tables
+from hpcvdj.values import compute, compute_tables
 from tests.commands import hpcvdj_command
 from tests.conftest import GERMLINE, SMALL
 from tests.problems import signalled_run
@@ -15,7 +15,7 @@ def test_a_folder_of_tables_goes_on_after_those_that_are_done(tmp_path, monkeypa
     for name in "abc":
         (tmp_path / "in" / f"{name}.tsv").write_bytes(SMALL.read_bytes())
     words = ["count", tmp_path / "in", "-g", GERMLINE, "--max-n", 1, "-o", tmp_path / "out"]
-    right, calls = tables.compute_tables, []
+    right, calls = compute_tables.compute_tables, []
 
     def signalled_after_the_second(inputs, reference, config, run, *arguments):
         found = right(inputs, reference, config, run, *arguments)
@@ -24,7 +24,7 @@ def test_a_folder_of_tables_goes_on_after_those_that_are_done(tmp_path, monkeypa
         return found
 
     with monkeypatch.context() as patch:
-        patch.setattr(tables, "compute_tables", signalled_after_the_second)
+        patch.setattr(compute_tables, "compute_tables", signalled_after_the_second)
         _, err = hpcvdj_command(*words, code=75)
     assert err.endswith("hpcvdj: SIGINT: stopped after 2 of 3 repertoires; --resume continues\n")
     states = {path: written_at(path) for path in (tmp_path / "out").iterdir()}
