@@ -5,6 +5,7 @@ does not use.  This never happens when a program imports hpcvdj as a library.  R
 compile the same functions; instead, one rank compiles each function, and the others load it.
 """
 
+import gc
 import inspect
 import sys
 from collections import defaultdict
@@ -160,5 +161,7 @@ def load_little() -> None:
     }
     with suppress(AttributeError, ImportError):  # an older typer needs no pydantic
         _without_pydantic()
+    # Collections (0.2 s) free nothing of what a start makes: modules and models stay.
+    gc.set_threshold(50_000)
     # numba imports coverage (0.03 s), in case that somebody measures it.
     sys.meta_path[:0] = [_AfterImport(changes), *[_Absent("coverage")] * ("coverage" not in sys.modules)]
