@@ -85,7 +85,7 @@ __device__ __forceinline__ double inserted(const Side &side, int kept, int t, do
 
 // Fill `ends` and `out` of a side from the probabilities of alleles; whether any allele of the set has one.
 template <int W>
-__device__ bool forward(const Side &side, Values<double> choice, const Powers &powers)
+__device__ __noinline__ bool forward(const Side &side, Values<double> choice, const Powers &powers)
 {
     const int lane = threadIdx.x % LANES;
     double own[W] = {};
@@ -132,7 +132,7 @@ struct SidePlaces {
 // over    one over the probability of the junction
 // starts  [length + 1]: room; there is a barrier after it is cleared, before `bar` is called
 template <int W, typename Bar>
-__device__ double back(
+__device__ __noinline__ double back(
     const Side &side, Values<double> choice, const Powers &powers, const Bar &bar, double over, const Scale &scale,
     const Counts &counts, const SidePlaces &at, double *starts)
 {

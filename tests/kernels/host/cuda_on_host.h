@@ -23,6 +23,7 @@ using std::min;
 #define __constant__
 #define __shared__ static
 #define __forceinline__ inline
+#define __noinline__
 #define __align__(bytes) __attribute__((aligned(bytes)))
 #define __launch_bounds__(...)
 
