@@ -77,7 +77,7 @@ def test_random_models(cuda_on_host, has_d, order):
 def test_small_models(cuda_on_host, has_d, given):
     for seed in range(2):
         own = problem_with(at_rate(small_model(seed, has_d=has_d)), given, seed=seed, errors=True)
-        require_same(own, on_host(own, 64), on_cpu(own))
+        require_same(own, on_host(own, 64, (1, 30)), on_cpu(own))
 
 
 @pytest.mark.parametrize("longest", [64, 128])
