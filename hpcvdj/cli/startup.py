@@ -161,7 +161,7 @@ def load_little() -> None:
     }
     with suppress(AttributeError, ImportError):  # an older typer needs no pydantic
         _without_pydantic()
-    # Collections (0.2 s) free nothing of what a start makes: modules and models stay.
+    # Collections (0.1 s) free nothing of what a start makes: modules and models stay.
     gc.set_threshold(50_000)
     # numba imports coverage (0.03 s), in case that somebody measures it.
     sys.meta_path[:0] = [_AfterImport(changes), *[_Absent("coverage")] * ("coverage" not in sys.modules)]
