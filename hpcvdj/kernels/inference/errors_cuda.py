@@ -16,7 +16,7 @@ from hpcvdj.kernels.pathways.forms import Texts
 from hpcvdj.kernels.pathways.tiles import TILE
 from hpcvdj.kernels.pgen.tables import Chain, chains
 from hpcvdj.kernels.structs import places
-from hpcvdj.recombination.alphabet import BASES_PER_WORD
+from hpcvdj.recombination.alphabet import BASES_PER_WORD, pack
 from hpcvdj.recombination.models import Array, Model
 from hpcvdj.recombination.repertoire import LONGEST_CDR3
 
@@ -44,12 +44,9 @@ class PackedTexts(NamedTuple):
     @staticmethod
     def of(texts: Texts, words: int) -> "PackedTexts":
         """Pack the first bases, as many as so many words have."""
-        codes = np.zeros((len(texts.codes), words * BASES_PER_WORD), dtype=np.uint64)
-        kept = texts.codes[:, : codes.shape[1]]
-        codes[:, : kept.shape[1]] = kept
-        shifts = np.arange(BASES_PER_WORD - 1, -1, -1, dtype=np.uint64) * np.uint64(2)
-        packed = (codes.reshape(len(codes), words, BASES_PER_WORD) << shifts).sum(axis=2, dtype=np.uint64)
-        return PackedTexts(packed, texts.lengths, texts.codes.shape[1])
+        kept = np.minimum(texts.lengths, words * BASES_PER_WORD)
+        packed = [pack(codes[:length], words) for codes, length in zip(texts.codes, kept, strict=True)]
+        return PackedTexts(np.array(packed, dtype=np.uint64), texts.lengths, texts.codes.shape[1])
 
 
 class Powers(NamedTuple):
