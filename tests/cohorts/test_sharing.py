@@ -424,9 +424,12 @@ def test_a_share_that_the_sharing_refutes(table, model):
     assert not shared_in(table, model).refuted
     assert not shared_in(table, model, q=0.5).refuted, "more is expected, which selection of another kind may explain"
     sorted_cells = with_copies(table)
-    assert shared_in(sorted_cells, model, q=1.0).refuted
+    told_apart = shared_in(sorted_cells, model, q=1.0)
+    assert told_apart.copied.sum() >= 90, "the others may be recombinations of their own"
+    assert not told_apart.refuted, "of a hundred planted ones, hardly any is left"
     with pytest.warns(hpcvdj.HpcvdjWarning, match="far more is shared than q = 1 explains"):
-        hpcvdj.sharing(sorted_cells, model, q=1.0, draws=DRAWS, backend="cpu")
+        unknown = hpcvdj.sharing(sorted_cells.drop_columns("junction"), model, q=1.0, draws=DRAWS, backend="cpu")
+    assert unknown.refuted, "without nucleotides no copy is known as such"
 
 
 def with_copies(table):

@@ -147,8 +147,8 @@ def test_the_same_seed_gives_the_same_file(results, run, tmp_path, method):
         "from hpcvdj.motifs.settings import ClusterSettings\n"
         "from hpcvdj.repertoires.writers import write_table\n"
         f"with MotifResult({str(written.path)!r}) as result:\n"
-        "    matrix = score_matrix(selected_edges(result, EdgeFilter(0.02)), len(result))\n"
-        f"    found = cluster(matrix, ClusterSettings({method!r}, seed=7))\n"
+        "    matrix = score_matrix(selected_edges(result, EdgeFilter(min_score=0.02)), len(result))\n"
+        f"    found = cluster(matrix, ClusterSettings(algorithm={method!r}, seed=7))\n"
         "    table = found.to_table(result.names)\n"
         f"write_table(Path({str(tmp_path / 'b.tsv')!r}), table.to_batches(), overwrite=False)\n"
     )

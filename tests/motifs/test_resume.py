@@ -217,5 +217,5 @@ def test_changed_input_is_refused_by_name(start, tmp_path, fasta):
     code, err = end(start("--resume"))
     assert code == 2
     assert err.count("error:") == 1
-    assert "o.h5.checkpoint: belongs to another run (sequences_sha256 was" in err
+    assert "o.h5.checkpoint: belongs to another run (sequences_sha256 has other content)" in err
     assert list(tmp_path.glob("o.h5.checkpoint/tile-*.npz"))
