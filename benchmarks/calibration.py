@@ -77,6 +77,8 @@ def without_effect(model: Any, table: pd.DataFrame) -> Numbers:
         found = hpcvdj.sharing(table, model, unit=unit)
         name = f"sharing {unit}"
         yield name, "q", found.q
+        yield name, "q, low", found.q_interval[0]
+        yield name, "q, high", found.q_interval[1]
         yield name, "recombinations for each distinct junction", float(found.sizes.sum() / found.cohort.has.sizes.sum())
         for number in range(2, 6):
             yield name, f"in {number}, observed", int(found.observed[number])

@@ -9,11 +9,13 @@ draws from p (Elhanati et al., Immunological Reviews 284:167, 2018):
     M_m = Σ q f_m(p') = E[Q f_m(p') / p']
 """
 
+from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
 
 from hpcvdj.chance.depth import GRID, POINTS, Counts, Draws, Floats, on_grid
+from hpcvdj.cohorts.ranking import Z
 from hpcvdj.cohorts.settings import SMALLEST_Q
 from hpcvdj.errors import InputError, option
 from hpcvdj.kernels.carriers import numbers_of_carriers, products_of_pairs, weighted_sums
@@ -109,21 +111,12 @@ class Numbers:
         return total
 
 
-def survivors_share(observed: Counts, numbers: Numbers, draws: Draws) -> tuple[float, bool]:
-    """Fit q by the Poisson likelihood of the numbers of sequences in 2, 3, … individuals.
+def _deficit(observed: Counts, numbers: Numbers, draws: Draws) -> Callable[[float], float]:
+    """Return the negative Poisson log-likelihood of ln q, without a constant.
 
     Large numbers of individuals are one class: a few sequences that an antigen made public, of which next to none are
     expected, would otherwise decide q, and hide themselves.
-
-    observed  int64 [individuals + 1]
-
-    Returns q, and whether it is at its upper bound, 1.  Raises InputError if it is at its lower bound.
     """
-    from scipy.optimize import minimize_scalar
-
-    if not observed[2:].any():
-        return 1.0, True
-
     without = np.cumsum(numbers.spectrum(draws.on_grid(0.0))[:1:-1])[::-1]
     last = max(0, int(np.searchsorted(-without, -FEWEST_IN_CLASS, side="right")) - 1)
 
@@ -136,6 +129,22 @@ def survivors_share(observed: Counts, numbers: Numbers, draws: Draws) -> tuple[f
         expected = np.maximum(classes(numbers.spectrum(draws.on_grid(log_q))), 1e-300)
         return float((expected - in_class * np.log(expected)).sum())
 
+    return deficit
+
+
+def survivors_share(observed: Counts, numbers: Numbers, draws: Draws) -> tuple[float, bool]:
+    """Fit q by the Poisson likelihood of the numbers of sequences in 2, 3, … individuals.
+
+    observed  int64 [individuals + 1]
+
+    Returns q, and whether it is at its upper bound, 1.  Raises InputError if it is at its lower bound.
+    """
+    from scipy.optimize import minimize_scalar
+
+    if not observed[2:].any():
+        return 1.0, True
+
+    deficit = _deficit(observed, numbers, draws)
     tried = np.linspace(np.log(SMALLEST_Q), 0.0, 41)
     values = [deficit(log_q) for log_q in tried]
     best = int(np.argmin(values))
@@ -150,11 +159,43 @@ def survivors_share(observed: Counts, numbers: Numbers, draws: Draws) -> tuple[f
     return (1.0, True) if values[-1] <= minimum.fun else (float(np.exp(minimum.x)), False)
 
 
-def band(numbers: Numbers, draws: Draws, log_q: float, seed: int) -> tuple[Floats, Floats]:
-    """Return the 95 % interval of the spectrum by a bootstrap of the draws."""
+def share_interval(observed: Counts, numbers: Numbers, draws: Draws, q: float, redrawn: Floats) -> tuple[float, float]:
+    """Return the 95 % interval of a fitted q, by the likelihood ratio, and by the error of the draws.
+
+    redrawn  the weights of other draws on the grid at q, as `bootstrapped` returns them
+    """
+    from scipy.optimize import brentq
+
+    deficit, at = _deficit(observed, numbers, draws), float(np.log(q))
+    allowed = deficit(at) + Z**2 / 2
+
+    def end(bound: float) -> float:
+        """How far ln q can be from `at` towards a bound."""
+        if deficit(bound) <= allowed:
+            return abs(bound - at)
+        return abs(float(brentq(lambda log_q: deficit(log_q) - allowed, bound, at)) - at)
+
+    # Of other draws, so many more or fewer sequences are expected to be shared, and so many per step of ln q.
+    shared = [numbers.spectra(weights)[:, 2:].sum(axis=1)
+              for weights in (redrawn, np.array([draws.on_grid(at - 0.01), draws.on_grid(at)]))]  # fmt: skip
+    spread = 0.0
+    if min(map(np.min, shared)) > 0:
+        of_draws, (before, here) = map(np.log, shared)
+        spread = Z * float(np.std(of_draws)) * 0.01 / (before - here)
+    least, most = float(np.log(SMALLEST_Q)), 0.0
+    low, high = max(least, at - np.hypot(end(least), spread)), min(most, at + np.hypot(end(most), spread))
+    return float(np.exp(low)), float(np.exp(high))
+
+
+def bootstrapped(draws: Draws, log_q: float, seed: int) -> Floats:
+    """Return the weights on the grid of draws that are drawn again from the draws, float64 [BOOTSTRAPS, grid]."""
     rng = np.random.default_rng([seed, 2])
     size = len(draws.log_p)
     times = (np.bincount(rng.integers(0, size, size), minlength=size) for _ in range(BOOTSTRAPS))
-    weights = np.array(list(draws.drawn_again(log_q, times)))
-    low, high = np.quantile(numbers.spectra(weights), [0.025, 0.975], axis=0)
+    return np.array(list(draws.drawn_again(log_q, times)))
+
+
+def band(numbers: Numbers, redrawn: Floats) -> tuple[Floats, Floats]:
+    """Return the 95 % interval of the spectrum from the weights that `bootstrapped` returns."""
+    low, high = np.quantile(numbers.spectra(redrawn), [0.025, 0.975], axis=0)
     return low, high

@@ -25,7 +25,7 @@ from hpcvdj.chance.p_values import poisson_tail
 from hpcvdj.chance.shown import Shown
 from hpcvdj.cohorts.cohort import Cohort, Grouping, Sequences, sequences_of, with_any_genes
 from hpcvdj.cohorts.copies import Copies, LargeClones, copies_of
-from hpcvdj.cohorts.expected import Numbers, band, survivors_share
+from hpcvdj.cohorts.expected import Numbers, band, bootstrapped, share_interval, survivors_share
 from hpcvdj.cohorts.improbable import Improbable, Pairs, improbable_of
 from hpcvdj.cohorts.ranking import Auc, auc, roc_curve
 from hpcvdj.cohorts.settings import SharingSettings
@@ -67,6 +67,7 @@ class Sharing(Shown):
     cohort      the individuals
     sizes       float64 [individuals]: recombinations of each, from its distinct junctions
     q           the share of sequences that survive selection; fitted without likely copies
+    q_interval  its 95 % interval; None if it was given
     q_at_bound  whether the fitted q is at its upper bound, 1
     factor      whether a selection factor was used
     observed    int64 [individuals + 1]: tested sequences in 0, 1, … individuals
@@ -89,6 +90,7 @@ class Sharing(Shown):
     cohort: Cohort
     sizes: Floats
     q: float
+    q_interval: tuple[float, float] | None
     q_at_bound: bool
     factor: bool
     observed: Counts
@@ -357,7 +359,11 @@ def _answered(cohort: Cohort, drawn: _Drawn, asked: Asked, gathered: _Gathered) 
         honest = _of_individuals(chosen, (not_tested == 0) & ~likely, apart)
     q, at_bound, sizes = _fitted(cohort, honest, apart, drawn, settings.q)
     numbers, weights = Numbers(sizes), drawn.unit.on_grid(np.log(q))
-    low, high = band(numbers, drawn.unit, np.log(q), settings.seed)
+    redrawn = bootstrapped(drawn.unit, np.log(q), settings.seed)
+    interval = None
+    if settings.q is None:
+        interval = share_interval(honest, Numbers(sizes[apart]), drawn.unit, q, redrawn)
+    low, high = band(numbers, redrawn)
     tests = Tests(values["p"], values["log_factor"], q, numbers, not_tested, copies, gathered.number)
     scores = {"pgen": np.log(np.where(tests.p > 0, tests.p, 1e-300))}
     if asked.factor is not None:
@@ -368,6 +374,7 @@ def _answered(cohort: Cohort, drawn: _Drawn, asked: Asked, gathered: _Gathered) 
         cohort=cohort,
         sizes=sizes,
         q=q,
+        q_interval=interval,
         q_at_bound=at_bound,
         factor=asked.factor is not None,
         observed=observed,

@@ -50,6 +50,7 @@ class SharingQuestion(CohortQuestion[Sharing]):
         return {
             "unit": self.settings.unit,
             "q": answer.q,
+            "q_interval": answer.q_interval,
             "q_at_bound": answer.q_at_bound,
             "q_refuted": answer.refuted,
             "selection_factor": answer.factor,
@@ -100,11 +101,12 @@ class SharingQuestion(CohortQuestion[Sharing]):
     def summary(self, answer: Sharing) -> Lines:
         sizes = [individual.rows for individual in answer.cohort.individuals]
         factor = ", with the model's factor of selection" if answer.factor else ""
+        interval = ", 95 % interval {:.3g} to {:.3g}".format(*answer.q_interval) if answer.q_interval else ""
         bound = " (the largest: no more is shared than recombination makes)" if answer.q_at_bound else ""
         lines = [
             ("individuals", f"{len(sizes):,}, of {min(sizes):,} to {max(sizes):,} junctions"),
             ("rows", f"{rows_text(answer.cohort)}; {answer.tested:,} different sequences"),
-            ("q", f"{answer.q:.4g}{bound}{factor}"),
+            ("q", f"{answer.q:.4g}{bound}{interval}{factor}"),
         ]
         if answer.refuted:
             lines += [

@@ -124,10 +124,14 @@ def sharing(outputs: Outputs, finding: Finding, number: int) -> Section:
     """The section about sharing: observed and expected sharing, the overlap of individuals, shared sequences."""
     facts, prefix = finding.facts, f"sharing_{number}"
     q = shown(number_of(facts["q"]))
+    fitted = f"fitted to all sequences: {q}"
+    # Facts of older versions have no interval.
+    if interval := facts.get("q_interval"):
+        fitted += " (95 % interval {} to {})".format(*map(shown, interval))
     words = [
         f"A sequence ({facts['unit']}) that recombination makes often is found in many individuals without any common "
         f"antigen. The model {facts['model']} gives the number of individuals expected for each; q is the fraction of "
-        f"sequences that survive selection, fitted to all sequences: {q}.",
+        f"sequences that survive selection, {fitted}.",
         "A hit is shared by more individuals than the model explains. The test does not say why: a common antigen, "
         "selection that the model lacks, and contamination all look the same.",
     ]

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from hpcvdj.chance.depth import GRID, HIGHEST, LOWEST, Draws, on_grid
-from hpcvdj.cohorts.expected import Numbers, band, survivors_share
+from hpcvdj.cohorts.expected import Numbers, band, bootstrapped, share_interval, survivors_share
 from hpcvdj.errors import InputError
 
 GRID_ERROR = 2e-3
@@ -150,6 +150,41 @@ def test_public_sequences_do_not_decide_the_share(truth, before, monkeypatch):
     assert survivors_share(observed, numbers, draws)[0] == pytest.approx(before, abs=0.001)
 
 
+def intervals(numbers, truth, few):
+    """q and its interval of 60 cohorts, with the right probabilities, or with 2,000 draws."""
+    p = zipf(20_000, 0.9)
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        alive = rng.random(len(p)) < truth
+        held = sum((rng.random(len(p)) < -np.expm1(-size * p * alive / truth)).astype(int) for size in SIZES)
+        draws = every(p)
+        if few:
+            draws = Draws(np.log(p[rng.choice(len(p), 2_000, p=p)]), np.full(2_000, 1 / 2_000))
+        observed = np.bincount(held, minlength=6)
+        q, _ = survivors_share(observed, numbers, draws)
+        yield q, share_interval(observed, numbers, draws, q, bootstrapped(draws, np.log(q), 1))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("truth", "few"), [(0.4, False), (0.4, True), (1.0, True)])
+def test_the_interval_of_the_share_has_it_as_often_as_it_says(numbers, truth, few):
+    found = list(intervals(numbers, truth, few))
+    has = [low <= truth <= high for _, (low, high) in found]
+    # Fewer than 51 of 60 are improbable (2 in 1,000) if intervals have it 95 times of 100; so are 60, but at the bound.
+    assert 51 <= sum(has) < 60 + (truth == 1)
+    assert all(low <= q <= high <= 1 for q, (low, high) in found)
+
+
+def test_the_interval_of_a_share_of_few_sequences(numbers):
+    """By the likelihood ratio of Poisson numbers: nothing is so improbable if so many more are expected."""
+    draws, few = every(np.full(20_000, 1 / 20_000)), Numbers(SIZES / 1_000)
+    low, high = share_interval(np.array([0, 9, 0, 0, 0, 0]), few, draws, 1.0, bootstrapped(draws, 0.0, 1))
+    assert high == 1
+    shared = [few.spectrum(draws.on_grid(log_q))[2:].sum() for log_q in (np.log(low), 0.0)]
+    assert shared[1] < 1
+    assert shared[0] - shared[1] == pytest.approx(stats.chi2(1).ppf(0.95) / 2, rel=1e-6)
+
+
 def test_a_share_at_its_bounds(numbers):
     p = zipf(100_000, 0.8)
     expected = numbers.spectrum(every(p).on_grid(0.0))
@@ -167,8 +202,8 @@ def test_the_band_is_that_of_other_draws(numbers):
         drawn = np.random.default_rng(seed).choice(len(p), 2_000, p=p)
         draws = Draws(np.log(p[drawn]), np.full(2_000, 1 / 2_000))
         cases.append(numbers.spectrum(draws.on_grid(0.0))[1:])
-    low, high = band(numbers, draws, 0.0, 1)
+    low, high = band(numbers, bootstrapped(draws, 0.0, 1))
     expected = 2 * 1.96 * np.std(cases, axis=0)
     np.testing.assert_allclose((high - low)[1:], expected, rtol=0.4)
-    again = band(numbers, draws, 0.0, 1)
+    again = band(numbers, bootstrapped(draws, 0.0, 1))
     assert np.array_equal(low, again[0])

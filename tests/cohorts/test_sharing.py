@@ -237,6 +237,8 @@ def test_survivors(rows, model):
     kept = rows.filter(pa.array([alive[text] for text in texts]))
     found = shared_in(with_individuals(kept, [6_000] * 5), model, unit="aa")
     assert found.q == pytest.approx(0.3, rel=0.15)
+    assert found.q_interval[0] < 0.3 < found.q_interval[1] < 0.5
+    assert shared_in(with_individuals(kept, [6_000] * 5), model, unit="aa", q=0.3).q_interval is None
     assert found.hits <= 2
     assert not found.q_at_bound
 

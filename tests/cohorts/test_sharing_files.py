@@ -43,6 +43,7 @@ def test_the_command(folder, tmp_path, model):
     assert [own["group"] for own in facts["individuals"]] == ["x", "y", "x"]
     assert [own["rows_read"] for own in facts["individuals"]] == [3_000] * 3
     assert facts["q"] == 0.5
+    assert facts["q_interval"] is None
     assert facts["q_at_bound"] is False
     assert [own["individuals"] for own in facts["spectrum"]] == [1, 2, 3]
     assert {"observed", "expected", "low", "high", "expected_q1"} < {*facts["spectrum"][0]}

@@ -49,7 +49,7 @@ def sharing(path, names=NAMES, groups=GROUPS, hits=12, **facts):
     ]  # fmt: skip
     known = {
         "command": "sharing", "unit": "vj-aa", "model": "human_trb_m15", "q": 0.603, "q_at_bound": False,
-        "draws": 300000,
+        "q_interval": [0.551, 0.66], "draws": 300000,
         "individuals": individuals, "spectrum": spectrum, "overlap": overlap,
         "auc": {"pgen": [0.91, 0.90, 0.92], "length": [0.7, 0.69, 0.71]}, "tested": 4100, "hits": hits,
     }  # fmt: skip

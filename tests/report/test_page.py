@@ -139,6 +139,7 @@ def test_what_the_data_support(findings, small, tmp_path, report):
     text = report([*findings, small]).text
     assert "1 of 6 pairs share more improbable junctions than chance explains: donor1 and donor2" in text
     assert "q = 0.603; 12 of 4,100 sequences" in text
+    assert "fitted to all sequences: 0.603 (95 % interval 0.551 to 0.66)" in text
     assert "30 hits with a q-value of at most 0.001 in 2 of 2 sample(s). κ = 3.12 to 4.5." in text
     clean = [
         examples.contamination(tmp_path / "c.tsv", standing_out=[]),
