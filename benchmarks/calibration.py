@@ -14,7 +14,8 @@ public          40 amino-acid sequences in 10 individuals or more, whose nucleot
 clusters        10 groups of 8 junctions that differ in one base from one that the model hardly makes
 
 `kappa` estimates the factor κ of `enrich` from samples that are so small that few junctions are drawn twice, of
-nucleotides and of amino acids.
+nucleotides and of amino acids.  `share` says whether the interval of the share of survivors q has the true one: 1, or
+0.4 of all draws, of junctions whose amino acids a lot kept alive in everybody.
 
 A row of the output is one number: what is measured, of which locus, with which seed.
 """
@@ -26,6 +27,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import pandas as pd
@@ -137,6 +139,18 @@ def kappas(model: Any, number: int, seed: int) -> Numbers:
         yield f"enrich {sequence}", "hits", found.hits
 
 
+def shares(model: Any, table: pd.DataFrame, seed: int) -> Numbers:
+    """q, its interval, and the share of draws that survive."""
+    alive = np.array([crc32(f"{seed} {text}".encode()) / 2**32 < 0.4 for text in table["junction_aa"]])
+    for kept, truth in ((table, 1.0), (table[alive], float(alive.mean()))):
+        for unit in ("vj-aa", "nt"):
+            found = hpcvdj.sharing(kept, model, unit=unit)
+            name = f"sharing {unit}, {'all' if truth == 1 else 'some'} survive"
+            yield name, "survivors", truth
+            yield from zip([name] * 3, ("q", "q, low", "q, high"), (found.q, *found.q_interval), strict=True)
+            yield name, "shared", int(found.observed[2:].sum())
+
+
 def key_of(table: pd.DataFrame) -> pd.Series:
     """V gene, J gene and amino acids of rows."""
     genes = [table[name].str.split("*").str[0] for name in ("v_call", "j_call")]
@@ -224,6 +238,7 @@ def measured(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
                 "drawn": without_effect(model, table),
                 "planted": with_effect(model, table, seed),
                 "kappa": kappas(model, SMALL[name], seed),
+                "share": shares(model, table, seed),
             }
             for kind, numbers in ((step, steps[step]) for step in options.steps):
                 begun = time.perf_counter()
@@ -238,7 +253,7 @@ if __name__ == "__main__":
     record(
         __doc__, measured,
         models=(LOCI, "models"),
-        steps=(["drawn", "planted", "kappa"], "what is measured"),
+        steps=(["drawn", "planted", "kappa", "share"], "what is measured"),
         seeds=([1, 2], "two cohorts for each"),
         individuals=(14, "of a cohort"),
         recombinations=([10_000, 50_000], "of the smallest and the largest individual"),
