@@ -13,7 +13,7 @@ from typing import Any
 
 import hpcvdj
 from hpcvdj.analysis.settings import STEPS
-from hpcvdj.analysis.steps import STEP, Done, Job
+from hpcvdj.analysis.steps import STEP, FinishedStep, Job
 from hpcvdj.association.phenotypes import phenotypes_of
 from hpcvdj.chance.check import check_tables
 from hpcvdj.chance.question import Lines
@@ -165,7 +165,7 @@ def _do(step: str, planned: Sequence[str], job: Job, before: Outcome | None) -> 
         done = plan.do(job)
     except CompleteError:
         # The run was stopped between the end of the step and its record.
-        done = Done()
+        done = FinishedStep()
     except InputError as error:
         if not error.on_every_rank:
             raise

@@ -16,7 +16,7 @@ from hpcvdj.annotation.settings import AnnotationSettings, DatabaseSettings
 from hpcvdj.association.question import DONORS, question_of
 from hpcvdj.association.settings import AssociationSettings
 from hpcvdj.chance.check import check_tables
-from hpcvdj.chance.question import Lines, Output, Question, TableOutput, ask
+from hpcvdj.chance.question import AnswerOutput, AnswerTable, Lines, Question, ask
 from hpcvdj.chance.settings import Checks, ClonotypeChoice
 from hpcvdj.cohorts.contamination_question import JUNCTIONS, CleanOutput, ContaminationQuestion
 from hpcvdj.cohorts.settings import ContaminationSettings, SharingSettings
@@ -87,16 +87,16 @@ class Job:
         path = self.folder / name
         return folder_digest(path) if path.is_dir() else file_digest(path)
 
-    def ask(self, question: Question[Any], output: Output[Any]) -> "Done":
+    def ask(self, question: Question[Any], output: AnswerOutput[Any]) -> "FinishedStep":
         """Ask a question about the tables."""
         answer = ask(question, self.tables, self.model, self.checks, self.run, output)
         if answer is None:
-            return Done()
-        return Done(answer, [*question.summary(answer), *output.summary(answer)])
+            return FinishedStep()
+        return FinishedStep(answer, [*question.summary(answer), *output.summary(answer)])
 
 
 @dataclass(frozen=True)
-class Done:
+class FinishedStep:
     """What a step did, on root.
 
     answer   what the Python function of its name returns
@@ -119,7 +119,7 @@ class Step:
     reads    returns what decides its numbers, besides tables, model and checks
     """
 
-    do: Callable[[Job], Done]
+    do: Callable[[Job], FinishedStep]
     written: tuple[str, ...]
     why_not: Callable[[Job], str] = lambda job: ""
     reads: Callable[[Job], dict[str, Any]] = lambda job: {}
@@ -164,7 +164,7 @@ def _needs_separate_tables(job: Job) -> str:
     return "" if several is None else f"{several.path.name} has several individuals; give each its own table"
 
 
-def _contamination(job: Job) -> Done:
+def _contamination(job: Job) -> FinishedStep:
     further = {JUNCTIONS: job.folder / "contamination.junctions.tsv"}
     output = CleanOutput(job.folder / "contamination.tsv", _again(job), further=further)
     settings = ContaminationSettings(backend=job.settings.backend)
@@ -178,7 +178,7 @@ def _why_not_infer(job: Job) -> str:
     return _needs_no_selection(job) or _needs_nucleotides(job) or reads
 
 
-def _infer(job: Job) -> Done:
+def _infer(job: Job) -> FinishedStep:
     plan = InferenceSettings()
     reading = replace(reading_for(plan), opening=job.inputs.reading.opening)
     target = job.folder / MODEL
@@ -196,8 +196,8 @@ def _infer(job: Job) -> Done:
     if job.run.from_root(lambda: _explains_less(target)):
         summary.append(("", f"it explains held-out junctions worse than {job.model.name}, which the following steps "
                         "keep"))  # fmt: skip
-        return Done(answer, summary)
-    return Done(answer, summary, MODEL)
+        return FinishedStep(answer, summary)
+    return FinishedStep(answer, summary, MODEL)
 
 
 def _explains_less(folder: Path) -> bool:
@@ -206,7 +206,7 @@ def _explains_less(folder: Path) -> bool:
     return gain is not None and Gain(**gain).is_loss
 
 
-def _infer_selection(job: Job) -> Done:
+def _infer_selection(job: Job) -> FinishedStep:
     output = ModelOutput(job.folder / SELECTED, job.model, _again(job))
     done = job.ask(SelectionQuestion(SelectionSettings(), job.settings.backend), output)
     if done.answer is not None and not done.answer.explains:
@@ -214,7 +214,7 @@ def _infer_selection(job: Job) -> Done:
     return replace(done, model=SELECTED)
 
 
-def _pgen(job: Job) -> Done:
+def _pgen(job: Job) -> FinishedStep:
     settings = PgenSettings(selection=job.model.selection is not None, backend=job.settings.backend)
     reading = reading_of(common_fields(job.tables), None, None, job.inputs.reading.opening, strict=False)
     config = settings.config(amino_acids=reading.alphabet is not None)
@@ -229,17 +229,17 @@ def _pgen(job: Job) -> Done:
 
     summaries = list(_of_tables(job, "pgen", ".tsv.gz", compute, MOST_UNEVEN).values())
     if not summaries:
-        return Done(summaries)
+        return FinishedStep(summaries)
     total = total_of(summaries)
     excluded = total.rows_read - total.counted
     rows = f"{total.rows_read:,} read = {total.counted:,} computed + {excluded:,} excluded"
     values = total.quantity.summary(total.sums, total.nonzero, total.counted)
-    return Done(summaries, [("rows", rows), *values.items(), *_left_as_they_are(job, len(summaries))])
+    return FinishedStep(summaries, [("rows", rows), *values.items(), *_left_as_they_are(job, len(summaries))])
 
 
-def _sharing(job: Job) -> Done:
+def _sharing(job: Job) -> FinishedStep:
     settings = SharingSettings(backend=job.settings.backend)
-    output = TableOutput[Any](job.folder / "shared.tsv", _again(job))
+    output = AnswerTable[Any](job.folder / "shared.tsv", _again(job))
     return job.ask(SharingQuestion(job.cohort.naming(), settings), output)
 
 
@@ -250,39 +250,39 @@ def _why_not_associate(job: Job) -> str:
     return _needs_individuals(job) if donors.time is None else _needs_samples(job)
 
 
-def _associate(job: Job) -> Done:
+def _associate(job: Job) -> FinishedStep:
     donors, settings = job.cohort.donors(), AssociationSettings(backend=job.settings.backend)
     assert donors is not None
     further = {DONORS: job.folder / "donors.tsv"} if donors.time is None else {}
-    output = TableOutput[Any](job.folder / "associated.tsv", _again(job), further=further)
+    output = AnswerTable[Any](job.folder / "associated.tsv", _again(job), further=further)
     return job.ask(question_of(donors, settings), output)
 
 
-def _enrich(job: Job) -> Done:
+def _enrich(job: Job) -> FinishedStep:
     question = EnrichmentQuestion(EnrichmentSettings(backend=job.settings.backend), ClonotypeChoice())
 
     def compute(table: Table, target: Path, run: Run) -> Any:
-        output = TableOutput[Any](target, job.run.overwrite, job.run.resume)
+        output = AnswerTable[Any](target, job.run.overwrite, job.run.resume)
         with naming(table.path.name):
             return ask(question, [table], job.model, job.checks, run, output)
 
     answers = _of_tables(job, "enriched", ".tsv", compute)
     if not job.run.is_root or not answers:
-        return Done()
+        return FinishedStep()
     hits = [(answer.hits, name) for name, answer in answers.items() if answer.hits]
     clonotypes = sum(answer.clonotypes for answer in answers.values())
     summary = [("clonotypes", f"{clonotypes:,} of {len(answers):,} individual(s)"),
                ("hits", f"{sum(number for number, _ in hits):,} of {len(hits):,} individual(s)"),
                *_left_as_they_are(job, len(answers))]  # fmt: skip
     summary += [(name, f"{number:,} hits") for number, name in sorted(hits, reverse=True)[:MOST_SHOWN]]
-    return Done(list(answers.values()), summary)
+    return FinishedStep(list(answers.values()), summary)
 
 
 def _why_not_annotate(job: Job) -> str:
     return "" if job.settings.database is not None else f"no {option('database')} is given"
 
 
-def _annotate(job: Job) -> Done:
+def _annotate(job: Job) -> FinishedStep:
     records = job.run.from_root(lambda: job.database.records(job.settings.database))
     settings = AnnotationSettings(decoys=job.settings.decoys, backend=job.settings.backend)
     question = AnnotationQuestion(records, job.database, settings, ClonotypeChoice())
@@ -294,7 +294,7 @@ def _why_not_report(_: Job) -> str:
     return f"{missing[0]} is not installed: {installing('report')}" if missing else ""
 
 
-def _report(job: Job) -> Done:
+def _report(job: Job) -> FinishedStep:
     target, metadata, group = job.folder / PAGE, job.cohort.metadata, job.cohort.group
     grouped = group is not None and isinstance(metadata, str | Path)
     settings = ReportSettings(metadata=metadata, group=group) if grouped else ReportSettings()
@@ -306,7 +306,7 @@ def _report(job: Job) -> Done:
 
     shown = job.run.from_root(files)
     drawn = write_report(shown, target, settings, overwrite=_again(job), undone=job.undone, run=job.run)
-    return Done(target, [("figures", str(drawn))])
+    return FinishedStep(target, [("figures", str(drawn))])
 
 
 def _of_tables(

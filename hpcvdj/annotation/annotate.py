@@ -21,7 +21,7 @@ from hpcvdj.annotation import statistics
 from hpcvdj.annotation.centres import Class, Epitope, joined
 from hpcvdj.annotation.depth import Depth
 from hpcvdj.annotation.settings import AnnotationSettings
-from hpcvdj.annotation.statistics import Difference, Kappa
+from hpcvdj.annotation.statistics import Difference, HitKappa
 from hpcvdj.annotation.union import PGEN_AA, Probabilities, Union
 from hpcvdj.chance import check
 from hpcvdj.chance.calls import RARE_ALLELE
@@ -96,8 +96,8 @@ class SampleAnnotation:
     found: int
     expected: float
     called: tuple[int, int]
-    kappa: Kappa
-    kappa_of_epitopes: Kappa | None
+    kappa: HitKappa
+    kappa_of_epitopes: HitKappa | None
     dispersion: float
     decoys: Mapping[str, float]
     passed: bool | None
@@ -160,8 +160,8 @@ class TestedSample:
     usable: Bools
     rows: Counts
     chance: Floats
-    kappa: Kappa
-    of_epitopes: Kappa | None
+    kappa: HitKappa
+    of_epitopes: HitKappa | None
     phi: float
     k: Counts
     expected: Floats
@@ -224,7 +224,9 @@ class Judged:
     model: Model | None
 
 
-def _tested(sample: Sample, judged: Judged, settings: AnnotationSettings, common: Kappa | None = None) -> TestedSample:
+def _tested(
+    sample: Sample, judged: Judged, settings: AnnotationSettings, common: HitKappa | None = None
+) -> TestedSample:
     """Test a sample, with the κ that samples have in `common` if it has too few hits for a κ of its own."""
     union, p, usable = judged.union, judged.p, judged.usable
     possible = p.given > 0
@@ -283,7 +285,7 @@ def _of_the_others(tests: Sequence[TestedSample], tested: TestedSample) -> OfThe
     return OfTheOthers(hits / expected, p_value) if p_value < DIFFERS else None
 
 
-def _common_kappa(tests: Sequence[TestedSample], union: Union, settings: AnnotationSettings) -> Kappa | None:
+def _common_kappa(tests: Sequence[TestedSample], union: Union, settings: AnnotationSettings) -> HitKappa | None:
     """κ for samples with too few hits for one of their own; None if users give κ, or if all hits together are too few.
 
     It is the median of the samples that have a κ.  If none has one, it is that of the decoys or the epitopes of all
@@ -293,32 +295,32 @@ def _common_kappa(tests: Sequence[TestedSample], union: Union, settings: Annotat
     if settings.kappa is not None or len(tests) < 2 or all(test.kappa.source in OF_ITSELF for test in tests):
         return None
     if values := [test.kappa.value for test in tests if test.kappa.source in OF_ITSELF]:
-        return Kappa(float(np.median(values)), source="samples")
+        return HitKappa(float(np.median(values)), source="samples")
     hits, expected = (sum(test.of_decoys[k] for test in tests) for k in (0, 1))
     if hits >= statistics.FEWEST_HITS and expected:
-        return Kappa(hits / expected, source="samples")
+        return HitKappa(hits / expected, source="samples")
     k, alone = (np.sum([getattr(test, name) for test in tests], axis=0)[~union.decoy] for name in ("k", "alone"))
     together = statistics.kappa_of_epitopes(k, alone)
     if together is not None:
         return replace(together, source="samples")
     hits, expected = (sum(test.of_records[k] for test in tests if test.kappa.source == "none") for k in (0, 1))
     if hits >= statistics.FEWEST_HITS and expected:
-        return Kappa(hits / expected, source="records")
+        return HitKappa(hits / expected, source="records")
     values = [test.kappa.value for test in tests if test.kappa.source == "records"]
-    return Kappa(float(np.median(values)), source="records") if len(values) >= FEWEST_SAMPLES else None
+    return HitKappa(float(np.median(values)), source="records") if len(values) >= FEWEST_SAMPLES else None
 
 
 def _kappa(
-    seen: Counts, rates: Floats, near_decoys: Counts, of_epitopes: Kappa | None, settings: AnnotationSettings
-) -> Kappa:
+    seen: Counts, rates: Floats, near_decoys: Counts, of_epitopes: HitKappa | None, settings: AnnotationSettings
+) -> HitKappa:
     """κ from the first source that has one: users, decoys, the median epitope, all records; 1 if there are few hits."""
     if settings.kappa is not None:
-        return Kappa(settings.kappa)
+        return HitKappa(settings.kappa)
     return (
         statistics.kappa_of_members(seen[near_decoys], rates[near_decoys], "decoys")
         or of_epitopes
         or statistics.kappa_of_members(seen, rates, "records")
-        or Kappa(1.0, source="none")
+        or HitKappa(1.0, source="none")
     )
 
 

@@ -20,7 +20,7 @@ from hpcvdj.annotation import statistics
 from hpcvdj.annotation.annotate import classes_in, without_values
 from hpcvdj.annotation.cache import Prepared
 from hpcvdj.annotation.settings import AnnotationSettings
-from hpcvdj.annotation.statistics import Kappa
+from hpcvdj.annotation.statistics import HitKappa
 from hpcvdj.annotation.union import Places
 from hpcvdj.chance.p_values import Counts, Floats, benjamini_hochberg
 from hpcvdj.errors import option
@@ -68,7 +68,7 @@ class PairedAnnotation:
     hit_of: Counts
     both: NDArray[np.bool_]
     trials: int
-    kappa: Kappa
+    kappa: HitKappa
     dispersion: float
     passed: bool | None
 
@@ -234,14 +234,14 @@ def annotate_pairs(
     return PairedAnnotation(hits, table, hit_of, both, len(first), kappa, phi, passed)
 
 
-def _kappa(hits: int, expected: float, settings: AnnotationSettings) -> Kappa:
+def _kappa(hits: int, expected: float, settings: AnnotationSettings) -> HitKappa:
     """κ from users or decoys, of which there are so many hits; 1 if these are too few."""
     if settings.kappa is not None:
-        return Kappa(settings.kappa)
+        return HitKappa(settings.kappa)
     if hits < statistics.FEWEST_HITS or not expected:
-        return Kappa(1.0, source="none")
+        return HitKappa(1.0, source="none")
     low, high = (float(end[0]) / expected for end in statistics.interval(np.array([hits])))
-    return Kappa(hits / expected, low, high, "decoys")
+    return HitKappa(hits / expected, low, high, "decoys")
 
 
 def _epitope_table(epitopes: Sequence[_Epitope], k: Counts, expected: Floats, phi: float) -> pa.Table:

@@ -20,7 +20,7 @@ from hpcvdj.annotation.settings import AnnotationSettings, DatabaseSettings
 from hpcvdj.chance.clonotypes import distinct_junctions
 from hpcvdj.chance.dealing import Dealt, Part
 from hpcvdj.chance.draws import Chance
-from hpcvdj.chance.question import Lines, Output, Question, Rows
+from hpcvdj.chance.question import AnswerOutput, Lines, Question, Rows
 from hpcvdj.chance.settings import ClonotypeChoice
 from hpcvdj.chance.shown import table_html
 from hpcvdj.errors import CompleteError, InputError, few, naming, option
@@ -273,7 +273,7 @@ def sample_facts(sample: SampleAnnotation) -> Facts:
 
 
 @dataclass(frozen=True)
-class AnnotationOutput(Output[Annotation]):
+class AnnotationOutput(AnswerOutput[Annotation]):
     """A folder with the epitopes, the facts and the hits of each sample."""
 
     target: Path

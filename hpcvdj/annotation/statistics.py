@@ -35,7 +35,7 @@ TAIL = 0.025
 
 
 @dataclass(frozen=True)
-class Kappa:
+class HitKappa:
     """The factor by which hits are more common than the model says.
 
     low, high  the ends of the 95 % interval; None if users give κ
@@ -85,7 +85,7 @@ def kappa_of_sum(hits: float, expected: Floats) -> float:
     return LARGEST_KAPPA if surplus(high) <= 0 else float(np.exp(brentq(surplus, low, high, xtol=1e-10)))
 
 
-def kappa_of_members(seen: Counts, expected: Floats, source: str) -> Kappa | None:
+def kappa_of_members(seen: Counts, expected: Floats, source: str) -> HitKappa | None:
     """κ by the sequences that are in a sample; None if these are too few.
 
     seen      int64 [sequences]: 1 for a sequence in the sample, else 0
@@ -96,10 +96,10 @@ def kappa_of_members(seen: Counts, expected: Floats, source: str) -> Kappa | Non
         return None
     low, high = (float(end[0]) for end in interval(np.array([number])))
     value, of_low, of_high = (kappa_of_sum(of, expected) for of in (number, low, high))
-    return Kappa(value, of_low, of_high, source)
+    return HitKappa(value, of_low, of_high, source)
 
 
-def kappa_of_epitopes(hits: Counts, expected: Floats) -> Kappa | None:
+def kappa_of_epitopes(hits: Counts, expected: Floats) -> HitKappa | None:
     """κ as the median ratio of hits and expected hits, of epitopes with enough expected hits; None if these are few."""
     enough = expected >= FEWEST_EXPECTED
     if enough.sum() < FEWEST_EPITOPES:
@@ -108,7 +108,7 @@ def kappa_of_epitopes(hits: Counts, expected: Floats) -> Kappa | None:
     ratios = np.sort((hits[enough] + 1 / 6) / expected[enough])
     half = 0.98 * np.sqrt(len(ratios))
     ends = [int(np.clip(round(len(ratios) / 2 + side * half), 0, len(ratios) - 1)) for side in (-1, 1)]
-    return Kappa(float(np.median(ratios)), float(ratios[ends[0]]), float(ratios[ends[1]]), "epitopes")
+    return HitKappa(float(np.median(ratios)), float(ratios[ends[0]]), float(ratios[ends[1]]), "epitopes")
 
 
 def dispersion(hits: Counts, expected: Floats, *, null: bool) -> float:

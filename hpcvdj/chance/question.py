@@ -150,7 +150,7 @@ class Question(Generic[A]):
         raise NotImplementedError
 
 
-class Output(Generic[A]):
+class AnswerOutput(Generic[A]):
     """The place that an answer is written to.
 
     word  says in the summary what `target` is
@@ -194,7 +194,7 @@ class Output(Generic[A]):
 
 
 @dataclass(frozen=True)
-class TableOutput(Output[A]):
+class AnswerTable(AnswerOutput[A]):
     """A table with a file of facts beside it.
 
     further  the paths of other tables of the answer, by name
@@ -240,7 +240,7 @@ class TableOutput(Output[A]):
 
 def ask(
     question: Question[A], tables: Sequence[Table], model: Model, checks: Checks, run: Run,
-    output: Output[A] | None = None,
+    output: AnswerOutput[A] | None = None,
 ) -> A | None:  # fmt: skip
     """Answer a question about tables; root returns the answer and writes it to `output`, other ranks return None.
 

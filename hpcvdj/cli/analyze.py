@@ -20,7 +20,7 @@ def command(
     cohort: CohortSettings,
     settings: AnalysisSettings,
     of: DatabaseSettings,
-    asked: asking.Asked,
+    asked: asking.QuestionOptions,
     resume: Resume = False,
     overwrite: Overwrite = False,
 ) -> None:

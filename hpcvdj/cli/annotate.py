@@ -25,7 +25,7 @@ def command(
     of: DatabaseSettings,
     settings: AnnotationSettings,
     choice: ClonotypeChoice,
-    asked: asking.Asked,
+    asked: asking.QuestionOptions,
     resume: bool = setting("leave a folder that is complete and of the same run", False),
     overwrite: Overwrite = False,
 ) -> None:

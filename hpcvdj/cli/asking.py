@@ -12,7 +12,7 @@ from hpcvdj.repertoires.settings import TableSettings
 from hpcvdj.runs.settings import Launch
 
 if TYPE_CHECKING:
-    from hpcvdj.chance.question import Output, Question
+    from hpcvdj.chance.question import AnswerOutput, Question
     from hpcvdj.recombination.models import Model
     from hpcvdj.runs.run import Run
 
@@ -20,7 +20,7 @@ A = TypeVar("A")
 
 
 @dataclass(frozen=True)
-class Asked(Launch, Checks, TableSettings):
+class QuestionOptions(Launch, Checks, TableSettings):
     """The options that all questions have: how tables are opened and checked, and how ranks start."""
 
     @property
@@ -34,8 +34,8 @@ def answer(
     question: "Question[A]",
     paths: Sequence[Path],
     model: str,
-    asked: Asked,
-    output: "Callable[[Model], Output[A]] | Output[A]",
+    asked: QuestionOptions,
+    output: "Callable[[Model], AnswerOutput[A]] | AnswerOutput[A]",
 ) -> None:
     """Ask a question about tables, write the answer, and print its summary.
 
@@ -55,7 +55,7 @@ def answer(
         report(question, result, target)
 
 
-def report(question: "Question[A]", result: A, output: "Output[A]") -> None:
+def report(question: "Question[A]", result: A, output: "AnswerOutput[A]") -> None:
     """Print the summary of an answer."""
     written = ", ".join(map(str, output.written(hidden=is_stream(output.target))))
     lines = [*question.summary(result), *output.summary(result), (output.word, written)]

@@ -18,7 +18,7 @@ def command(
     ],
     naming: Donors,
     settings: AssociationSettings,
-    asked: asking.Asked,
+    asked: asking.QuestionOptions,
     donors: Path | None = setting("table to write of the donors, with scores by hits found without each", None,
                                   metavar="OUT"),
     plot: options.Plot = None,
@@ -45,9 +45,9 @@ def command(
         raise InputError(f"{option('donors', str(donors))}: {option('time')} gives donors no scores; leave it out")
     run = common.begin(asked, shared=True)
     from hpcvdj.association.question import DONORS, question_of
-    from hpcvdj.chance.question import TableOutput
+    from hpcvdj.chance.question import AnswerTable
 
     further = {DONORS: donors} if donors is not None else {}
-    written = TableOutput[Any](output, overwrite, further=further, plot=plot)
+    written = AnswerTable[Any](output, overwrite, further=further, plot=plot)
     question: Any = question_of(naming, settings)
     asking.answer(run, question, tables, model, asked, written)

@@ -17,7 +17,7 @@ def command(
     ],
     naming: Naming,
     settings: ContaminationSettings,
-    asked: asking.Asked,
+    asked: asking.QuestionOptions,
     write_clean: Path | None = setting(
         "write the tables to this new folder, without the copies of improbable junctions that are not the largest; "
         "needs duplicate_count", None, metavar="FOLDER"),

@@ -26,7 +26,7 @@ def command(
     ],
     settings: EnrichmentSettings,
     choice: ClonotypeChoice,
-    asked: asking.Asked,
+    asked: asking.QuestionOptions,
     control: Path | None = setting("junctions of other people: take the number of neighbours that they have for "
                                    "chance, not the model's probabilities", None, metavar="TABLE"),
     plot: Path | None = setting(
@@ -53,7 +53,7 @@ def command(
     """
     run = common.begin(asked, shared=True)
     from hpcvdj.api.tables import used_model
-    from hpcvdj.chance.question import TableOutput, ask
+    from hpcvdj.chance.question import AnswerTable, ask
     from hpcvdj.enrichment.question import EnrichmentQuestion, read_once_lines
     from hpcvdj.repertoires.inputs import tables_in, targets_of
     from hpcvdj.repertoires.writers import writer_of
@@ -71,7 +71,7 @@ def command(
 
     def compute(item: "tuple[Table, Path]", run: "Run") -> None:
         table, target = item
-        written = TableOutput[Any](target, overwrite, resume, plot=plot)
+        written = AnswerTable[Any](target, overwrite, resume, plot=plot)
         with naming(table.path.name):
             answer = ask(question, [table], loaded, asked.checks, run, written)
         if answer is not None and len(work) == 1:

@@ -43,6 +43,6 @@ def command(
     from hpcvdj.inference.selection_question import ModelOutput, SelectionQuestion
 
     checks = Checks(keep_misfits=keep_misfits, force=force, missing_alleles=missing_alleles)
-    asked = asking.Asked.of({**vars(opening), **vars(checks), **vars(launch)})
+    asked = asking.QuestionOptions.of({**vars(opening), **vars(checks), **vars(launch)})
     question = SelectionQuestion(plan, backend)
     asking.answer(run, question, junctions, model, asked, lambda used: ModelOutput(output, used, overwrite))

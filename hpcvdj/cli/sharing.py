@@ -18,7 +18,7 @@ def command(
     ],
     naming: Naming,
     settings: SharingSettings,
-    asked: asking.Asked,
+    asked: asking.QuestionOptions,
     overlap: Path | None = setting("table to write of the sequences that each two individuals share", None,
                                    metavar="OUT"),
     plot: options.Plot = None,
@@ -39,10 +39,10 @@ def command(
     Example: hpcvdj sharing donors/ -m human_trb -o shared.tsv --plot shared.png
     """
     run = common.begin(asked, shared=True)
-    from hpcvdj.chance.question import TableOutput
+    from hpcvdj.chance.question import AnswerTable
     from hpcvdj.cohorts.sharing_question import OVERLAP, SharingQuestion
 
     further = {OVERLAP: overlap} if overlap is not None else {}
-    written = TableOutput[Any](output, overwrite, further=further, plot=plot)
+    written = AnswerTable[Any](output, overwrite, further=further, plot=plot)
     question = SharingQuestion(naming, settings)
     asking.answer(run, question, tables, model, asked, written)

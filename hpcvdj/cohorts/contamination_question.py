@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from hpcvdj.chance.question import Lines, Question, Rows, TableOutput
+from hpcvdj.chance.question import AnswerTable, Lines, Question, Rows
 from hpcvdj.cohorts.contamination import Contamination, contaminate
 from hpcvdj.cohorts.improbable import COMMON, SELECTION, pairs_text, power_text
 from hpcvdj.cohorts.question import CohortQuestion, rows_text
@@ -112,7 +112,7 @@ def _carry_over_lines(answer: Contamination) -> Lines:
 
 
 @dataclass(frozen=True)
-class CleanOutput(TableOutput[Contamination]):
+class CleanOutput(AnswerTable[Contamination]):
     """An output that also writes the tables that were read, without copies of improbable junctions.
 
     The row of the largest clone of a junction stays.

@@ -28,7 +28,7 @@ NOT_TESTED = ("", IMPOSSIBLE, BROKEN_GENE, CONTRADICTED_CALL, OF_RARE_ALLELE)
 
 
 @dataclass(frozen=True)
-class Asked:
+class SharingTest:
     """What is tested, and against which model.
 
     factor       the selection factor, if there is one
@@ -85,7 +85,7 @@ class Tests:
         return np.where(self.p > 0, np.log(np.where(self.p > 0, self.p, 1.0)) + self.log_factor - np.log(self.q), 0.0)
 
 
-def shared_table(cohort: Cohort, chosen: Sequences, tests: Tests, asked: Asked) -> pa.Table:
+def shared_table(cohort: Cohort, chosen: Sequences, tests: Tests, asked: SharingTest) -> pa.Table:
     """Return the rows that are written, sorted by p-value."""
     held, log_p = chosen.has.numbers, tests.log_p
     p_values = np.where(tests.not_tested == 0, tests.numbers.p_values(log_p, held), 1.0)

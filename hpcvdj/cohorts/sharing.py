@@ -29,7 +29,7 @@ from hpcvdj.cohorts.expected import Numbers, band, bootstrapped, share_interval,
 from hpcvdj.cohorts.improbable import Improbable, Pairs, improbable_of
 from hpcvdj.cohorts.ranking import Auc, auc, roc_curve
 from hpcvdj.cohorts.settings import SharingSettings
-from hpcvdj.cohorts.shared_table import HIT, NOT_TESTED, Asked, Tests, shared_table
+from hpcvdj.cohorts.shared_table import HIT, NOT_TESTED, SharingTest, Tests, shared_table
 from hpcvdj.errors import InputError, few, option
 from hpcvdj.kernels.distinct import distinct
 from hpcvdj.recombination.models import Model
@@ -211,13 +211,13 @@ def share(
     Raises InputError, on every rank, as `survivors_share` does, and if two individuals are of one person.
     """
     chance = Chance(model, settings.draws, settings.seed, settings.backend, settings.strict_binding)
-    asked = Asked(model, settings, factor if settings.unit != "aa" else None, fit, cohort.nucleotides)
+    asked = SharingTest(model, settings, factor if settings.unit != "aa" else None, fit, cohort.nucleotides)
     run.on_root(lambda: _require_nucleotides(asked))
     drawn = _draw(cohort, chance, asked, run)
     return _tested(_probabilities(cohort, drawn, chance, asked, run), drawn, asked, run)
 
 
-def _require_nucleotides(asked: Asked) -> None:
+def _require_nucleotides(asked: SharingTest) -> None:
     if asked.settings.unit == "nt" and not asked.nucleotides:
         raise InputError(
             f"{option('unit', 'nt')}: the tables have amino acids only; give {option('unit', 'vj-aa')} or "
@@ -225,7 +225,7 @@ def _require_nucleotides(asked: Asked) -> None:
         )
 
 
-def _draw(cohort: Cohort, chance: Chance, asked: Asked, run: Run) -> _Drawn:
+def _draw(cohort: Cohort, chance: Chance, asked: SharingTest, run: Run) -> _Drawn:
     """Draw junctions as those of the cohort were read; every rank gets them."""
     spelled = drawn = chance.drawn(run)
     log_q = None
@@ -247,7 +247,7 @@ def _draw(cohort: Cohort, chance: Chance, asked: Asked, run: Run) -> _Drawn:
     return _Drawn(junctions, unit, of_junctions, of_unit)
 
 
-def _probabilities(cohort: Cohort, drawn: _Drawn, chance: Chance, asked: Asked, run: Run) -> _Computed:
+def _probabilities(cohort: Cohort, drawn: _Drawn, chance: Chance, asked: SharingTest, run: Run) -> _Computed:
     """Compute the probabilities of the sequences of each rank."""
     model, unit, name = chance.model, asked.settings.unit, asked.compared
 
@@ -290,7 +290,7 @@ def _needed(everything: Grouping, settings: SharingSettings, run: Run) -> Counts
     return np.flatnonzero(wanted)
 
 
-def _tested(computed: _Computed, drawn: _Drawn, asked: Asked, run: Run) -> Sharing | None:
+def _tested(computed: _Computed, drawn: _Drawn, asked: SharingTest, run: Run) -> Sharing | None:
     """Test the sequences of all ranks, on root."""
     cohort, everything, chosen = computed.cohort, computed.everything, computed.chosen
     not_tested = _not_tested(computed, drawn, asked)
@@ -341,7 +341,7 @@ class _Gathered:
     number: int
 
 
-def _answered(cohort: Cohort, drawn: _Drawn, asked: Asked, gathered: _Gathered) -> Sharing:
+def _answered(cohort: Cohort, drawn: _Drawn, asked: SharingTest, gathered: _Gathered) -> Sharing:
     """Build the answer."""
     chosen, values, observed, improbable = gathered.chosen, gathered.values, gathered.observed, gathered.improbable
     settings, public, not_tested = asked.settings, chosen.has.numbers >= 2, values["not_tested"]
@@ -437,7 +437,7 @@ def _fitted(
     return q, at_bound, sizes
 
 
-def _not_tested(computed: _Computed, drawn: _Drawn, asked: Asked) -> NDArray[np.int8]:
+def _not_tested(computed: _Computed, drawn: _Drawn, asked: SharingTest) -> NDArray[np.int8]:
     """Return why sequences are not tested, int8 [sequences], as the index in `NOT_TESTED`."""
     junctions = computed.chosen.repertoire
     reasons = np.where(without_genes(junctions, asked.fit.broken), 0, NOT_TESTED.index(BROKEN_GENE)).astype(np.int8)

@@ -28,7 +28,7 @@ from hpcvdj.chance.p_values import Counts, Floats, benjamini_hochberg, poisson_t
 from hpcvdj.chance.shown import Shown
 from hpcvdj.enrichment import statistics
 from hpcvdj.enrichment.settings import EnrichmentSettings
-from hpcvdj.enrichment.statistics import Kappa
+from hpcvdj.enrichment.statistics import NeighbourKappa
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.backends import Backend
 from hpcvdj.kernels.neighbours.blocks import groups
@@ -95,7 +95,7 @@ class Enrichment(Shown):
     hits: int
     clusters: int
     kappa: float | None = None
-    estimate: Kappa | None = None
+    estimate: NeighbourKappa | None = None
     by_length: dict[int, float] = field(default_factory=dict)
     qq: dict[str, list[float]] = field(default_factory=dict)
     not_tested: dict[str, int] = field(default_factory=dict)

@@ -42,7 +42,7 @@ def two_rates_tail(neighbours: Counts, others: Counts, of_control: Counts, size_
 
 
 @dataclass(frozen=True)
-class Kappa:
+class NeighbourKappa:
     """By how much selection makes neighbourhoods denser than recombination alone.
 
     low, high  the ends of the 95 % interval, which assumes that pairs of clonotypes are independent
@@ -53,7 +53,7 @@ class Kappa:
     high: float
 
 
-def selection_factor(neighbours: Counts, expected: Floats, junctions: Counts, share: float = 1.0) -> Kappa:
+def selection_factor(neighbours: Counts, expected: Floats, junctions: Counts, share: float = 1.0) -> NeighbourKappa:
     """Estimate κ, the factor of the expected numbers of neighbours that explains how many junctions have no neighbour.
 
     neighbours  int64 [clonotypes]: the number of neighbours
@@ -84,13 +84,15 @@ def selection_factor(neighbours: Counts, expected: Floats, junctions: Counts, sh
             f"the model that of the species and locus? {option('kappa')} gives a factor"
         )
     if alone == len(neighbours):
-        return Kappa(value, 0.0, value)
+        return NeighbourKappa(value, 0.0, value)
     without = np.exp(-value * expected)
     # Neighbours are mutual: cov(i alone, j alone) = P(neither has a neighbour) P(i and j are neighbours).  The sum of
     # P(i and j are neighbours) over all j is κ λ of i.
     variance = (junctions * (without * (1 - without) + share * without**2 * value * expected)).sum()
     error = -NormalDist().inv_cdf(TAIL) * np.sqrt(variance)
-    return Kappa(value, *(_factor_of(number, expected, junctions) for number in (alone + error, alone - error)))
+    return NeighbourKappa(
+        value, *(_factor_of(number, expected, junctions) for number in (alone + error, alone - error))
+    )
 
 
 def _factor_of(alone: float, expected: Floats, junctions: Counts) -> float:
@@ -108,7 +110,7 @@ def _factor_of(alone: float, expected: Floats, junctions: Counts) -> float:
 
 def selection_by_length(
     lengths: Counts, neighbours: Counts, expected: Floats, junctions: Counts, share: float = 1.0
-) -> tuple[Kappa, dict[int, float]]:
+) -> tuple[NeighbourKappa, dict[int, float]]:
     """κ of all clonotypes, and of each length that has enough of them; other arguments as of `selection_factor`."""
     common, by_length = selection_factor(neighbours, expected, junctions, share), dict[int, float]()
     for length in np.unique(lengths).tolist():

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hpcvdj.chance.clone_sizes import CloneSizes
-from hpcvdj.chance.question import Lines, Output, Question, Rows
+from hpcvdj.chance.question import AnswerOutput, Lines, Question, Rows
 from hpcvdj.inference.folder import write_with_selection
 from hpcvdj.inference.selection import SelectionFit, infer_selection
 from hpcvdj.inference.settings import SelectionSettings
@@ -60,7 +60,7 @@ class SelectionQuestion(Question[SelectionFit]):
 
 
 @dataclass(frozen=True)
-class ModelOutput(Output[SelectionFit]):
+class ModelOutput(AnswerOutput[SelectionFit]):
     """A copy of the model's folder, with the factor.
 
     model  the model whose factor is inferred

@@ -6,7 +6,7 @@ from typing import Any
 
 from hpcvdj.chance.p_values import FEWEST_TESTS
 from hpcvdj.reports import charts
-from hpcvdj.reports.elements import Figure, Section, Table, shown
+from hpcvdj.reports.elements import Figure, PageTable, Section, shown
 from hpcvdj.reports.outputs import Finding, Outputs
 from hpcvdj.reports.parts import anchor, individuals_table, number_of, quantiles_figure, spaced
 from hpcvdj.results.facts import Facts
@@ -41,12 +41,12 @@ def association(outputs: Outputs, finding: Finding, number: int) -> Section:
         area, low, high = map(shown, map(number_of, facts["auc"]))
         words.append(f"Hits that were found without a donor tell whether it is a case: AUC {area} ({low} to {high}).")
     ranked = sorted(facts["phenotypes"], key=lambda phenotype: -phenotype["hits"])
-    phenotypes = Table.of(
+    phenotypes = PageTable.of(
         f"{prefix}_phenotypes", "What was tested, most hits first",
         "phenotype donors cases strata sequences tested hits hits_weighted hits_that_are_copies inflation "
         "inflation_of_fisher", ranked,
     )  # fmt: skip
-    tests = Table.of(
+    tests = PageTable.of(
         f"{prefix}_tests", "Tests, the smallest p-value first",
         "phenotype v_call j_call junction_aa cdr3_aa carriers case_carriers cases control_carriers controls expected "
         "odds_ratio odds_ratio_low odds_ratio_high z p_value q_value q_weighted p_fisher pgen p_post members "
@@ -94,11 +94,11 @@ def expansion(outputs: Outputs, finding: Finding, number: int) -> Section:
     ranked = sorted(pairs, key=lambda pair: -pair["hits"])
     titles = {f"{name}_{end}": f"{title} {end}" for end in _ENDS for name, title in
               (("time", "time"), ("depth", "reads of all"), ("reads", "reads"))}  # fmt: skip
-    compared = Table.of(
+    compared = PageTable.of(
         f"{prefix}_pairs", "Pairs of times that were compared, most hits first",
         "subject time_before time_after depth_before depth_after depth_ratio clonotypes tested hits", ranked, **titles,
     )  # fmt: skip
-    tests = Table.of(
+    tests = PageTable.of(
         f"{prefix}_tests", "Clonotypes, the smallest p-value first",
         "subject v_call j_call junction junction_aa cdr3_aa time_before time_after reads_before reads_after "
         "depth_before depth_after expected log2_fold_change log2_fold_change_low log2_fold_change_high p_value q_value",
@@ -135,8 +135,8 @@ def _shares(finding: Finding, pair: dict[str, Any], name: str) -> Iterator[Figur
     if not rows:
         return
     keys = "share_before share_after reads_before reads_after"
-    cells = Table.of(f"{name}_all", f"Clonotypes by their reads: {of_pair}", f"{keys} clonotypes unchanged", rows,
-                     **titles)  # fmt: skip
+    cells = PageTable.of(f"{name}_all", f"Clonotypes by their reads: {of_pair}", f"{keys} clonotypes unchanged", rows,
+                         **titles)  # fmt: skip
     most_q = float(finding.facts["settings"]["max_q"])
     hits = [
         {**row, **cells_of(row["reads_before"], row["reads_after"])} for row in finding.rows
@@ -144,7 +144,7 @@ def _shares(finding: Finding, pair: dict[str, Any], name: str) -> Iterator[Figur
         and row["q_value"] is not None and row["q_value"] <= most_q
     ]  # fmt: skip
     keys = f"v_call j_call junction junction_aa cdr3_aa {keys} log2_fold_change p_value q_value"
-    drawn = Table.of(f"{name}_hits", f"Hits: {of_pair}", keys, hits, **titles)
+    drawn = PageTable.of(f"{name}_hits", f"Hits: {of_pair}", keys, hits, **titles)
     caption = (
         f"{of_pair}: shares of clonotypes after by those before, with half a read more each. The larger the circle, "
         f"the more clonotypes have these reads; the dashed line is no change; {pair['hits']:,} hits in colour"

@@ -9,7 +9,7 @@ from typing import Any
 import altair as alt
 import vl_convert
 
-from hpcvdj.reports.elements import Figure, Table
+from hpcvdj.reports.elements import Figure, PageTable
 
 VEGA_LITE = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
 """The version of Vega-Lite that Altair writes, as major.minor."""
@@ -30,7 +30,7 @@ _WHITE = "#ffffff"
 _LOG = alt.Scale(type="log")
 
 
-def heatmap(table: Table, x: str, y: str, key: str, orders: tuple[list[Any], list[str]]) -> Any:
+def heatmap(table: PageTable, x: str, y: str, key: str, orders: tuple[list[Any], list[str]]) -> Any:
     """A heat map of the column `key` by `x` and `y`, on a logarithmic scale; grey where it is 0.
 
     orders  of the values of `x` and of `y`
@@ -59,7 +59,7 @@ def heatmap(table: Table, x: str, y: str, key: str, orders: tuple[list[Any], lis
     )  # fmt: skip
 
 
-def lines(table: Table, x: str, y: str, *, log_x: bool = False) -> Any:
+def lines(table: PageTable, x: str, y: str, *, log_x: bool = False) -> Any:
     """The column `y` by `x`: a line for each sample, in the colour of its group or of the sample."""
     axis = alt.Axis(grid=False, format=".0e", labelOverlap=True) if log_x else alt.Axis(grid=False)
     scale = alt.Scale(type="log", nice=False) if log_x else alt.Scale(zero=False, nice=False, padding=4)
@@ -70,7 +70,7 @@ def lines(table: Table, x: str, y: str, *, log_x: bool = False) -> Any:
     )  # fmt: skip
 
 
-def spectrum(table: Table) -> Any:
+def spectrum(table: PageTable) -> Any:
     """Sequences by the number of individuals that have them: observed as points, expected as lines with a band."""
     base = _of(table).transform_filter("datum.number > 0")
     x, y = _individuals(), alt.Y("number:Q", title="sequences", scale=_LOG)
@@ -86,7 +86,7 @@ def spectrum(table: Table) -> Any:
     )
 
 
-def ratio(table: Table) -> Any:
+def ratio(table: PageTable) -> Any:
     """Observed over expected sequences by the number of individuals, with the band of the expectation."""
     base, x = _of(table), _individuals()
     y, low = (alt.Y(f"{key}:Q", title="observed / expected", scale=_LOG) for key in ("ratio", "low"))
@@ -102,7 +102,7 @@ def _individuals() -> Any:
     return alt.X("n_individuals:Q", title="individuals", axis=alt.Axis(tickMinStep=1, grid=False))
 
 
-def carry_over(table: Table) -> Any:
+def carry_over(table: PageTable) -> Any:
     """The share of clones that another individual has, by their reads."""
     order = list(dict.fromkeys(str(record["reads of the clone"]) for record in table.records()))
     base = _of(table, width=alt.Step(52)).transform_filter("datum.rate > 0")
@@ -112,7 +112,7 @@ def carry_over(table: Table) -> Any:
     )  # fmt: skip
 
 
-def roc(table: Table) -> Any:
+def roc(table: PageTable) -> Any:
     """True by false positive rates of predictors."""
     curves = _of(table, width=260, height=260).mark_line(strokeWidth=1.5, interpolate="step-after")
     color = alt.Color("predictor:N", title=None, sort=None, legend=alt.Legend(labelLimit=400))
@@ -122,7 +122,7 @@ def roc(table: Table) -> Any:
     )
 
 
-def quantiles(table: Table) -> Any:
+def quantiles(table: PageTable) -> Any:
     """−log10 of observed p-values by that of expected ones, with the band that holds without any effect."""
     base = _of(table)
     x = _column(alt.X, table, "expected", axis=alt.Axis(grid=False))
@@ -137,12 +137,12 @@ def quantiles(table: Table) -> Any:
     )  # fmt: skip
 
 
-def _dashed(table: Table) -> Any:
+def _dashed(table: PageTable) -> Any:
     """A dashed line, of which only the axes are missing."""
     return alt.Chart(alt.NamedData(table.name)).mark_line(color="#5c5c5c", strokeDash=[4, 3])
 
 
-def shares(cells: Table, hits: Table | None = None) -> Any:
+def shares(cells: PageTable, hits: PageTable | None = None) -> Any:
     """Shares of reads after by those before: circles for all clonotypes, points for hits, a line for no change."""
     axis = alt.Axis(grid=False, format=".0e", labelOverlap=True)
     scale = alt.Scale(type="log", nice=False, padding=6)
@@ -159,7 +159,7 @@ def shares(cells: Table, hits: Table | None = None) -> Any:
     return alt.layer(*layers)
 
 
-def network(nodes: Table, edges: Table) -> Any:
+def network(nodes: PageTable, edges: PageTable) -> Any:
     """Clonotypes as circles, with lines between those that differ in at most one residue."""
     position: dict[str, Any] = {"axis": None, "scale": alt.Scale(zero=False, padding=12)}
     x, y = alt.X("x:Q", **position), alt.Y("y:Q", **position)
@@ -202,13 +202,13 @@ def _picture(figures: tuple[Figure, ...]) -> str:
     return json.dumps({**spec, "datasets": datasets, "config": config})
 
 
-def _of(table: Table, *, without: tuple[str, ...] = (), **size: Any) -> alt.Chart:
+def _of(table: PageTable, *, without: tuple[str, ...] = (), **size: Any) -> alt.Chart:
     """A chart of a table, with its columns in the tooltip."""
     tooltip = [_column(alt.Tooltip, table, column.key) for column in table.columns if column.key not in without]
     return alt.Chart(alt.NamedData(table.name), **size).encode(tooltip=tooltip)
 
 
-def _column(channel: Any, table: Table, key: str, **options: Any) -> Any:
+def _column(channel: Any, table: PageTable, key: str, **options: Any) -> Any:
     """A column as a channel, such as `alt.X`, with its title."""
     column = table.column(key)
     if column.kind == "number" and channel is alt.Tooltip:
@@ -216,7 +216,7 @@ def _column(channel: Any, table: Table, key: str, **options: Any) -> Any:
     return channel(f"{key}:{'Q' if column.kind == 'number' else 'N'}", title=column.title, **options)
 
 
-def _colours(table: Table) -> list[Any]:
+def _colours(table: PageTable) -> list[Any]:
     """The channel that gives lines the colour of their group, or else of their sample; none if there are many."""
     for key in ("group", "sample"):
         names = list(dict.fromkeys(row.get(key) for row in table.records()))

@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hpcvdj.kernels.text import hash_rows, text_buffers
-from hpcvdj.reports.elements import MOST_LISTED, Table
+from hpcvdj.reports.elements import MOST_LISTED, PageTable
 from hpcvdj.reports.survey import Survey, decoded, merged
 from hpcvdj.runs.run import Run
 
@@ -36,7 +36,7 @@ class ListedClonotypes:
     rows: pa.Table
 
 
-def listed_clonotypes(found: ListedClonotypes, command: str, score: str) -> Table:
+def listed_clonotypes(found: ListedClonotypes, command: str, score: str) -> PageTable:
     """Amino-acid clonotypes of all samples: those in most samples first, then those with most nucleotide variants."""
     spelled = merged([found.rows], [*_KEYS, "cdr3"], **{score: "max"})
     how = "max" if score.startswith("pgen_aa") else "sum"
@@ -51,7 +51,7 @@ def listed_clonotypes(found: ListedClonotypes, command: str, score: str) -> Tabl
     best = listed.sort_by([*descending, *((key, "ascending") for key in _KEYS)]).slice(0, MOST_LISTED).to_pylist()
     titles = {"n_samples": "samples", "value": _TITLES.get(score, "Pgen, amino acids")}
     name = f"{command}_clonotypes_{score}"
-    made = Table.of(name, "Amino-acid clonotypes", listed.column_names, best, **titles)
+    made = PageTable.of(name, "Amino-acid clonotypes", listed.column_names, best, **titles)
     return made.first(found.number, "the files: group them by V gene, J gene and amino acids")
 
 

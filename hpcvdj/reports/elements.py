@@ -64,7 +64,7 @@ _KINDS: dict[str, Kind] = {
 
 
 @dataclass(frozen=True)
-class Column:
+class PageColumn:
     """A column of a table.
 
     key    its name in the data of figures
@@ -78,19 +78,19 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Table:
+class PageTable:
     """A table of the page; `name` is unique.  `note` says which rows it has if it lacks some."""
 
     name: str
     caption: str
-    columns: tuple[Column, ...]
+    columns: tuple[PageColumn, ...]
     rows: list[list[Cell]]
     note: str = ""
 
     @staticmethod
     def of(
         name: str, caption: str, keys: str | list[str], rows: Iterable[Mapping[str, Any]], /, **titles: str
-    ) -> "Table":
+    ) -> "PageTable":
         """A table of the columns `keys` of rows, without those that have no value.
 
         titles  the headers of columns by key, for those of other headers than usual
@@ -99,10 +99,10 @@ class Table:
         cells = [[_cell(row.get(name)) for name in names] for row in rows]
         kept = [k for k in range(len(names)) if not cells or any(row[k] is not None for row in cells)]
         headers = {**_TITLES, **titles}
-        columns = [Column(key, headers.get(key, key), kind_of(key)) for key in (names[k] for k in kept)]
-        return Table(name, caption, tuple(columns), [[row[k] for k in kept] for row in cells])
+        columns = [PageColumn(key, headers.get(key, key), kind_of(key)) for key in (names[k] for k in kept)]
+        return PageTable(name, caption, tuple(columns), [[row[k] for k in kept] for row in cells])
 
-    def first(self, total: int, source: str) -> "Table":
+    def first(self, total: int, source: str) -> "PageTable":
         """The first rows, as many as a page lists; a note says if `source`, of `total` rows, has more."""
         rows = self.rows[:MOST_LISTED]
         note = f"The first {len(rows):,} of {total:,}; all are in {source}." if total > len(rows) else ""
@@ -111,7 +111,7 @@ class Table:
     def has(self, key: str) -> bool:
         return any(column.key == key for column in self.columns)
 
-    def column(self, key: str) -> Column:
+    def column(self, key: str) -> PageColumn:
         return next(column for column in self.columns if column.key == key)
 
     def records(self) -> list[dict[str, Cell]]:
@@ -141,7 +141,7 @@ class Figure:
     kind: str
     caption: str
     chart: Any
-    tables: tuple[Table, ...]
+    tables: tuple[PageTable, ...]
     wide: bool = False
 
     @property
@@ -172,11 +172,11 @@ class Section:
     heading: str
     words: list[str] = field(default_factory=list)
     figures: list[Figure] = field(default_factory=list)
-    tables: list[Table] = field(default_factory=list)
+    tables: list[PageTable] = field(default_factory=list)
     statements: list[Statement] = field(default_factory=list)
 
     @property
-    def folded(self) -> list[Table]:
+    def folded(self) -> list[PageTable]:
         """The tables of figures that are not among `tables`; the page folds them away."""
         drawn = {table.name: table for figure in self.figures for table in figure.tables}
         return [table for name, table in drawn.items() if name not in {table.name for table in self.tables}]

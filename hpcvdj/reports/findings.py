@@ -9,7 +9,7 @@ from typing import Any
 
 from hpcvdj.reports import charts
 from hpcvdj.reports.associations import association, expansion
-from hpcvdj.reports.elements import MOST_LISTED, Figure, Section, Table, shown
+from hpcvdj.reports.elements import MOST_LISTED, Figure, PageTable, Section, shown
 from hpcvdj.reports.outputs import EPITOPES, HITS, TIMES, Finding, Outputs, hits_text
 from hpcvdj.reports.parts import anchor, individuals_table, number_of, quantiles_figure, spaced
 
@@ -53,7 +53,7 @@ def _pairs_figure(
         {"individual_1": names[i], "individual_2": names[j], **{key: matrix[i][j] for key, matrix in cells.items()}}
         for i, j in itertools.permutations(kept, 2)
     ]
-    pairs = Table.of(*table[:2], f"individual_1 individual_2 {' '.join(cells)}", rows, value=table[2])
+    pairs = PageTable.of(*table[:2], f"individual_1 individual_2 {' '.join(cells)}", rows, value=table[2])
     if not pairs.has("value") or not pairs.rows:
         return []
     if len(kept) < len(names):
@@ -85,15 +85,15 @@ def contamination(outputs: Outputs, finding: Finding, number: int) -> Section:
         for size in facts.get("carry_over", [])
     ]
     keys = ["reads of the clone", "clones", "series", "rate"]
-    carried = Table.of(f"{prefix}_carry_over", "Carry-over by clone size", keys, rows,
-                       rate="share met in another individual", series="individuals of")  # fmt: skip
+    carried = PageTable.of(f"{prefix}_carry_over", "Carry-over by clone size", keys, rows,
+                           rate="share met in another individual", series="individuals of")  # fmt: skip
     if carried.has("rate") and carried.rows:
         caption = carried.peak(
             "rate", "Share of clones with an improbable junction that are found in a given other individual, by reads. "
             "Largest: {rate} of clones with {reads of the clone} reads, {series}.",
         )  # fmt: skip
         figures.append(Figure(f"{prefix}_carried", "Lines", caption, charts.carry_over(carried), (carried,)))
-    pairs = Table.of(
+    pairs = PageTable.of(
         f"{prefix}_pairs", "Pairs of individuals",
         "individual_1 individual_2 verdict low_1 low_2 shared_low expected_low common_source rate share_of_1 "
         "share_of_2 more_reads_1 more_reads_2 detectable p_value q_value", finding.rows,
@@ -145,13 +145,15 @@ def sharing(outputs: Outputs, finding: Finding, number: int) -> Section:
             "max_duplicate_count", "pgen", "p_post", "expected_individuals", "effect", "p_value", "q_value", "same_nt",
             "likely_copy", "not_tested"]  # fmt: skip
     caption = "Shared sequences, the smallest p-value first"
-    hits = Table.of(f"{prefix}_sequences", caption, keys, map(spaced, finding.rows))
+    hits = PageTable.of(f"{prefix}_sequences", caption, keys, map(spaced, finding.rows))
     rows = [
         {"predictor": name, "area": area, "low": low, "high": high}
         for name, (area, low, high) in facts.get("auc", {}).items()
     ]
     caption = "How well sharing is predicted: area under the ROC curve (0.5 is chance)"
-    areas = Table.of(f"{prefix}_auc", caption, "predictor area low high", rows, low="95 % interval, from", high="to")
+    areas = PageTable.of(
+        f"{prefix}_auc", caption, "predictor area low high", rows, low="95 % interval, from", high="to"
+    )
     individuals = individuals_table(outputs, finding, f"{prefix}_individuals", "rows left_out reason", rows="rows used")
     tables = [hits.first(finding.total, finding.path.name), *[areas] * bool(areas.rows), individuals]
     return Section(anchor("sharing", number), "Sharing", words, figures, tables)
@@ -167,8 +169,9 @@ def _spectrum(spectrum: list[dict[str, Any]], q: str, prefix: str) -> Iterator[F
          **({"low": point["low"], "high": point["high"]} if key == "expected" else {})}
         for key, title in series.items() for point in spectrum
     ]  # fmt: skip
-    table = Table.of(f"{prefix}_spectrum", "Sequences by number of individuals", "n_individuals series number low high",
-                     rows, number="sequences", low="from", high="to")  # fmt: skip
+    table = PageTable.of(f"{prefix}_spectrum", "Sequences by number of individuals",
+                         "n_individuals series number low high", rows, number="sequences", low="from",
+                         high="to")  # fmt: skip
     shared = [point for point in spectrum if point["individuals"] > 1 and point["expected"]]
     numbers = "; ".join(
         f"{point['individuals']}: {point['observed']:,} and {shown(number_of(point['expected']))}"
@@ -182,8 +185,8 @@ def _spectrum(spectrum: list[dict[str, Any]], q: str, prefix: str) -> Iterator[F
              "low": point["low"] / point["expected"], "high": point["high"] / point["expected"]}
             for point in shared
         ]  # fmt: skip
-        ratios = Table.of(f"{prefix}_ratios", "Observed over expected", "n_individuals ratio low high", rows,
-                          ratio="observed / expected", low="band, from", high="band, to")  # fmt: skip
+        ratios = PageTable.of(f"{prefix}_ratios", "Observed over expected", "n_individuals ratio low high", rows,
+                              ratio="observed / expected", low="band, from", high="band, to")  # fmt: skip
         words = "Observed over expected sequences; the dashed line is 1. Largest: {ratio} at {n_individuals}."
         caption = ratios.peak("ratio", words)
         yield Figure(f"{prefix}_ratio", "Points", caption, charts.ratio(ratios), (ratios,))
@@ -210,8 +213,8 @@ def enrichment(outputs: Outputs, findings: list[Finding]) -> Section:
         for finding in findings
     ]  # fmt: skip
     keys = "sample group clonotypes tested kappa hits clusters model"
-    summary = Table.of("enrich_samples", "Samples that were tested", keys, rows)
-    table = Table.of(
+    summary = PageTable.of("enrich_samples", "Samples that were tested", keys, rows)
+    table = PageTable.of(
         "enrich_clonotypes", "Clonotypes with neighbours, the smallest p-value first",
         "sample group v_call j_call junction_aa duplicate_count nt_variants neighbours expected control_neighbours "
         "class_size control_size pgen_aa pgen_ball p_productive_vj kappa p_value q_value cluster", listed[:MOST_LISTED],
@@ -255,14 +258,14 @@ def annotation(outputs: Outputs, findings: list[Finding]) -> Section:
         })  # fmt: skip
     keys = ["sample", "group", "clonotypes", "found", "expected", "kappa", "kappa from", "dispersion", "decoys",
             "decoys called", "epitopes_called", "hits_called", "model"]  # fmt: skip
-    summary = Table.of("annotate_samples", "Samples that were annotated", keys, samples, expected="by chance",
-                       decoys="decoy epitopes")  # fmt: skip
-    of_epitopes = Table.of(
+    summary = PageTable.of("annotate_samples", "Samples that were annotated", keys, samples, expected="by chance",
+                           decoys="decoy epitopes")  # fmt: skip
+    of_epitopes = PageTable.of(
         "annotate_epitopes", "Epitopes, the smallest p-value first",
         "sample group epitope antigen organism mhc records decoy found expected ratio ratio_low ratio_high p_value "
         "q_value precursor_frequency", epitopes, ratio="hits / expected",
     )  # fmt: skip
-    of_hits = Table.of(
+    of_hits = PageTable.of(
         "annotate_hits", "Hits, those that chance hardly makes first",
         "sample group v_call j_call junction_aa duplicate_count nt_variants epitope antigen organism mhc decoy record "
         "distance reference pgen_aa p_post expected fdr", hits, expected="hits of the record by chance",
@@ -313,14 +316,14 @@ def _network(listed: list[dict[str, Any]]) -> Iterator[Figure]:
         row["excess"] = row["neighbours"] / max(float(expected), 1e-6)
     keys = "sample group v_call j_call junction_aa neighbours expected excess p_value q_value cluster x y colour"
     by_colour = sorted(hits, key=lambda row: colours.index(row["colour"]))
-    nodes = Table.of("network_nodes", "Hits in the network", keys, by_colour, excess="neighbours / expected")
+    nodes = PageTable.of("network_nodes", "Hits in the network", keys, by_colour, excess="neighbours / expected")
     edges = [
         {"sample_1": left["sample"], "junction_aa_1": left["junction_aa"], "x": left["x"], "y": left["y"],
          "sample_2": right["sample"], "junction_aa_2": right["junction_aa"], "x2": right["x"], "y2": right["y"]}
         for left, right in ((hits[start], hits[end]) for start, end in graph.edges)
     ]  # fmt: skip
     keys = "sample_1 junction_aa_1 sample_2 junction_aa_2 x y x2 y2"
-    lines = Table.of("network_edges", "Pairs of neighbours in the network", keys, edges)
+    lines = PageTable.of("network_edges", "Pairs of neighbours in the network", keys, edges)
     parts = sorted(nx.connected_components(graph), key=len)
     largest = hits[min(parts[-1])]["junction_aa"]
     caption = (

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from hpcvdj.errors import few
-from hpcvdj.reports.elements import Section, Statement, Table, Verdict, percent
+from hpcvdj.reports.elements import PageTable, Section, Statement, Verdict, percent
 from hpcvdj.reports.outputs import Outputs
 
 SERIOUS = ("broken", "truncated", "improbable")
@@ -102,12 +102,12 @@ def fit_sections(outputs: Outputs) -> list[Section]:
         "selection. A gene that fails makes its junctions look rarer than they are, and so like discoveries."
     ]
     shares = {"share": "share of rows", "model_share": "share in the model"}
-    genes = Table.of(
+    genes = PageTable.of(
         "fit_genes", "Genes that fail", ["file", "gene", "finding", "rows", "improbable", "zero", "log10_shift",
         "share", "model_share", "frame", "reads hardly tell it from"], rows, improbable="share improbable",
         zero="share impossible", log10_shift="log10 p, minus that of draws", frame="shares among", **shares,
     )  # fmt: skip
-    of_length = Table.of("fit_lengths", "Lengths that fail", "file nucleotides rows share model_share frame", lengths,
-                         frame="shares among", **shares)  # fmt: skip
+    of_length = PageTable.of("fit_lengths", "Lengths that fail", "file nucleotides rows share model_share frame",
+                             lengths, frame="shares among", **shares)  # fmt: skip
     tables = [table for table in (genes, of_length) if table.rows]
     return [Section("fit", "How the model fits", words, tables=tables)] if tables else []

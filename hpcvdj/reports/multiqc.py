@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from hpcvdj.reports.elements import Section, Table
+from hpcvdj.reports.elements import PageTable, Section
 
 ENDING = "_mqc.json"
 """The end of the names by which MultiQC finds its files."""
@@ -18,14 +18,14 @@ def custom_content(sections: Sequence[Section]) -> dict[str, dict[str, Any]]:
     return {f"hpcvdj_{table.name}{ENDING}": _content(table) for table in tables if _of_samples(table)}
 
 
-def _of_samples(table: Table) -> bool:
+def _of_samples(table: PageTable) -> bool:
     """Whether a table has one row for each sample, with something else than its name."""
     if not table.rows or len(table.columns) < 2 or table.columns[0].key not in ("sample", "individual"):
         return False
     return len({row[0] for row in table.rows}) == len(table.rows)
 
 
-def _content(table: Table) -> dict[str, Any]:
+def _content(table: PageTable) -> dict[str, Any]:
     values = table.columns[1:]
     name = f"hpcvdj_{table.name}"
     return {

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from hpcvdj.reports import charts
-from hpcvdj.reports.elements import Figure, Table
+from hpcvdj.reports.elements import Figure, PageTable
 from hpcvdj.reports.outputs import Finding, Outputs
 
 
@@ -14,7 +14,7 @@ def anchor(name: str, number: int) -> str:
     return name if number == 1 else f"{name}-{number}"
 
 
-def individuals_table(outputs: Outputs, finding: Finding, name: str, keys: str, /, **titles: str) -> Table:
+def individuals_table(outputs: Outputs, finding: Finding, name: str, keys: str, /, **titles: str) -> PageTable:
     """A table with a row for each individual that was compared."""
     rows = [
         {**individual, "individual": individual["name"], "group": outputs.group(individual["name"]),
@@ -23,7 +23,7 @@ def individuals_table(outputs: Outputs, finding: Finding, name: str, keys: str, 
         for individual in finding.individuals for left_out in [individual.get("left_out", {})]
     ]  # fmt: skip
     titles["left_out"] = "rows left out"
-    return Table.of(name, "Individuals that were compared", f"individual group {keys}", rows, **titles)
+    return PageTable.of(name, "Individuals that were compared", f"individual group {keys}", rows, **titles)
 
 
 def quantiles_figure(outputs: Outputs, findings: list[Finding], name: str, of: str) -> Iterator[Figure]:
@@ -38,7 +38,7 @@ def quantiles_figure(outputs: Outputs, findings: list[Finding], name: str, of: s
         for finding in findings if (qq := finding.facts.get("qq"))
         for numbers in zip(*(qq[name] for name in names), strict=True) if min(numbers) > 0
     ]  # fmt: skip
-    table = Table.of(
+    table = PageTable.of(
         f"{name}_table", f"Quantiles of p-values of {of}, −log10", "sample group expected observed low high", rows,
         expected="expected p-value, −log10", observed="observed p-value, −log10", low="band, from", high="band, to",
     )  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.reports.elements import Figure, Table
+from hpcvdj.reports.elements import Figure, PageTable
 from hpcvdj.reports.outputs import read_outputs
 from hpcvdj.results.frames import require
 from hpcvdj.storage.files import atomic_path
@@ -53,6 +53,6 @@ def _roc(curves: Curves) -> Figure:
             for x, y in zip(false[drawn].tolist(), true[drawn].tolist(), strict=True)
         ]
     titles = {"false": "false positive rate", "true": "true positive rate"}
-    table = Table.of("roc", "ROC curves", "predictor false true", rows, **titles)
+    table = PageTable.of("roc", "ROC curves", "predictor false true", rows, **titles)
     caption = "Predictors of two individuals or more, with the area under the curve and its 95 % interval (DeLong)."
     return Figure("roc", "Lines", caption, charts.roc(table), (table,))

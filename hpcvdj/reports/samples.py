@@ -9,7 +9,7 @@ from hpcvdj.chance.clone_sizes import CloneSizes
 from hpcvdj.chance.diversity import ORDERS, clonality, hill_number
 from hpcvdj.errors import few
 from hpcvdj.reports import charts
-from hpcvdj.reports.elements import Figure, Section, Table, shown
+from hpcvdj.reports.elements import Figure, PageTable, Section, shown
 from hpcvdj.reports.outputs import Outputs
 from hpcvdj.reports.sections import VALUES, doublings, once, shares
 
@@ -40,7 +40,7 @@ def samples(outputs: Outputs) -> Section:
     titles |= {name: f"{title}, median" for name, title in VALUES.items()}
     titles |= {f"hill_{order}": f"Hill number, order {order}" for order in ORDERS}
     titles |= {f"hill_{order}_interval": "95 % interval" for order in ORDERS}
-    table = Table.of("samples_table", "Samples", keys, rows, **titles)
+    table = PageTable.of("samples_table", "Samples", keys, rows, **titles)
     words = _words(outputs, depth, {name for name, row in diverse.items() if row["reads"] == depth})
     words += ["Medians of probabilities are at most 1 % too low."] * bool(measures)
     missing = [survey.samples[k] for survey, k in once(outputs) if not outputs.group(survey.samples[k])]
@@ -105,8 +105,8 @@ def _overview(outputs: Outputs) -> Iterator[Figure]:
     ]
     rows = list(shares(outputs, members, partial(doublings, measure=measure), ["low"]))
     title = VALUES[measure]
-    table = Table.of("overview_table", f"Junctions of each sample by {title}", "sample group low rows share", rows,
-                     low=f"{title}, from")  # fmt: skip
+    table = PageTable.of("overview_table", f"Junctions of each sample by {title}", "sample group low rows share", rows,
+                         low=f"{title}, from")  # fmt: skip
     names = list(dict.fromkeys(row["sample"] for row in rows))
     if len(names) < 2:
         # Another figure shows the distribution of a single sample.

@@ -12,7 +12,7 @@ from hpcvdj.germline_import.genes import natural_key
 from hpcvdj.recombination.alphabet import translate
 from hpcvdj.reports import charts
 from hpcvdj.reports.clonotypes import listed_clonotypes
-from hpcvdj.reports.elements import Figure, Section, Table
+from hpcvdj.reports.elements import Figure, PageTable, Section
 from hpcvdj.reports.outputs import Outputs
 from hpcvdj.reports.survey import MOST_ROWS, TOP, Survey, merged
 
@@ -84,7 +84,7 @@ def left_out(outputs: Outputs) -> Section:
          "of_rows": 100 * number / max(1, int(survey.rows_read.sum())), "option": option, "examples": examples}
         for survey in outputs.surveys for reason, number, option, examples in survey.excluded
     ]  # fmt: skip
-    table = Table.of(
+    table = PageTable.of(
         "left_out_table", "Rows left out, by reason", "sample command reason rows of_rows option examples", rows
     )
     if not table.rows:
@@ -114,7 +114,7 @@ def genes(outputs: Outputs) -> Section:
     figures = []
     if len(members) == 1:
         rows = list(shares(outputs, members, lambda survey: survey.usage, ["v", "j"]))
-        table = Table.of("pairs_table", "V–J pairs", "v j rows share", sorted(rows, key=lambda row: -row["rows"]))
+        table = PageTable.of("pairs_table", "V–J pairs", "v j rows share", sorted(rows, key=lambda row: -row["rows"]))
         j, v = (sorted({row[key] for row in rows}, key=natural_key) for key in "jv")
         most = table.peak("share", "{v} with {j}, {share} %")
         caption = "Junctions by V and J gene, in percent." + (f" The most frequent pair: {most}." if most else "")
@@ -123,7 +123,7 @@ def genes(outputs: Outputs) -> Section:
     else:
         for key, name in (("v", "V"), ("j", "J")):
             rows = list(shares(outputs, members, lambda survey: survey.usage, [key]))
-            table = Table.of(f"{key}_table", f"{name} genes by sample", f"sample group {key} rows share", rows)
+            table = PageTable.of(f"{key}_table", f"{name} genes by sample", f"sample group {key} rows share", rows)
             order = sorted({row[key] for row in rows}, key=natural_key)
             samples = list(dict.fromkeys(row["sample"] for row in rows))
             most = table.peak("share", f"{{{key}}} in {{sample}}, {{share}} %")
@@ -150,7 +150,7 @@ def values(outputs: Outputs, surveys: list[Survey], command: str) -> Section:
             continue
         rows = list(shares(outputs, members, partial(doublings, measure=measure), ["low"]))
         keys = "sample group low rows share"
-        table = Table.of(f"{measure}_values", f"Junctions by {title}", keys, rows, low=f"{title}, from")
+        table = PageTable.of(f"{measure}_values", f"Junctions by {title}", keys, rows, low=f"{title}, from")
         if rows:
             most = table.peak("share", "{share} % of the junctions of {sample} from {low}")
             caption = (
@@ -172,7 +172,7 @@ def _reached(outputs: Outputs, members: list[Sample]) -> Iterator[Figure]:
             rows.append({**row, "n": row["needs"], "reached": before + row["share"]})
     titles = {"reached": "junctions with a pathway, %", "rows": "junctions that need so many"}
     caption = "Junctions with a pathway, by number of n-nucleotides"
-    table = Table.of("reached_table", caption, "sample group n rows reached", rows, **titles)
+    table = PageTable.of("reached_table", caption, "sample group n rows reached", rows, **titles)
     if rows:
         words = (
             "Junctions that have a pathway with at most so many n-nucleotides. Most: {reached} % at {n} in {sample}."
@@ -209,7 +209,7 @@ def lengths(outputs: Outputs) -> Section:
         if rows:
             title = f"CDR3 length, {unit}"
             keys = "sample group length rows share"
-            table = Table.of(f"{name}_table", f"Junctions by {title}", keys, rows, length=title)
+            table = PageTable.of(f"{name}_table", f"Junctions by {title}", keys, rows, length=title)
             most = table.peak("share", "{length} in {sample}, {share} %")
             caption = f"CDR3 length in {unit}, without the conserved ends of the junction. Most frequent: {most}."
             figures.append(Figure(name, "Lines", caption, charts.lines(table, "length", "share"), (table,)))
@@ -239,7 +239,7 @@ def junctions(outputs: Outputs, surveys: list[Survey], command: str) -> Section:
     return Section(f"{command}-junctions", f"{_NAMES[command]}: junctions and clonotypes", words, tables=tables)
 
 
-def _top(outputs: Outputs, surveys: list[Survey], command: str, score: str) -> Table:
+def _top(outputs: Outputs, surveys: list[Survey], command: str, score: str) -> PageTable:
     """The junctions of files that have this score, the largest first."""
     ranked = [(survey, row) for survey in surveys for row in survey.named(survey.top).to_pylist()]
     ranked.sort(key=lambda item: -item[1][score])
@@ -253,7 +253,7 @@ def _top(outputs: Outputs, surveys: list[Survey], command: str, score: str) -> T
     measures = dict.fromkeys((score, *(name for survey in surveys for name in survey.measures)))
     keys = ["sample", "group", "v_call", "j_call", "aa", "cdr3", "rows", *measures]
     caption = f"Junctions with the largest {VALUES.get(score, score)}: up to {TOP} of each sample"
-    return Table.of(f"{command}_top_{score}", caption, keys, rows).first(len(rows), "the files")
+    return PageTable.of(f"{command}_top_{score}", caption, keys, rows).first(len(rows), "the files")
 
 
 def _residues(cdr3: str, survey: Survey) -> str:

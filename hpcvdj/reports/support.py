@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from hpcvdj.errors import few
 from hpcvdj.reports.associations import inflation_of, noise_text
-from hpcvdj.reports.elements import Section, Statement, Table, Verdict, percent, shown
+from hpcvdj.reports.elements import PageTable, Section, Statement, Verdict, percent, shown
 from hpcvdj.reports.findings import pairs_standing_out
 from hpcvdj.reports.fits import fit_statements
 from hpcvdj.reports.outputs import DIFFERS, NO_KAPPA, TIMES, Finding, Outputs
@@ -302,6 +302,6 @@ def origins(outputs: Outputs) -> Section:
         for path, command, facts in outputs.files
     ]  # fmt: skip
     keys = ["file", "command", "made by", "when", "version", "model"]
-    table = Table.of("files_table", "Files of this page", keys, rows, version="hpcvdj")
+    table = PageTable.of("files_table", "Files of this page", keys, rows, version="hpcvdj")
     words = ["Tables without a .json beside them do not say how they were made."]
     return Section("files", "Files", words, tables=[table])

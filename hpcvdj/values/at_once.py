@@ -10,11 +10,11 @@ from hpcvdj.results.slice_facts import SliceFacts
 from hpcvdj.runs.progress import told_if_slow
 from hpcvdj.runs.stopping import NOTHING_YET
 from hpcvdj.values.compute import compute, shared_repertoire
-from hpcvdj.values.task import Done, Task, recorded_makers, while_written
+from hpcvdj.values.task import FinishedRun, Task, recorded_makers, while_written
 from hpcvdj.values.unit_store import UnitStore
 
 
-def compute_at_once(task: Task) -> Done:
+def compute_at_once(task: Task) -> FinishedRun:
     """Read all rows, compute them, and write the target."""
     run, output, inputs, reference = task.run, task.output, task.sliced.inputs, task.reference
     started = time.perf_counter()
@@ -59,4 +59,4 @@ def compute_at_once(task: Task) -> Done:
         read - started, computed.prepare, float(timings.kernel.sum()), float(timings.reduce.sum()), computed.save,
         opened - read + computed.store + time.perf_counter() - counted,
     )  # fmt: skip
-    return Done(facts, makers, config, backend, seconds)
+    return FinishedRun(facts, makers, config, backend, seconds)

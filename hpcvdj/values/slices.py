@@ -27,7 +27,7 @@ from hpcvdj.runs.progress import Progress
 from hpcvdj.values.compute import ArrayStore, compute
 from hpcvdj.values.input_slices import InputSlice, estimated_rows
 from hpcvdj.values.repeated_ids import FirstRows, first_rows, id_hashes, without_repeated
-from hpcvdj.values.task import Done, Task, recorded_makers, while_written
+from hpcvdj.values.task import FinishedRun, Task, recorded_makers, while_written
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ JUDGED = "judged"
 """The array of the `Plan.judged_values` of a slice: which junctions anyone would make depends on all slices."""
 
 
-def compute_slices(task: Task, *, across: bool) -> Done:
+def compute_slices(task: Task, *, across: bool) -> FinishedRun:
     """Compute and write the input slice by slice, and join the slices.
 
     across  whether ids must be unique across all slices
@@ -59,7 +59,7 @@ def compute_slices(task: Task, *, across: bool) -> Done:
     total, makers = run.root_works(join, while_written(output.target))
     read, kernel, write = slowest
     seconds = read, 0.0, kernel, 0.0, 0.0, write + time.perf_counter() - begun
-    return Done(total, makers, task.config, work.backend, seconds)
+    return FinishedRun(total, makers, task.config, work.backend, seconds)
 
 
 def _total(files: SliceFiles, quantity: Quantity, rows: int) -> SliceFacts:

@@ -18,7 +18,7 @@ from hpcvdj.runs.folder import Identity
 from hpcvdj.runs.run import Run
 from hpcvdj.storage.inputs import file_digest
 from hpcvdj.values.plan import Plan
-from hpcvdj.values.task import Done
+from hpcvdj.values.task import FinishedRun
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ class Summary(Tally):
     makers: Makers | None = None
 
 
-def summary_of(done: Done, quantity: Quantity, inputs: Inputs, run: Run) -> Summary:
+def summary_of(done: FinishedRun, quantity: Quantity, inputs: Inputs, run: Run) -> Summary:
     """Return the summary of a run."""
     facts = done.facts
     return Summary(

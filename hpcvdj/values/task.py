@@ -47,7 +47,7 @@ def while_written(target: Path) -> str:
 
 
 @dataclass(frozen=True)
-class Done:
+class FinishedRun:
     """What a run has done.
 
     makers   who makes the junctions; None without probabilities

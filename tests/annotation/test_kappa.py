@@ -8,13 +8,15 @@ from scipy import stats
 
 from hpcvdj.annotation.annotate import _common_kappa, _of_the_others
 from hpcvdj.annotation.settings import AnnotationSettings
-from hpcvdj.annotation.statistics import Kappa
+from hpcvdj.annotation.statistics import HitKappa
 
 
 def of_a_sample(source, value, records, decoys=(0, 0.0)):
     """What a sample says of κ: its source and value, hits of records and of decoys, found and expected."""
     none = np.zeros(2)
-    return SimpleNamespace(kappa=Kappa(value, source=source), of_records=records, of_decoys=decoys, k=none, alone=none)
+    return SimpleNamespace(
+        kappa=HitKappa(value, source=source), of_records=records, of_decoys=decoys, k=none, alone=none
+    )
 
 
 @pytest.mark.parametrize(

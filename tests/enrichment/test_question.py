@@ -11,12 +11,12 @@ import pytest
 
 import hpcvdj
 from hpcvdj.chance.check import check_fit
-from hpcvdj.chance.question import TableOutput, ask
+from hpcvdj.chance.question import AnswerTable, ask
 from hpcvdj.chance.settings import Checks, ClonotypeChoice
 from hpcvdj.enrichment.enrich import Enrichment, ReadOnce
 from hpcvdj.enrichment.question import FAR_ABOVE, EnrichmentQuestion, read_once_lines
 from hpcvdj.enrichment.settings import EnrichmentSettings
-from hpcvdj.enrichment.statistics import Kappa
+from hpcvdj.enrichment.statistics import NeighbourKappa
 from hpcvdj.errors import CompleteError, InputError, StoppedError
 from hpcvdj.repertoires.formats.format import BY_HEADER, Opening
 from hpcvdj.repertoires.inputs import Inputs
@@ -73,7 +73,7 @@ def written(tables, folder):
 def of_files(paths, model, target, choice=None, settings=SETTINGS, opening=BY_HEADER, checks=CHECKS, run=None, **how):
     table, *control = (table_at(path, opening) for path in paths)
     question = EnrichmentQuestion(settings, choice or ClonotypeChoice(), control)
-    return ask(question, [table], model, checks, run or Run(), TableOutput(target, **how))
+    return ask(question, [table], model, checks, run or Run(), AnswerTable(target, **how))
 
 
 def warnings_of(caplog):
@@ -392,7 +392,7 @@ def test_the_summary_of_a_table():
 
 
 def test_what_is_said_of_kappa():
-    estimate = Kappa(2.0, 1.25, 3.5)
+    estimate = NeighbourKappa(2.0, 1.25, 3.5)
     assert lines_of(estimate=estimate)[3] == ("kappa", "2.00 (95 % interval 1.25 to 3.50)")
     least = "2.00 at most; too few clonotypes have neighbours to say more"
     assert lines_of(estimate=replace(estimate, low=0.0))[3] == ("kappa", least)

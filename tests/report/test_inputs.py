@@ -12,7 +12,7 @@ from hpcvdj.analysis.analyze import DONE, REFUSED, Outcome
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.alphabet import translate
 from hpcvdj.reports import charts
-from hpcvdj.reports.elements import Figure, Table
+from hpcvdj.reports.elements import Figure, PageTable
 from hpcvdj.reports.outputs import ANALYSIS
 from hpcvdj.reports.settings import ReportSettings
 from hpcvdj.results.facts import Targets, facts_path
@@ -239,7 +239,7 @@ def test_metadata_without_rows_with_comments_and_with_numbers(tmp_path, report):
 
 def test_figures_fit_on_the_page(tmp_path, report):
     rows = [{"v": f"V{v}", "j": f"J{j}", "share": 1.0} for v in range(3) for j in range(200)]
-    table = Table.of("t", "t", "v j share", rows)
+    table = PageTable.of("t", "t", "v j share", rows)
     chart = charts.heatmap(table, "j", "v", "share", ([f"J{j}" for j in range(200)], ["V0", "V1", "V2"]))
     drawn = charts.svg(Figure("f", "Heat map", "c", chart, (table,)))
     assert float(re.search(rb'width="([0-9.]+)"', drawn)[1]) < 1300

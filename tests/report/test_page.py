@@ -438,7 +438,7 @@ def test_words_for_numbers():
         "99.9 %",
         "100 %",
     ]
-    table = elements.Table.of("t", "", "a b", [{"a": 2**60, "b": float("nan")}, {"a": np.int64(3), "b": None}])
+    table = elements.PageTable.of("t", "", "a b", [{"a": 2**60, "b": float("nan")}, {"a": np.int64(3), "b": None}])
     assert [column.key for column in table.columns] == ["a"]
     assert table.rows == [[float(2**60)], [3]]
     assert read_outputs([]).groups == {}

@@ -103,7 +103,7 @@ class Consensus(Contigs):
     signatures = (frozenset({"clonotype_id", "consensus_id", "cdr3_nt", "v_gene", "j_gene"}),)
 
 
-class Clonotypes(Format):
+class TenXClonotypes(Format):
     """Clonotypes of Cell Ranger, which have no genes."""
 
     name = "10x_clonotypes"
