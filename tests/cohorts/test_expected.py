@@ -8,6 +8,7 @@ from scipy import stats
 
 from hpcvdj.chance.depth import GRID, HIGHEST, LOWEST, Draws, on_grid
 from hpcvdj.cohorts.expected import Numbers, band, bootstrapped, share_interval, survivors_share
+from hpcvdj.cohorts.settings import SMALLEST_Q
 from hpcvdj.errors import InputError
 
 GRID_ERROR = 2e-3
@@ -173,6 +174,9 @@ def test_the_interval_of_the_share_has_it_as_often_as_it_says(numbers, truth, fe
     # Fewer than 51 of 60 are improbable (2 in 1,000) if intervals have it 95 times of 100; so are 60, but at the bound.
     assert 51 <= sum(has) < 60 + (truth == 1)
     assert all(low <= q <= high <= 1 for q, (low, high) in found)
+    if truth < 1:
+        widths = [np.log(high / low) for _, (low, high) in found]
+        assert np.std([np.log(q) for q, _ in found]) == pytest.approx(np.median(widths) / (2 * 1.96), rel=0.2)
 
 
 def test_the_interval_of_a_share_of_few_sequences(numbers):
@@ -183,6 +187,9 @@ def test_the_interval_of_a_share_of_few_sequences(numbers):
     shared = [few.spectrum(draws.on_grid(log_q))[2:].sum() for log_q in (np.log(low), 0.0)]
     assert shared[1] < 1
     assert shared[0] - shared[1] == pytest.approx(stats.chi2(1).ppf(0.95) / 2, rel=1e-6)
+    draws, none = every(zipf(20_000, 0.9)), Numbers(SIZES / 1e6)
+    interval = share_interval(np.array([0, 9, 0, 0, 0, 0]), none, draws, 1.0, bootstrapped(draws, 0.0, 1))
+    assert interval == pytest.approx((SMALLEST_Q, 1)), "any share explains it"
 
 
 def test_a_share_at_its_bounds(numbers):
