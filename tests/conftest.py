@@ -87,6 +87,30 @@ def shared_data() -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def on_ranks():
+    """Runs a command on a number of ranks, once its exit code is `code`; its stdout and stderr.
+
+    Three ranks, which is an uneven number, stay for the next command: see `Ranks`.
+    """
+    from tests.cli.test_mpiexec import MPIEXEC, launch
+    from tests.ranks import Ranks
+
+    if MPIEXEC is None:
+        pytest.skip("no mpiexec")
+    three = Ranks((MPIEXEC, "-n", "3"), 3, {**os.environ, "NUMBA_NUM_THREADS": "1", "COLUMNS": "200"})
+
+    def command(ranks, *words, code=0):
+        if ranks == three.size:
+            return three(*words, code=code)
+        done = launch(ranks, "-m", "hpcvdj", *words)
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout, done.stderr
+
+    yield command
+    three.end()
+
+
 @pytest.fixture
 def launcher_free(monkeypatch) -> None:
     """An environment without the marks of an MPI launcher or of Slurm."""
