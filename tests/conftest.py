@@ -89,23 +89,25 @@ def shared_data() -> Path:
 
 @pytest.fixture(scope="session")
 def on_ranks():
-    """Runs a command on a number of ranks, once its exit code is `code`; its stdout and stderr.
+    """Runs a command on a number of ranks: see `Ranks`.
 
-    Three ranks, which is an uneven number, stay for the next command: see `Ranks`.
+    Three ranks, which is an uneven number, stay for the next command.
     """
-    from tests.cli.test_mpiexec import MPIEXEC, launch
+    from tests.cli.test_mpiexec import MPIEXEC
     from tests.ranks import Ranks
 
     if MPIEXEC is None:
         pytest.skip("no mpiexec")
-    three = Ranks((MPIEXEC, "-n", "3"), 3, {**os.environ, "NUMBA_NUM_THREADS": "1", "COLUMNS": "200"})
+    three = Ranks(MPIEXEC, 3)
 
-    def command(ranks, *words, code=0):
+    def command(ranks, *words, **options):
         if ranks == three.size:
-            return three(*words, code=code)
-        done = launch(ranks, "-m", "hpcvdj", *words)
-        assert done.returncode == code, done.stdout + done.stderr
-        return done.stdout, done.stderr
+            return three(*words, **options)
+        launched = Ranks(MPIEXEC, ranks)
+        try:
+            return launched(*words, **options)
+        finally:
+            launched.end()
 
     yield command
     three.end()

@@ -5,6 +5,7 @@ A launch for each command is for tests of how ranks start and end.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -17,6 +18,7 @@ from tests.conftest import ROOT
 PROGRAM = f"""{LITTLE}
 import contextlib, io, logging, sys
 from multiprocessing.connection import Client
+from unittest import mock
 from hpcvdj.__main__ import main
 from hpcvdj.chance import check
 from hpcvdj.inference import selection
@@ -28,11 +30,15 @@ with Client(sys.argv[1]) as test:
     test.send(world().rank)
     with contextlib.suppress(EOFError):
         while True:
-            sys.argv[1:] = test.recv()
+            sys.argv[1:], patched = test.recv()
             root = logging.getLogger()
             handlers, level = root.handlers[:], root.level
             out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", newline="", write_through=True) for _ in range(2))
-            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            with contextlib.ExitStack() as stack:
+                stack.enter_context(contextlib.redirect_stdout(out))
+                stack.enter_context(contextlib.redirect_stderr(err))
+                for name, value in patched.items():
+                    stack.enter_context(mock.patch(name, value))
                 try:
                     main()
                 except SystemExit as end:
@@ -45,19 +51,20 @@ with Client(sys.argv[1]) as test:
 class Ranks:
     """Ranks of one launch, from the first command on.
 
-    launcher  the words that launch them
+    launcher  the program that launches them
     size      how many
-    env       their environment
     """
 
-    def __init__(self, launcher: tuple[str, ...], size: int, env: dict[str, str]) -> None:
+    def __init__(self, launcher: str, size: int) -> None:
         self.size = size
-        self._launcher, self._env = launcher, env
+        self._launcher = launcher
         self._process: subprocess.Popen[str] | None = None
         self._connections: list[Connection] = []
 
-    def __call__(self, *words: object, code: int = 0) -> tuple[str, str]:
+    def __call__(self, *words: object, code: int = 0, patched: dict[str, object] | None = None) -> tuple[str, str]:
         """Run a command; what all ranks print to stdout and to stderr, once each rank's exit code is `code`.
+
+        patched  what stands for names of the package meanwhile
 
         A rank that ends all others, as one that fails alone does, is an AssertionError.
         """
@@ -65,7 +72,7 @@ class Ranks:
             self._launch()
         try:
             for connection in self._connections:
-                connection.send([str(word) for word in words])
+                connection.send(([str(word) for word in words], patched or {}))
             ended = [connection.recv() for connection in self._connections]
         except BaseException as error:
             err = self.end(at_once=True)
@@ -79,9 +86,11 @@ class Ranks:
 
     def _launch(self) -> None:
         with tempfile.TemporaryDirectory() as folder, Listener(str(Path(folder) / "test")) as listener:
-            words = [*self._launcher, sys.executable, "-c", PROGRAM, str(listener.address)]
+            words = [self._launcher, "-n", str(self.size), sys.executable, "-c", PROGRAM, str(listener.address)]
+            # Ranks of a test share few cores; one thread each keeps them from treading on one another.
+            environment = {**os.environ, "NUMBA_NUM_THREADS": "1", "COLUMNS": "200"}
             self._process = subprocess.Popen(
-                words, env=self._env, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+                words, env=environment, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
             )
             accepted = [listener.accept() for _ in range(self.size)]
             self._connections = [own for _, own in sorted((own.recv(), own) for own in accepted)]
