@@ -222,7 +222,7 @@ def test_a_rank_that_leaves_ends_all(tmp_path):
 def test_a_rank_that_hangs_is_given_up(tmp_path):
     """Stopped by SIGSTOP in the midst of counting; what was saved before is there to resume from."""
     table, output = tmp_path / "t.tsv", tmp_path / "o.h5"
-    table.write_text("".join(SMALL.read_text().splitlines(keepends=True)[:81]))
+    table.write_text("".join(SMALL.read_text().splitlines(keepends=True)[:51]))
     options = ["--method", "bitwise", "--max-n", "5", "--backend", "cpu"]
     impatient = ["--patience", "3", "--checkpoint-every", "0.1"]
     words = [MPIEXEC, "-n", "3", sys.executable, "-m", "hpcvdj", "-q", "count", table, "-g", GERMLINE, "-o", output]
