@@ -87,6 +87,32 @@ def shared_data() -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def on_ranks():
+    """Runs a command on a number of ranks: see `Ranks`.
+
+    Three ranks, which is an uneven number, stay for the next command.
+    """
+    from tests.cli.test_mpiexec import MPIEXEC
+    from tests.ranks import Ranks
+
+    if MPIEXEC is None:
+        pytest.skip("no mpiexec")
+    three = Ranks(MPIEXEC, 3)
+
+    def command(ranks, *words, **options):
+        if ranks == three.size:
+            return three(*words, **options)
+        launched = Ranks(MPIEXEC, ranks)
+        try:
+            return launched(*words, **options)
+        finally:
+            launched.end()
+
+    yield command
+    three.end()
+
+
 @pytest.fixture
 def launcher_free(monkeypatch) -> None:
     """An environment without the marks of an MPI launcher or of Slurm."""

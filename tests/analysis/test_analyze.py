@@ -80,6 +80,7 @@ def analysed(cohort):
     return output, said, logged
 
 
+@pytest.mark.slow
 def test_what_a_cohort_allows_is_done_and_the_rest_has_its_reason(analysed):
     output, said, logged = analysed
     assert state(output) == {
@@ -106,6 +107,7 @@ ALONE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", ALONE)
 def test_a_step_writes_what_its_command_writes(step, cohort, analysed, tmp_path):
     name, options = ALONE[step]
@@ -119,6 +121,7 @@ def test_a_step_writes_what_its_command_writes(step, cohort, analysed, tmp_path)
     assert (tmp_path / "alone.tsv").read_bytes() == (analysed[0] / name).read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("step", "name"), [("pgen", "pgen/d2.tsv.gz"), ("enrich", "enriched/d2.tsv")])
 def test_a_table_of_an_individual_is_that_of_its_command(step, name, cohort, analysed, tmp_path):
     recorded = json.loads((analysed[0] / "analysis.json").read_text())["steps"]
@@ -130,6 +133,7 @@ def test_a_table_of_an_individual_is_that_of_its_command(step, name, cohort, ana
     assert target.read_bytes() == (analysed[0] / name).read_bytes()
 
 
+@pytest.mark.slow
 def test_tables_in_memory_and_parquet(cohort, analysed, tmp_path):
     """Each table but the first of a folder of Parquet was refused by pgen: "its parts lack 1,200 rows"."""
     tables = {path.stem: csv.read_csv(path, parse_options=csv.ParseOptions(delimiter="\t"))
@@ -196,6 +200,7 @@ def test_resuming_does_what_was_not_asked_for_before(cohort, copied):
     assert hits[0].num_rows >= 40 > hits[1].num_rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -217,12 +222,14 @@ def test_another_run_is_not_continued(change, message, cohort, copied):
     assert {name: text for name, text in written(copied).items() if name != "analysis.json"} == before
 
 
+@pytest.mark.slow
 def test_a_table_that_was_changed_is_made_again(cohort, analysed, copied):
     (copied / "shared.tsv").write_text("changed")
     hpcvdj_command(*words(cohort, copied, "--resume", "--without", "annotate"))
     assert (copied / "shared.tsv").read_bytes() == (analysed[0] / "shared.tsv").read_bytes()
 
 
+@pytest.mark.slow
 def test_what_was_done_before_and_is_not_asked_for_now_stays_on_the_page(cohort, copied):
     """The page lost the associations, whose tables stayed in the folder."""
     before = written(copied)
@@ -246,6 +253,7 @@ def test_a_table_without_rows_is_refused_before_the_first_step(cohort, tmp_path)
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_overwriting_leaves_nothing_of_the_run_before_and_nothing_foreign_goes(cohort, copied):
     (copied / "notes.txt").write_text("mine")
     hpcvdj_command(*words(cohort, copied, "--overwrite", "--only", "pgen"))
@@ -257,6 +265,7 @@ def test_overwriting_leaves_nothing_of_the_run_before_and_nothing_foreign_goes(c
     assert (copied / "pgen" / "d0.tsv.gz").read_text() == "mine"
 
 
+@pytest.mark.slow
 def test_what_is_there_stays(cohort, copied, tmp_path):
     before = written(copied)
     assert "--resume continues it" in error_line(hpcvdj_command(*words(cohort, copied), code=2)[1])
@@ -303,6 +312,7 @@ def test_one_individual_is_compared_with_nobody(cohort, tmp_path, caplog):
     assert not done.refused
 
 
+@pytest.mark.slow
 def test_metadata_are_looked_at_before_the_first_step_and_may_be_corrected(cohort, copied, tmp_path):
     """A wrong name was told when the steps before had been done, and a corrected table began nothing again.
 
@@ -429,6 +439,7 @@ def test_steps_without_tables_are_refused(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_the_summary_of_a_resumed_step_says_which_numbers_it_lacks(cohort, copied):
     """It told the numbers of the tables that it computed as those of all."""
     for path in (copied / "enriched").glob("d0.tsv*"):

@@ -1,7 +1,6 @@
 """`hpcvdj annotate`: exact on small databases, calibrated on what recombination makes, and it finds what is planted."""
 
-import subprocess
-import sys
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +20,6 @@ from hpcvdj.recombination.selection import RESIDUES
 from hpcvdj.repertoires.databases import database_of
 from hpcvdj.repertoires.writers import write_table
 from hpcvdj.reports.outputs import DIFFERS
-from tests.cli.test_mpiexec import MPIEXEC
 from tests.commands import error_line, hpcvdj_command
 from tests.kernels.pgen.problems import values_of
 from tests.loci import LOCI, exhaustive_but
@@ -346,17 +344,11 @@ def test_a_folder_appears_with_all_its_files_and_is_resumed(files, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(MPIEXEC is None, reason="needs mpiexec")
-def test_any_number_of_ranks_writes_the_same_bytes(files, tmp_path):
+def test_any_number_of_ranks_writes_the_same_bytes(files, tmp_path, on_ranks):
     contents = []
-    for ranks in (1, 3):
-        target = tmp_path / f"out{ranks}"
-        if ranks == 1:
-            hpcvdj_command(*words(files, target))
-        else:
-            command = [MPIEXEC, "-n", ranks, sys.executable, "-m", "hpcvdj", *words(files, target), "-q"]
-            done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False, timeout=250)
-            assert done.returncode == 0, done.stderr
+    for name, command in (("one", hpcvdj_command), ("three", partial(on_ranks, 3))):
+        target = tmp_path / name
+        command(*words(files, target))
         contents.append({path.name: path.read_bytes() for path in target.glob("*.tsv")})
     assert contents[0] == contents[1]
     assert len(contents[0]) == 4

@@ -14,8 +14,7 @@ from hpcvdj.errors import InputError
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.repertoires.writers import write_table
 from tests.association.drawn import GENES, Pool, metadata
-from tests.cli.test_mpiexec import MPIEXEC
-from tests.commands import error_line, hpcvdj_command, run, succeeded
+from tests.commands import error_line, hpcvdj_command
 from tests.report.conftest import Page
 
 pytestmark = pytest.mark.olga
@@ -257,13 +256,12 @@ def hits(words, tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_any_number_of_ranks_writes_the_same(words, hits, tmp_path):
+def test_any_number_of_ranks_writes_the_same(words, hits, tmp_path, on_ranks):
     balls = [*words, "--unit", "ball"]
     names = ["hits.tsv", "donors.tsv", "balls.tsv", "donors_by_balls.tsv"]
     here, there = ([folder / name for name in names] for folder in (tmp_path, hits.parent))
-    asked = [[*own, "-o", here[k], "--donors", here[k + 1]] for own, k in ((words, 0), (balls, 2))]
-    for code, out, err in run("", *asked, launcher=[MPIEXEC, "-n", "3"], timeout=300):
-        succeeded(code, out, err)
+    for own, k in ((words, 0), (balls, 2)):
+        on_ranks(3, *own, "-o", here[k], "--donors", here[k + 1])
     out, _ = hpcvdj_command(*balls, "-o", there[2], "--donors", there[3])
     assert "of 3 donors or more, by their balls" in out
     for path, other in zip(here, there, strict=True):

@@ -1,8 +1,6 @@
 """`hpcvdj associate --time`: the law by brute force, calibration without changes, planted expansions, wrong input."""
 
 import json
-import subprocess
-import sys
 from functools import cache
 
 import numpy as np
@@ -17,7 +15,6 @@ from hpcvdj.chance.p_values import randomised
 from hpcvdj.errors import HpcvdjWarning, InputError
 from hpcvdj.repertoires.writers import write_table
 from tests.association.drawn import GENES, READS, abundances, distinct_junctions, reads_of, visits
-from tests.cli.test_mpiexec import MPIEXEC
 from tests.commands import error_line, hpcvdj_command
 from tests.loci import LOCI, exhaustive_but
 from tests.report.conftest import Page
@@ -293,14 +290,12 @@ def on_disk(visit, folder):
 
 @olga
 @pytest.mark.slow
-def test_any_number_of_ranks_writes_what_the_function_returns(visit, answer, tmp_path):
+def test_any_number_of_ranks_writes_what_the_function_returns(visit, answer, tmp_path, on_ranks):
     words = on_disk(visit, tmp_path)
     out, _ = hpcvdj_command(*words, "-o", tmp_path / "one.tsv", "--plot", tmp_path / "one.svg")
     assert f"{answer.hits} with q_value <= 0.05" in out
     assert "from replicates (pairs: 1)" in out
-    command = [MPIEXEC, "-n", "3", sys.executable, "-m", "hpcvdj", *words, "-o", tmp_path / "three.tsv"]
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr
+    on_ranks(3, *words, "-o", tmp_path / "three.tsv")
     assert (tmp_path / "three.tsv").read_bytes() == (tmp_path / "one.tsv").read_bytes()
     lines = (tmp_path / "one.tsv").read_text().splitlines()
     assert lines[0].split("\t") == answer.table.column_names

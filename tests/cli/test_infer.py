@@ -163,12 +163,9 @@ def test_threads_do_not_change_a_byte(tmp_path, table, model, expected):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(MPIEXEC is None, reason="no mpiexec")
-@pytest.mark.parametrize("ranks", [2, *(pytest.param(ranks, marks=pytest.mark.exhaustive) for ranks in (3, 4, 7))])
-def test_ranks_do_not_change_a_byte(tmp_path, table, model, expected, ranks):
-    pytest.importorskip("mpi4py")
-    code, _, err = end(process(words(table, model, tmp_path / "m", *FEW), ranks))
-    assert code == 0, err
+@pytest.mark.parametrize("ranks", [3, *(pytest.param(ranks, marks=pytest.mark.exhaustive) for ranks in (2, 4, 7))])
+def test_ranks_do_not_change_a_byte(tmp_path, table, model, expected, ranks, on_ranks):
+    on_ranks(ranks, *words(table, model, tmp_path / "m", *FEW))
     assert files(tmp_path / "m") == expected
 
 
@@ -345,12 +342,10 @@ def test_bad_inputs_are_one_line(tmp_path, table, model):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(MPIEXEC is None, reason="no mpiexec")
-def test_bad_input_is_one_line_on_two_ranks(tmp_path, model):
-    pytest.importorskip("mpi4py")
+def test_bad_input_is_one_line_on_ranks(tmp_path, model, on_ranks):
     (tmp_path / "t.tsv").write_text("sequence_id\tv_call\tj_call\tjunction\ns\tTRBV1*01\tTRBJ1-1*01\tTGTGCCTTT\n")
-    code, out, err = end(process(words(tmp_path / "t.tsv", model, tmp_path / "m"), 2))
-    assert (code, out) == (2, "")
+    out, err = on_ranks(3, *words(tmp_path / "t.tsv", model, tmp_path / "m"), "-q", code=2)
+    assert not out
     assert len(err.strip().splitlines()) == 1, err
     assert "no row to infer a model from" in error_line(err)
 

@@ -29,7 +29,6 @@ from tests.cli.pgen_tables import (
     require_same_together,
     written,
 )
-from tests.cli.test_mpiexec import MPIEXEC
 from tests.commands import error_line, hpcvdj_command
 from tests.conftest import GERMLINE, SMALL
 from tests.recombination.definition import pgen as defined
@@ -140,10 +139,9 @@ def whole(table, model, tmp_path_factory):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(MPIEXEC is None, reason="no mpiexec")
 @pytest.mark.parametrize("division", DIVISIONS)
-def test_ranks_and_slices(tmp_path, model, table, whole, division):
-    require_same_on_ranks(table, whole, tmp_path, division, "-m", model, *MISMATCHES)
+def test_ranks_and_slices(tmp_path, model, table, whole, division, on_ranks):
+    require_same_on_ranks(on_ranks, table, whole, tmp_path, division, "-m", model, *MISMATCHES)
 
 
 def test_slices_and_tables_together(tmp_path, model, table, whole):

@@ -2,8 +2,6 @@
 
 import gzip
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +22,6 @@ from hpcvdj.recombination.productive import productive_probability
 from hpcvdj.repertoires.readers import read_batches
 from hpcvdj.repertoires.writers import write_table
 from hpcvdj.runs.run import Run
-from tests.cli.test_mpiexec import MPIEXEC
 from tests.cohorts.drawn import cohort_in, drawn, with_individuals
 from tests.commands import error_line, hpcvdj_command
 
@@ -289,11 +286,9 @@ def test_clean_tables_need_read_counts(folder, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(MPIEXEC is None, reason="no mpiexec")
-@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.exhaustive)])
-def test_ranks(folder, tmp_path, ranks):
+@pytest.mark.parametrize("ranks", [3, pytest.param(2, marks=pytest.mark.exhaustive)])
+def test_ranks(folder, tmp_path, ranks, on_ranks):
     words = ["contamination", folder / "in", *WORDS]
     hpcvdj_command(*words, "-o", tmp_path / "one.tsv")
-    command = [MPIEXEC, "-n", ranks, sys.executable, "-m", "hpcvdj", *words, "-o", tmp_path / "many.tsv"]
-    subprocess.run([*map(str, command)], check=True, capture_output=True, timeout=200)
+    on_ranks(ranks, *words, "-o", tmp_path / "many.tsv")
     assert (tmp_path / "many.tsv").read_bytes() == (tmp_path / "one.tsv").read_bytes()

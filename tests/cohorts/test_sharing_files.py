@@ -1,8 +1,6 @@
 """`hpcvdj sharing` and `hpcvdj.sharing`: files in, files out, the same on any number of ranks."""
 
 import json
-import subprocess
-import sys
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,7 +10,6 @@ import hpcvdj
 from hpcvdj.errors import InputError
 from hpcvdj.repertoires.readers import read_batches
 from hpcvdj.repertoires.writers import write_table
-from tests.cli.test_mpiexec import MPIEXEC
 from tests.commands import error_line, hpcvdj_command
 
 
@@ -126,13 +123,11 @@ def test_wrong_usage(folder, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(MPIEXEC is None, reason="no mpiexec")
-@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.exhaustive)])
-def test_ranks(folder, tmp_path, ranks):
+@pytest.mark.parametrize("ranks", [3, pytest.param(2, marks=pytest.mark.exhaustive)])
+def test_ranks(folder, tmp_path, ranks, on_ranks):
     words = ["sharing", folder, *WORDS, "--seed", 3]
     hpcvdj_command(*words, "-o", tmp_path / "one.tsv")
-    command = [MPIEXEC, "-n", ranks, sys.executable, "-m", "hpcvdj", *words, "-o", tmp_path / "many.tsv"]
-    subprocess.run([*map(str, command)], check=True, capture_output=True, timeout=200)
+    on_ranks(ranks, *words, "-o", tmp_path / "many.tsv")
     assert (tmp_path / "many.tsv").read_bytes() == (tmp_path / "one.tsv").read_bytes()
     one, many = (json.loads((tmp_path / f"{name}.tsv.json").read_text()) for name in ("one", "many"))
     for name in ("spectrum", "overlap", "auc", "q", "individuals", "hits"):

@@ -156,10 +156,13 @@ def test_the_interval_of_kappa_has_it_as_often_as_it_says(share):
     chance = np.triu(np.minimum(3e-4 * np.outer(weights, weights), 1.0), 1)
     expected = (chance + chance.T).sum(axis=1)
     drawn = np.arange(number) < share * number
+    # Pairs below each, of as many as the factor 2.5 makes.
+    below = np.cumsum(2.5 * chance)
     held = []
     for _ in range(400):
-        # As many Poisson numbers of neighbours as the factor 2.5 makes.
-        i, j = np.nonzero(rng.random(chance.shape) < 1 - np.exp(-2.5 * chance))
+        # A Poisson number of hits; a pair that has some, with a chance of 1 - exp(-2.5 * chance), is neighbours.
+        hits = below[-1] * rng.random(rng.poisson(below[-1]))
+        i, j = np.divmod(np.unique(np.searchsorted(below, hits, side="right")), number)
         neighbours = np.bincount(np.concatenate([i, j]), minlength=number)
         for own in (share, 0.0):
             found = selection_factor(neighbours[drawn], expected[drawn], ONE[:number][drawn], own)

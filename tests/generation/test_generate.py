@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import logging
 from dataclasses import replace
+from functools import partial
 
 import numba
 import numpy as np
@@ -20,7 +21,6 @@ from hpcvdj.recombination.alphabet import translate
 from hpcvdj.recombination.likely import LikelyScenarios, Scenario
 from hpcvdj.recombination.possible import Possible
 from hpcvdj.recombination.productive import productive_probability
-from tests.cli.test_mpiexec import MPIEXEC, launch
 from tests.commands import error_line, hpcvdj_command
 from tests.kernels.pgen.problems import OLGA_MODELS, olga_model
 from tests.recombination.definition import pgen
@@ -148,38 +148,28 @@ def test_slices_and_threads_do_not_change_a_byte(folders, tmp_path, monkeypatch,
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(MPIEXEC is None, reason="no mpiexec")
 @pytest.mark.parametrize("productive", [pytest.param(False, marks=pytest.mark.exhaustive), True])
-def test_ranks_do_not_change_a_byte(folders, tmp_path, productive):
-    pytest.importorskip("mpi4py")
+def test_ranks_do_not_change_a_byte(folders, tmp_path, productive, on_ranks):
     digests = set()
-    for ranks in (1, 3):
-        path = tmp_path / f"{ranks}.parquet"
+    for name, command in (("one", hpcvdj_command), ("three", partial(on_ranks, 3))):
+        path = tmp_path / f"{name}.parquet"
         words = ("generate", "-m", folders["mouse"], "-n", 70_000, "--seed", 2, "--scenarios",
                  *(["--productive"] if productive else []), "-o", path)  # fmt: skip
-        if ranks == 1:
-            out, _ = hpcvdj_command(*words)
-        else:
-            done = launch(ranks, "-m", "hpcvdj", *words)
-            assert done.returncode == 0, done.stdout + done.stderr
-            out = done.stdout
+        out, _ = command(*words)
         assert out.count("written") == 1
         digests.add(hashlib.sha256(path.read_bytes()).hexdigest())
     assert len(digests) == 1
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(MPIEXEC is None, reason="no mpiexec")
-def test_wrong_usage_on_ranks_is_one_line(folders, tmp_path):
-    pytest.importorskip("mpi4py")
+def test_wrong_usage_on_ranks_is_one_line(folders, tmp_path, on_ranks):
     (tmp_path / "o.tsv").touch()
     for words, what in (
         (("-m", folders["mouse"], "-o", tmp_path / "o.tsv"), "--overwrite"),
         (("-m", "nobody", "-o", tmp_path / "n.tsv"), "no folder of a model"),
     ):
-        done = launch(2, "-m", "hpcvdj", "generate", *words)
-        assert done.returncode == 2
-        assert what in error_line(done.stderr)
+        _, err = on_ranks(3, "generate", *words, code=2)
+        assert what in error_line(err)
 
 
 def test_the_command_writes_what_python_returns(folders, models, tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,6 @@ import pytest
 
 import hpcvdj
 from hpcvdj.errors import InputError
-from tests.cli.test_mpiexec import MPIEXEC, launch
 from tests.commands import hpcvdj_command
 from tests.recombination.igor_files import mouse_files
 
@@ -74,14 +74,12 @@ def test_generation_probabilities_do_not_take_the_rate(rows, model):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(MPIEXEC is None, reason="no mpiexec")
-def test_ranks_write_the_same_bytes(table, model, tmp_path):
+def test_ranks_write_the_same_bytes(table, model, tmp_path, on_ranks):
     digests = []
-    for ranks in (1, 2):
+    for ranks, command in ((1, hpcvdj_command), (3, partial(on_ranks, 3))):
         folder = tmp_path / str(ranks)
         arguments = ["infer", table, "-m", model, "-o", folder, "--errors", "--rows", "all", "--iterations", "2"]
-        done = launch(ranks, "-m", "hpcvdj", *arguments, "--bootstrap", "1", "--only", "v_choice", "--only", "d_del")
-        assert done.returncode == 0, done.stdout + done.stderr
+        out, _ = command(*arguments, "--bootstrap", "1", "--only", "v_choice", "--only", "d_del")
         names = ["model_params.txt", "model_marginals.txt", "standard_errors.tsv"]
         digests.append([(folder / name).read_bytes() for name in names])
         facts = json.loads((folder / "inference.json").read_text())
@@ -91,7 +89,7 @@ def test_ranks_write_the_same_bytes(table, model, tmp_path):
         assert lines[-3:] == ["@ErrorRate", "#SingleErrorRate", repr(facts["error_rate"])]
         assert (folder / "iterations.tsv").read_text().splitlines()[0].endswith("\terror_rate")
         assert "\nerror_rate\t\t\t" in (folder / "standard_errors.tsv").read_text()
-        assert f"error rate {facts['error_rate']:.3g} per base" in done.stdout
+        assert f"error rate {facts['error_rate']:.3g} per base" in out
         hpcvdj.load_model(folder)
     assert digests[0] == digests[1]
 

@@ -18,7 +18,6 @@ from hpcvdj.motifs.results import MotifResult
 from hpcvdj.motifs.sequences import inputs_of, read_inputs
 from hpcvdj.motifs.settings import MotifConfig
 from hpcvdj.runs.run import Run
-from tests.cli.test_mpiexec import MPIEXEC, launch
 from tests.commands import error_line, hpcvdj_command
 from tests.kernels.kmers.cases import random_text
 
@@ -246,14 +245,11 @@ def test_python_takes_lists_and_dicts(tables):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(MPIEXEC is None, reason="no mpiexec")
-@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.exhaustive)])
-def test_several_inputs_on_ranks(tables, tmp_path, ranks):
-    pytest.importorskip("mpi4py")
+@pytest.mark.parametrize("ranks", [3, pytest.param(2, marks=pytest.mark.exhaustive)])
+def test_several_inputs_on_ranks(tables, tmp_path, ranks, on_ranks):
     words = ["motifs", "compare", *tables, "-k", 5, "-d", 1, "--min-score", 0.2, "-o"]
     hpcvdj_command(*words, tmp_path / "one.h5")
-    done = launch(ranks, "-m", "hpcvdj", *words, tmp_path / "other.h5")
-    assert done.returncode == 0, done.stderr
+    on_ranks(ranks, *words, tmp_path / "other.h5")
     with MotifResult(tmp_path / "one.h5") as one, MotifResult(tmp_path / "other.h5") as other:
         assert one.to_table().equals(other.to_table())
         assert len(one.to_table())

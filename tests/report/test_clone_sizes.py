@@ -11,7 +11,6 @@ import pytest
 import hpcvdj
 from hpcvdj.chance.clone_sizes import CloneSizes, SizesOfSamples
 from hpcvdj.reports.page import write_report
-from tests.cli.test_mpiexec import MPIEXEC, launch
 from tests.commands import hpcvdj_command
 from tests.report.conftest import Page
 
@@ -99,15 +98,13 @@ def test_every_question_records_them(cohort, tmp_path, command):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(MPIEXEC is None, reason="no mpiexec")
 @pytest.mark.parametrize(
     "command", ["sharing", *(pytest.param(own, marks=pytest.mark.exhaustive) for own in COMMANDS if own != "sharing")]
 )
-def test_ranks_find_the_same(cohort, tmp_path, command):
+def test_ranks_find_the_same(cohort, tmp_path, command, on_ranks):
     rows, folder = cohort
     target = tmp_path / "annotated" if command == "annotate" else tmp_path / "o.tsv"
-    done = launch(3, "-m", "hpcvdj", *words_of(command, folder, target))
-    assert done.returncode == 0, done.stderr
+    on_ranks(3, *words_of(command, folder, target))
     found = {name: own for facts in facts_of(target) for name, own in facts.items()}
     assert found == {name: grouped(rows[name]) for name in ("b" if command == "enrich" else VISITS)}
 

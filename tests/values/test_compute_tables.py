@@ -21,7 +21,6 @@ from hpcvdj.storage.folders import folder_digest
 from hpcvdj.values import compute_tables as values_tables
 from hpcvdj.values import slices
 from hpcvdj.values.compute_tables import compute_tables
-from tests.cli.test_mpiexec import launch
 from tests.commands import hpcvdj_command
 from tests.conftest import GERMLINE, SMALL
 from tests.problems import count_to
@@ -408,22 +407,20 @@ def test_a_table_without_rows(paper_germline, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["t.tsv", pytest.param("two", marks=pytest.mark.exhaustive)])
-def test_any_number_of_ranks_writes_the_same(tables, paper_germline, tmp_path, name):
+def test_any_number_of_ranks_writes_the_same(tables, tmp_path, name, on_ranks):
     together = ["--together"] * (name == "two")
     words = ["count", tables / name, "-g", GERMLINE, "--max-n", 3, *together]
     hpcvdj_command(*words, "-o", tmp_path / "1.tsv")
-    for ranks, rows in ((2, ()), (3, ("--batch-rows", 500))):
-        target = tmp_path / f"{ranks}.tsv"
-        done = launch(ranks, "-m", "hpcvdj", *words, "-o", target, *rows)
-        assert done.returncode == 0, done.stderr
+    for name, rows in (("whole", ()), ("slices", ("--batch-rows", 500))):
+        target = tmp_path / f"{name}.tsv"
+        on_ranks(3, *words, "-o", target, *rows)
         assert target.read_bytes() == (tmp_path / "1.tsv").read_bytes()
 
 
 @pytest.mark.slow
-def test_other_ranks_go_on(tables, expected, paper_germline, tmp_path):
+def test_other_ranks_go_on(tables, expected, paper_germline, tmp_path, on_ranks):
     """Parts that one rank made are continued by three."""
     stopped(tables / "t.tsv", tmp_path / "o.tsv", paper_germline, 2)
     words = ["count", tables / "t.tsv", "-g", GERMLINE, "--max-n", 3, "-o", tmp_path / "o.tsv", "--resume"]
-    done = launch(3, "-m", "hpcvdj", *words)
-    assert done.returncode == 0, done.stderr
+    on_ranks(3, *words)
     assert (tmp_path / "o.tsv").read_bytes() == expected.read_bytes()

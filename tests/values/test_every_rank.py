@@ -6,27 +6,31 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from hpcvdj.generation import generate as generation
 from hpcvdj.results.slice_files import SliceFiles
-from hpcvdj.values import compute_tables as values_tables
 from tests.cli.test_mpiexec import MPIEXEC, launch
 from tests.commands import LITTLE, error_line, hpcvdj_command
 from tests.conftest import GERMLINE, SMALL
 
 ENDINGS = (".tsv", ".tsv.gz", ".tsv.zst", ".parquet", ".dataset")
-FEWEST_ROWS, BATCH = 60, 40
+FEW = {
+    "hpcvdj.values.compute_tables.FEWEST_ROWS": 60,
+    "hpcvdj.generation.generate.BATCH": 40,
+    "hpcvdj.generation.generate.SMALLEST_BATCH": 40,
+}
+"""Slices of few rows, of which a small table has several."""
+
 MODEL, EXAMPLE = ("-m", "mouse_trb"), ("-m", "human_trb_m15")
 
 PROGRAM = f"""{LITTLE}
 import json, sys
-from hpcvdj.generation import generate as generation
+from pkgutil import resolve_name
 from hpcvdj.results.slice_files import SliceFiles
-from hpcvdj.values import compute_tables as values_tables
 import hpcvdj.cli as cli
-values_tables.FEWEST_ROWS, generation.BATCH = {FEWEST_ROWS}, {BATCH}
-generation.SMALLEST_BATCH = {BATCH}
+for name, value in {FEW}.items():
+    module, _, name = name.rpartition(".")
+    setattr(resolve_name(module), name, value)
 """
-"""Slices of few rows, of which a small table has several."""
+"""Begins a program whose slices are those of few rows."""
 
 ONE_AFTER_ANOTHER = """
 *commands, last = json.loads(sys.argv[1])
@@ -48,9 +52,8 @@ needs_mpiexec = pytest.mark.skipif(MPIEXEC is None, reason="no mpiexec")
 
 @pytest.fixture(autouse=True)
 def few_rows(monkeypatch):
-    monkeypatch.setattr(values_tables, "FEWEST_ROWS", FEWEST_ROWS)
-    monkeypatch.setattr(generation, "BATCH", BATCH)
-    monkeypatch.setattr(generation, "SMALLEST_BATCH", BATCH)
+    for name, value in FEW.items():
+        monkeypatch.setattr(name, value)
 
 
 @pytest.fixture(scope="module")
@@ -94,11 +97,8 @@ def parts_of(path):
 
 
 @pytest.mark.slow
-@needs_mpiexec
 @pytest.mark.parametrize("ranks", [3, *(pytest.param(ranks, marks=pytest.mark.exhaustive) for ranks in (2, 7))])
-def test_any_number_of_ranks_writes_the_same_bytes(tables, tmp_path, ranks):
-    program = tmp_path / "program.py"
-    program.write_text(PROGRAM + ONE_AFTER_ANOTHER)
+def test_any_number_of_ranks_writes_the_same_bytes(tables, tmp_path, ranks, on_ranks):
     work = [
         (name, ending, words)
         for k, (name, words) in enumerate(commands(tables).items())
@@ -108,9 +108,7 @@ def test_any_number_of_ranks_writes_the_same_bytes(tables, tmp_path, ranks):
     (tmp_path / "many").mkdir()
     for name, ending, words in work:
         hpcvdj_command(*words, "-o", tmp_path / "one" / f"{name}{ending}")
-    many = [[str(word) for word in (*words, "-o", tmp_path / "many" / f"{name}{end}")] for name, end, words in work]
-    done = launch(ranks, program, json.dumps(many), 0)
-    assert done.returncode == 0, done.stdout + done.stderr
+        on_ranks(ranks, *words, "-o", tmp_path / "many" / f"{name}{ending}", patched=FEW)
     for name, ending, _ in work:
         one, found = (tmp_path / folder / f"{name}{ending}" for folder in ("one", "many"))
         assert written(one) == written(found), (name, ending)
@@ -196,12 +194,12 @@ def test_damaged_parts_are_refused(tables, tmp_path, monkeypatch):
 @pytest.mark.slow
 @needs_mpiexec
 @pytest.mark.parametrize("ranks", [3, pytest.param(7, marks=pytest.mark.exhaustive)])
-def test_a_rank_that_fails_ends_the_run_with_one_line(tables, tmp_path, ranks):
+def test_a_rank_that_fails_ends_the_run_with_one_line(tables, tmp_path, ranks, on_ranks):
     """What the others wrote is kept, and any number of ranks continues."""
     names = "pgen", "generate productive", "convert"
     targets = {name: tmp_path / f"{name}.parquet" for name in names}
     many = [[str(word) for word in (*commands(tables)[name], "-o", target)] for name, target in targets.items()]
-    program, good = tmp_path / "program.py", tmp_path / "good.py"
+    program = tmp_path / "program.py"
     program.write_text(
         PROGRAM
         + """
@@ -216,7 +214,6 @@ SliceFiles.finish = finishing
 """
         + ONE_AFTER_ANOTHER
     )
-    good.write_text(PROGRAM + ONE_AFTER_ANOTHER)
     done = launch(ranks, program, json.dumps(many), 1)
     assert done.returncode == 1
     errors = [line for line in done.stderr.splitlines() if "error:" in line]
@@ -225,24 +222,20 @@ SliceFiles.finish = finishing
     for target in targets.values():
         assert not target.exists()
         assert not list(target.with_name(f"{target.name}.parts").glob(".*"))
-    done = launch(2, good, json.dumps([[*words, "--resume"] for words in many]), 0)
-    assert done.returncode == 0, done.stderr
+    for words in many:
+        on_ranks(3, *words, "--resume", patched=FEW)
     for name, target in targets.items():
         hpcvdj_command(*commands(tables)[name], "-o", tmp_path / f"whole {name}.parquet")
         assert written(target) == written(tmp_path / f"whole {name}.parquet"), name
 
 
 @pytest.mark.slow
-@needs_mpiexec
-def test_a_damaged_row_that_one_rank_reads(tmp_path):
+def test_a_damaged_row_that_one_rank_reads(tmp_path, on_ranks):
     header, *rows = SMALL.read_text().splitlines(keepends=True)
     (tmp_path / "t.tsv").write_text(header + "".join(rows[:300]) + "one value\n" + "".join(rows[300:]))
-    program = tmp_path / "program.py"
-    program.write_text(PROGRAM + "cli.main()\n")
-    done = launch(2, program, "convert", tmp_path / "t.tsv", "-o", tmp_path / "o.tsv")
-    assert done.returncode == 2
-    assert "line 302: 1 values for" in error_line(done.stderr)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["program.py", "t.tsv"]
+    _, err = on_ranks(3, "convert", tmp_path / "t.tsv", "-o", tmp_path / "o.tsv", code=2, patched=FEW)
+    assert "line 302: 1 values for" in error_line(err)
+    assert [path.name for path in tmp_path.iterdir()] == ["t.tsv"]
 
 
 def test_a_rank_takes_a_slice_once(tmp_path):
