@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError, StoppedError, few, option
 from hpcvdj.inference.gain import Gain, gain_of
-from hpcvdj.inference.parameters import GENE_USAGE, free_parameters, parameters, shared_model, with_parameters
+from hpcvdj.inference.parameters import GENE_USAGE, free_parameters, pairs_of, parameters, shared_model, with_parameters
 from hpcvdj.inference.rows import ChosenRows
 from hpcvdj.inference.search import Evaluated, Search
 from hpcvdj.inference.settings import InferenceSettings
@@ -155,7 +155,7 @@ def infer(
     first = replace(first, error_rate=FIRST_ERROR_RATE if plan.errors else 0.0, selection=None)
     repertoire, held = _shared(chosen, plan, run)
     evaluate = Expectations(InferenceProblem(repertoire, (~held).astype(np.uint32), first, plan.errors), run, backend)
-    search = Search(plan, free, int((~held).sum()), int(held.sum()), first, identity=identity)
+    search = Search(plan, free, int((~held).sum()), int(held.sum()), first, pairs=pairs_of(first), identity=identity)
     kept = _Kept(search)
     run.on_root(lambda: kept.restore(state) if state is not None else None)
     search = kept.search
@@ -178,13 +178,20 @@ def infer(
             f"{best.lost:,} of {search.rows:,} rows have probability 0: are they of another species or locus than "
             f"{model.name}, or do they have many sequencing errors ({option('errors', True)})?"
         )
-    warnings += _changed_alleles(model, search.best, free)
+    if search.judged and best.iteration == 1 < len(search.trace):
+        warnings.append(
+            "the result is the start: each iteration made the junctions that were held out less probable; give more "
+            f"rows, or infer fewer parameters with {option('only')}"
+        )
+    warnings += _changed_alleles(model, search.best, free, plan.prior)
     if gain is not None and gain.is_loss:
         warnings.append(
             f"junctions that were held out are less probable than under {model.name}, by {-gain.nats:.3f} ± "
             f"{gain.error:.3f} nats each: use that model, or infer from more rows"
         )
-    return Fit(search.best, best, tuple(search.trace), (search.rows, search.held), errors, gain, tuple(warnings))
+    # One number does not fit chance events, and an early iteration is still near where it began.
+    result = replace(search.best, error_rate=search.accepted[-1].error_rate)
+    return Fit(result, best, tuple(search.trace), (search.rows, search.held), errors, gain, tuple(warnings))
 
 
 def _after(kept: "_Kept", save: Callable[[bytes], None]) -> None:
@@ -203,7 +210,7 @@ def _after(kept: "_Kept", save: Callable[[bytes], None]) -> None:
     save(kept.saved())
 
 
-def _changed_alleles(start: Model, result: Model, free: frozenset[str]) -> list[str]:
+def _changed_alleles(start: Model, result: Model, free: frozenset[str], prior: float) -> list[str]:
     """Warn of alleles of the start that the result never makes, or makes with unknown deletions."""
     lost, unknown = [], []
     for segment, deletions in (("V", "v_3_del"), ("D", "d_del"), ("J", "j_5_del")):
@@ -214,9 +221,10 @@ def _changed_alleles(start: Model, result: Model, free: frozenset[str]) -> list[
             unknown += [names[k] for k in np.flatnonzero((before < RARE) & (after >= COMMON))]
     warnings = []
     if lost:
+        remedy = "" if prior else f"; {option('prior', 1)} keeps functional V and J"
         warnings.append(
             f"{len(lost):,} alleles of {start.name} have probability 0 in the result, because no row has them: "
-            f"{few(lost, 8)}; {option('prior', 1)} keeps functional V and J"
+            f"{few(lost, 8)}{remedy}"
         )
     if unknown:
         warnings.append(
@@ -325,7 +333,8 @@ def _bootstrapped(
             drawn = np.random.default_rng([plan.seed, sample, 1]).integers(len(rows), size=len(rows))
             weights = {"weights": np.bincount(rows[drawn], minlength=len(held)).astype(np.uint32)}
         evaluate.weigh(run.share_arrays(weights)["weights"])
-        search = Search(plan, kept.search.free, len(rows), 0, kept.search.best or kept.search.model)
+        begin = kept.search.best or kept.search.model
+        search = Search(plan, kept.search.free, len(rows), 0, begin, pairs=kept.search.pairs)
         while not run.from_root(lambda search=search: search.done):  # type: ignore[misc]
             _step(search, evaluate, run, f"after {sample} samples")
         if run.is_root:

@@ -23,6 +23,9 @@ SMALLEST = 1e-300
 
 GENE_USAGE = ("v_choice", "j_choice")
 
+ROWS_OF_START = 10.0
+"""The rows that are counted in addition for each V allele of a locus without D genes, with its J of the start."""
+
 _LARGEST_CHANGE = 3.0
 """The largest change of the logarithm of a probability by an extrapolated step, relative to the last step of EM."""
 
@@ -61,19 +64,37 @@ def functional(model: Model, segment: SegmentType) -> Array:
     )
 
 
-def log_prior(model: Model, prior: float) -> float:
-    """Return the logarithm of the Dirichlet prior of P(V) and P(J) that `maximised` takes, up to a constant."""
+def pairs_of(start: Model) -> Array | None:
+    """Return the rows of V and J that a start counts for, float64 [V, J]; None with D genes.
+
+    P(J | V) has so many parameters that most rare pairs are in no row, and would become impossible.
+    """
+    return None if start.has_d else ROWS_OF_START * _shares(start.p_vj, np.zeros_like(start.p_vj), 1)
+
+
+def log_prior(model: Model, prior: float, pairs: Array | None = None) -> float:
+    """Return the logarithm of the prior that `maximised` takes, up to a constant.
+
+    It is a Dirichlet prior of P(V) and P(J), and one of P(J | V).
+    """
+    of_pairs = 0.0
+    if pairs is not None:
+        conditional = _shares(model.p_vj, np.ones_like(model.p_vj), 1)
+        of_pairs = float((pairs * np.log(np.maximum(conditional, SMALLEST))).sum())
     total = 0.0
     for segment in ("V", "J"):
         chances = model.p_segment(segment)[functional(model, segment) > 0]  # type: ignore[arg-type]
         total += float(np.log(np.maximum(chances, SMALLEST)).sum())
-    return prior * total if prior else 0.0
+    return of_pairs + (prior * total if prior else 0.0)
 
 
-def maximised(model: Model, expected: Expected, free: frozenset[str], prior: float = 0.0) -> Model:
+def maximised(
+    model: Model, expected: Expected, free: frozenset[str], prior: float = 0.0, pairs: Array | None = None
+) -> Model:
     """Take the M step: return the model whose free parameters are most likely, given expected counts.
 
     prior  count that is added for each functional V and J allele
+    pairs  counts that are added for P(J | V), as `pairs_of` returns them
 
     Parameters without counts stay as they are.
     """
@@ -93,7 +114,7 @@ def maximised(model: Model, expected: Expected, free: frozenset[str], prior: flo
         "d_deletions": _shares(expected.d, model.d_deletions, (1, 2)),
     }
     changes: dict[str, Any] = {field: deletions[field] for name, field in _DELETIONS.items() if name in free}
-    changes |= _choices(model, expected, free, prior)
+    changes |= _choices(model, expected, free, prior, pairs)
     error_rate = float(_shares(expected.errors, errors(model))[0])
     return replace(model, insertions=tuple(insertions), error_rate=error_rate, **changes)
 
@@ -104,23 +125,29 @@ def _shares(counts: Array, before: Array, axes: int | tuple[int, ...] | None = N
     return np.where(sums > 0, counts / np.where(sums > 0, sums, 1.0), before)
 
 
-def _choices(model: Model, expected: Expected, free: frozenset[str], prior: float) -> dict[str, Any]:
+def _choices(
+    model: Model, expected: Expected, free: frozenset[str], prior: float, pairs: Array | None
+) -> dict[str, Any]:
     """Return P(V) and P(D, J), or P(V, J)."""
     v_prior, j_prior = (prior * functional(model, segment) for segment in ("V", "J"))  # type: ignore[arg-type]
     if not model.has_d:
-        return {"p_vj": _product(model.p_vj.T, expected.choices.T, free, ("j_choice", "v_choice"), j_prior, v_prior).T}
-    choices = {"p_dj": _product(model.p_dj, expected.dj, free, ("d_gene", "j_choice"), 0.0 * model.p_dj[:, 0], j_prior)}
+        of_j = (0.0 if pairs is None else pairs.T), j_prior
+        return {"p_vj": _product(model.p_vj.T, expected.choices.T, free, ("j_choice", "v_choice"), *of_j, v_prior).T}
+    of_d = 0.0, np.zeros(len(model.d))
+    choices = {"p_dj": _product(model.p_dj, expected.dj, free, ("d_gene", "j_choice"), *of_d, j_prior)}
     if "v_choice" in free:
         choices["p_v"] = _shares(expected.choices + v_prior, model.p_v)
     return choices
 
 
 def _product(
-    before: Array, counts: Array, free: frozenset[str], names: tuple[str, str], row_prior: Array, column_prior: Array
-) -> Array:
+    before: Array, counts: Array, free: frozenset[str], names: tuple[str, str], added: Array | float, row_prior: Array,
+    column_prior: Array,
+) -> Array:  # fmt: skip
     """Return P(column) P(row | column), of which either factor may be fixed.
 
     names      the parameters of rows and of columns
+    added      counts that are added for P(row | column) alone
     row_prior  the prior of rows, which is divided among the columns by the row's share in each of them
     """
     if not free.intersection(names):
@@ -131,7 +158,7 @@ def _product(
         sums = before.sum(axis=1, keepdims=True)
         counts = counts + row_prior[:, None] * (before / np.where(sums > 0, sums, 1.0))
     if names[0] in free:
-        conditional = _shares(counts, conditional, 0)
+        conditional = _shares(counts + added, conditional, 0)
     if names[1] in free:
         # A column without rows is impossible, and its prior would be lost to the others.
         columns = _shares((counts.sum(axis=0) + column_prior) * conditional.any(axis=0), columns)

@@ -63,6 +63,7 @@ class Search:
     objective   of the last accepted model
     best        the accepted model with the best held-out likelihood, or the last one
     waited      the number of evaluations since the best one
+    pairs       as `pairs_of` returns them, of the start
     impossible  the numbers of counted and held-out junctions with probability 0 at the start, which stay impossible
     identity    what a run must have in common with this one to continue it
     """
@@ -83,6 +84,7 @@ class Search:
     waited: int = 0
     trace: list[Evaluated] = field(default_factory=list)
     done: bool = False
+    pairs: Array | None = None
     impossible: tuple[int, int] = (0, 0)
     identity: Mapping[str, Any] = field(default_factory=dict)
 
@@ -105,7 +107,7 @@ class Search:
         evaluation = Evaluated(
             len(self.trace) + 1, self.kind, True, counted, held_out, expected.lost, seconds, self.model.error_rate
         )
-        objective = expected.log_likelihood + log_prior(self.model, self.settings.prior)
+        objective = expected.log_likelihood + log_prior(self.model, self.settings.prior, self.pairs)
         gain = (objective - self.objective) / max(1, self.rows)
         if self.kind == "long" and gain < 0:
             assert self.fallback is not None
@@ -124,7 +126,7 @@ class Search:
         if self.kind == "long" and self.step >= self.longest:
             self.longest *= LONGEST_STEP
         self._note_best(evaluation)
-        following = maximised(self.model, expected, self.free, self.settings.prior)
+        following = maximised(self.model, expected, self.free, self.settings.prior, self.pairs)
         if self.kind == "long":
             self.points = []
         self.points = [*self.points, self.model][-2:]

@@ -53,6 +53,16 @@ def table(rows, tmp_path_factory):
 
 
 @pytest.mark.slow
+def test_the_rate_is_that_of_the_end(rows, model):
+    """Junctions that are held out choose an early iteration, whose rate was on its way from the first guess."""
+    fit = hpcvdj.infer(rows, model, rows="all", errors=True, hold_out=0.2)
+    rates = [own.error_rate for own in fit.trace if own.accepted]
+    assert fit.best.iteration < len(fit.trace)
+    assert fit.model.error_rate == rates[-1] != fit.best.error_rate
+    assert fit.model.error_rate == pytest.approx(RATE, abs=0.003)
+
+
+@pytest.mark.slow
 def test_the_rate_is_found_again(rows, model):
     fit = hpcvdj.infer(rows, model, rows="all", errors=True, hold_out=0.0, iterations=12, only=("v_choice", "vd_ins"))
     # The standard deviation of a share of about 40,000 template bases is 0.0007.

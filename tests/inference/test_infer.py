@@ -8,11 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import hpcvdj
 from hpcvdj.errors import InputError
 from hpcvdj.generation.generate import generate
 from hpcvdj.generation.settings import GenerationSettings
 from hpcvdj.inference.infer import Expectations, Fit, infer
-from hpcvdj.inference.parameters import GENE_USAGE, parameter_names, parameters, uniform
+from hpcvdj.inference.parameters import GENE_USAGE, mixed, parameter_names, parameters, uniform
 from hpcvdj.inference.rows import ChosenRows, choose
 from hpcvdj.inference.search import Search
 from hpcvdj.inference.settings import InferenceSettings, RowChoice
@@ -206,7 +207,8 @@ def test_standard_errors_are_those_of_a_share():
     for _, (v,), (j,) in rows:
         shares[v, j] += 1 / len(rows)
     # The error of a standard deviation of 40 samples is 11 %.
-    np.testing.assert_allclose(found.errors.p_vj, np.sqrt(shares * (1 - shares) / len(rows)), rtol=0.4, atol=1e-9)
+    # A pair without rows has a little of the start's, which differs between samples.
+    np.testing.assert_allclose(found.errors.p_vj, np.sqrt(shares * (1 - shares) / len(rows)), rtol=0.4, atol=1e-4)
     for own in (found.errors.v_deletions, found.errors.j_deletions, found.errors.insertions[0].lengths):
         assert not own.any()
 
@@ -257,6 +259,23 @@ def test_standard_errors_of_slow_parameters():
     for own, *values in zip(parameters(found.errors), *at_the_end, strict=True):
         spread = np.std(values, axis=0, ddof=1)
         assert not spread.any() or np.sqrt((own**2).sum() / (spread**2).sum()) > 0.93
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(olga_folder() is None, reason="olga is not installed")
+@pytest.mark.parametrize("name", ["human_tra", "mouse_tra"])
+def test_rare_pairs_do_not_end_the_search(name):
+    """Of V and J that only junctions that are held out have: the result was the start."""
+    model = load_model(name)
+    rows = hpcvdj.generate(model, 10_000, seed=2, backend="cpu")
+    found = hpcvdj.infer(rows, mixed(model, 0.5), rows="all", start="model", backend="cpu")
+    assert found.best.iteration > 1
+    assert found.best.held_out > found.trace[0].held_out + 0.5
+    assert not any("is the start" in warning for warning in found.warnings)
+    # Of few rows nothing can be learnt but chance events.
+    few = hpcvdj.infer(rows.slice(0, 60), model, rows="all", start="model", only=("vj_ins", "v_3_del"), backend="cpu")
+    assert few.best.iteration == 1
+    assert any("is the start" in warning for warning in few.warnings)
 
 
 RECOVERED = {"v": 0.12, "j": 0.06, "vd": 0.14, "dj": 0.14, "steps": 0.15}

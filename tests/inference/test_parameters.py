@@ -21,6 +21,7 @@ from hpcvdj.inference.parameters import (
     mixed,
     most_likely_steps,
     normalised,
+    pairs_of,
     parameter_names,
     parameters,
     uniform,
@@ -137,7 +138,7 @@ def test_the_m_step_gives_distributions_and_leaves_what_is_fixed(seed, has_d, pr
         require_kept(found, model, free)
 
 
-def complete_log_likelihood(model: Model, expected: Expected, prior: float) -> float:
+def complete_log_likelihood(model: Model, expected: Expected, prior: float, added: np.ndarray | None = None) -> float:
     """Of the counts as if they had been seen: what an M step makes larger."""
     choices = [(expected.choices, model.p_v), (expected.dj, model.p_dj)]
     pairs = choices if model.has_d else [(expected.choices, model.p_vj)]
@@ -147,7 +148,7 @@ def complete_log_likelihood(model: Model, expected: Expected, prior: float) -> f
     ):
         pairs += [(lengths, own.lengths), (first, own.first), (steps, own.transitions)]
     total = sum(float(counts[counts > 0] @ np.log(np.maximum(own[counts > 0], 1e-300))) for counts, own in pairs)
-    return total + log_prior(model, prior)
+    return total + log_prior(model, prior, added)
 
 
 @settings(max_examples=20, deadline=None, derandomize=True)
@@ -157,16 +158,36 @@ def test_no_other_model_near_the_m_steps_is_more_likely(seed, has_d, prior):
     model, rng = inferable(seed, has_d), np.random.default_rng(seed)
     prior = prior if has_d else 0.0
     expected = random_counts(model, rng)
-    found = maximised(model, expected, EVERY, prior)
-    best = complete_log_likelihood(found, expected, prior)
-    assert best >= complete_log_likelihood(model, expected, prior) - 1e-12 * abs(best)
+    added = pairs_of(model)
+    assert (added is None) == has_d
+    found = maximised(model, expected, EVERY, prior, added)
+    best = complete_log_likelihood(found, expected, prior, added)
+    assert best >= complete_log_likelihood(model, expected, prior, added) - 1e-12 * abs(best)
     number = len(model.insertions)
     for _ in range(5):
         values = parameters(found)
         others = [own * np.exp(0.01 * rng.standard_normal(own.shape)) for own in values[:-number]]
         changed = normalised([*others, *values[-number:]], found)
         other = with_parameters(found, changed)
-        assert complete_log_likelihood(other, expected, prior) <= best + 1e-12 * abs(best)
+        assert complete_log_likelihood(other, expected, prior, added) <= best + 1e-12 * abs(best)
+
+
+def test_pairs_without_rows_keep_the_share_of_the_start():
+    """However often: J of a V allele with rows of one J alone, as if the start had made ten rows of it."""
+    start = inferable(3, False)
+    counts = random_counts(start, np.random.default_rng(3))
+    v = int(np.argmax(start.p_vj.sum(axis=1)))
+    choices = np.zeros_like(counts.choices)
+    first, *others = np.flatnonzero(start.p_vj[v])
+    choices[v, first] = 30
+    found = start
+    for _ in range(20):
+        found = maximised(found, replace(counts, choices=choices), EVERY, 0.0, pairs_of(start))
+    assert found.p_vj[v].sum() == pytest.approx(1), "they are no rows of V"
+    of_start = start.p_vj[v] / start.p_vj[v].sum()
+    assert found.p_vj[v, others] == pytest.approx(10 * of_start[others] / 40)
+    # Without rows of the start, they are gone.
+    assert not maximised(start, replace(counts, choices=choices), EVERY).p_vj[v, others].any()
 
 
 def steps_value(steps_found: np.ndarray, first: np.ndarray, steps: np.ndarray) -> float:
