@@ -113,6 +113,13 @@ def test_a_column_of_mixed_types(table):
         hpcvdj.count(frame, GERMLINE)
 
 
+def test_two_columns_of_one_name(table):
+    frame = table.to_pandas().head(4)
+    twice = frame[[*frame.columns, "v_call"]]
+    with pytest.raises(hpcvdj.InputError, match=r"several columns of one name \(v_call\)"):
+        hpcvdj.count(twice, GERMLINE)
+
+
 def test_names():
     assert set(hpcvdj.__all__) <= set(dir(hpcvdj))
     for name in hpcvdj.__all__:

@@ -18,7 +18,7 @@ from hpcvdj.association.phenotypes import phenotypes_of
 from hpcvdj.chance.check import check_tables
 from hpcvdj.chance.question import Lines
 from hpcvdj.cohorts.question import require_rows
-from hpcvdj.errors import CompleteError, InputError, TooFewError, few, option
+from hpcvdj.errors import CompleteError, InputError, StoppedError, TooFewError, few, option
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.repertoires.inputs import together_of
 from hpcvdj.repertoires.reading import productive_reading
@@ -26,6 +26,7 @@ from hpcvdj.repertoires.sequence_fields import common_fields
 from hpcvdj.reports.outputs import ANALYSIS
 from hpcvdj.runs.folder import Identity, differences
 from hpcvdj.runs.inputs import surveyed
+from hpcvdj.runs.stopping import stopped_by
 from hpcvdj.storage.damage import damage
 from hpcvdj.storage.files import atomic_path, exclusive_lock, require_apart
 from hpcvdj.storage.json_text import json_text
@@ -106,7 +107,14 @@ def analyze(job: Job, tell: Callable[[Outcome], None] = lambda _: None) -> Analy
         outcomes: list[Outcome] = []
         answers: dict[str, Any] = {}
         for step in STEPS:
-            outcome, answer, job = _do(step, planned, job, before.get(step))
+            try:
+                outcome, answer, job = _do(step, planned, job, before.get(step))
+            except StoppedError as error:
+                if not any(earlier.state == DONE for earlier in outcomes):
+                    raise
+                stopped = stopped_by(error.signal, f"at the step {step}; {option('resume', True)} continues")
+                stopped.on_every_rank = error.on_every_rank
+                raise stopped from None
             outcomes.append(outcome)
             if answer is not None:
                 answers[step] = answer

@@ -19,8 +19,8 @@ Family = Literal["case", "hla", "trend"]
 FEWEST_OF_ALLELE = 10
 """The smallest number of donors that have an HLA allele that is tested, and of donors that lack it."""
 
-BATCHES = ("batch", "run", "run_id", "sequencing_run_id", "plate", "pool")
-"""Columns of metadata, in small letters, that say which samples were sequenced together."""
+BATCHES = {"batch", "run", "plate", "pool"}
+"""Words in the names of columns of metadata that say which samples were sequenced together."""
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,8 @@ def _levels(column: str, value_of: Mapping[str, str], names: Sequence[str]) -> d
 def _require_batches(naming: Donors, asked: Phenotype, subject: Mapping[str, str], names: Sequence[str]) -> None:
     """Raise InputError if all cases are of one batch, and not all controls are of it."""
     for column in columns_in(naming.metadata):
-        if column.lower() not in BATCHES or column in (naming.strata or ()):
+        words = {*re.split(r"[^a-z]+", column.lower())}
+        if words.isdisjoint(BATCHES) or column in (naming.strata or ()) or column in (naming.case or ()):
             continue
         batch_of = _values(naming, column, subject, "strata")
         of_cases, of_controls = (

@@ -180,11 +180,18 @@ def compare(
             # Twins are selected alike, so their productive rows can be compared, and there are more of these.
             of: Frame = "productive" if fit.gene in habits else frame
             (number, share), (_, of_model) = (side.get(fit.gene, (0, 0.0)) for side in shares[of])
+            # A call of several genes may be any of them.
+            may_be, _ = _of_any(fit.gene, shares[of][0])
+            _, model_may = _of_any(fit.gene, shares[of][1])
+            if "," in fit.gene:
+                of_model = model_may
             finding, others = fit.finding, tuple[str, ...]()
             if finding is None and fit.gene in habits:
                 finding, others = "habit", habits[fit.gene]
-            elif finding is None and _differs(number, len(table[of]), of_model, MARGIN[of]):
-                finding = "usage"
+            elif finding is None and len(table[of]) and max(may_be / len(table[of]), of_model) >= COMMON:
+                more = _is_more(number, len(table[of]), model_may, MARGIN[of])
+                if more or _is_less(may_be, len(table[of]), of_model * ("," not in fit.gene), MARGIN[of]):
+                    finding = "usage"
             fits.append(replace(fit, share=share, model_share=of_model, frame=of, finding=finding, twins=others))
     return fits, _lengths(table[frame], drawn[frame], frame)
 
@@ -254,6 +261,13 @@ def _shares(side: Side, segment: SegmentType) -> dict[str, tuple[int, float]]:
     return {name: (len(rows), len(rows) / max(len(side), 1)) for name, rows in side.rows_by_gene(segment).items()}
 
 
+def _of_any(name: str, shares: Mapping[str, tuple[int, float]]) -> tuple[int, float]:
+    """Return the number and the share of junctions whose calls name any of the genes of a call."""
+    genes = {*name.split(",")}
+    of = [own for other, own in shares.items() if not genes.isdisjoint(other.split(","))]
+    return sum(number for number, _ in of), sum(share for _, share in of)
+
+
 def at_least(successes: int, trials: int) -> float:
     """Return the lower end of Wilson's interval of a share, with three standard errors."""
     share = successes / trials
@@ -266,7 +280,15 @@ def _differs(number: int, rows: int, of_model: float, margin: float) -> bool:
     """Return whether a share is significantly more than `margin` times as large or as small as the model's."""
     if not rows or max(number / rows, of_model) < COMMON:
         return False
-    return at_least(number, rows) > margin * of_model or 1 - at_least(rows - number, rows) < of_model / margin
+    return _is_more(number, rows, of_model, margin) or _is_less(number, rows, of_model, margin)
+
+
+def _is_more(number: int, rows: int, of_model: float, margin: float) -> bool:
+    return at_least(number, rows) > margin * of_model
+
+
+def _is_less(number: int, rows: int, of_model: float, margin: float) -> bool:
+    return 1 - at_least(rows - number, rows) < of_model / margin
 
 
 def _habits(

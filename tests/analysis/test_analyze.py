@@ -162,7 +162,8 @@ def test_a_stopped_run_goes_on_and_ends_with_the_same(cohort, analysed, tmp_path
 
     with monkeypatch.context() as patched:
         patched.setitem(STEP, "sharing", analysing.replace(STEP["sharing"], do=stop))
-        hpcvdj_command(*words(cohort, output, *without), code=75)
+        _, err = hpcvdj_command(*words(cohort, output, *without), code=75)
+    assert "stopped at the step sharing; --resume continues" in err
     assert list(state(output)) == list(STEPS[:4])
     before = {path: path.stat().st_mtime_ns for path in (output / "pgen").iterdir()}
     # A run was killed when it had written a table, and not yet recorded it.

@@ -60,6 +60,10 @@ def test_cases_of_one_batch_need_strata():
         donors_of({"arm": arms, "Batch": batches}, case={"arm": "ill"})
     assert donors_of({"arm": arms, "Batch": batches}, case={"arm": "ill"}, strata=("Batch",))
     assert donors_of({"arm": arms, "Batch": ["x"] * 24}, case={"arm": "ill"})
+    with pytest.raises(InputError, match="all 12 cases are of one sequencing run"):
+        donors_of({"arm": arms, "sequencing run": batches}, case={"arm": "ill"})
+    # Whether the batch itself matters may be asked.
+    assert donors_of({"batch": ["x"] * 12 + ["y"] * 12}, case={"batch": "x"})
     assert donors_of({"arm": arms, "Batch": ["x", "y"] * 12}, case={"arm": "ill"})
     with pytest.raises(InputError, match="all donors have one value; give donors with other values, too"):
         donors_of({"arm": ["ill"] * 24, "Batch": ["x"] * 24}, case={"arm": "ill"})

@@ -137,6 +137,19 @@ def test_usage_and_lengths(model):
     assert {own.frame for own in fit.genes} == {"productive"}
 
 
+@pytest.mark.slow
+def test_calls_of_several_genes_may_be_any_of_them(model):
+    """Each of such names, and each gene that they name, was a misfit: the model makes no junction of two genes."""
+    table = rows_of(model, 30_000)
+    tied = {"TRBV5-1*01": "TRBV5-1*01,TRBV7-9*01", "TRBV7-9*01": "TRBV5-1*01,TRBV7-9*01"}
+    assert not findings(fit_of(renamed(table, "v_call", lambda call: tied.get(call, call)), model))
+    # Of more than the model makes of both together, it is one.
+    names = table["v_call"].to_pylist()
+    fit = fit_of(renamed(table, "v_call", lambda call: call if call < "TRBV4" else tied["TRBV5-1*01"]), model)
+    assert sum(name < "TRBV4" for name in names) < len(names) / 2
+    assert findings(fit)["TRBV5-1,TRBV7-9"] in ("usage", "broken", "improbable")
+
+
 @pytest.mark.exhaustive
 @pytest.mark.olga
 def test_genes_called_by_habit():

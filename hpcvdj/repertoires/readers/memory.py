@@ -78,6 +78,9 @@ def as_arrow(table: Any) -> pa.Table:
 
         return table.to_arrow(compat_level=polars.CompatLevel.oldest())
     if library == "pandas":
+        if not table.columns.is_unique:
+            twice = few(sorted({*map(str, table.columns[table.columns.duplicated()])}))
+            raise InputError(f"the table has several columns of one name ({twice}); leave all but one out")
         try:
             return pa.Table.from_pandas(table, preserve_index=False)
         except pa.ArrowException as error:
