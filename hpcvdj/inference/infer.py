@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError, StoppedError, few, option
 from hpcvdj.inference.gain import Gain, gain_of
-from hpcvdj.inference.parameters import GENE_USAGE, free_parameters, pairs_of, parameters, shared_model, with_parameters
+from hpcvdj.inference.parameters import GENE_USAGE, free_parameters, parameters, shared_model, with_parameters
 from hpcvdj.inference.rows import ChosenRows
 from hpcvdj.inference.search import Evaluated, Search
 from hpcvdj.inference.settings import InferenceSettings
@@ -155,7 +155,7 @@ def infer(
     first = replace(first, error_rate=FIRST_ERROR_RATE if plan.errors else 0.0, selection=None)
     repertoire, held = _shared(chosen, plan, run)
     evaluate = Expectations(InferenceProblem(repertoire, (~held).astype(np.uint32), first, plan.errors), run, backend)
-    search = Search(plan, free, int((~held).sum()), int(held.sum()), first, pairs=pairs_of(first), identity=identity)
+    search = Search(plan, free, int((~held).sum()), int(held.sum()), first, identity=identity)
     kept = _Kept(search)
     run.on_root(lambda: kept.restore(state) if state is not None else None)
     search = kept.search

@@ -24,7 +24,7 @@ SMALLEST = 1e-300
 GENE_USAGE = ("v_choice", "j_choice")
 
 ROWS_OF_START = 10.0
-"""The rows that are counted in addition for each V allele of a locus without D genes, with its J of the start."""
+"""The rows that are counted in addition for each V allele in P(J | V)."""
 
 _LARGEST_CHANGE = 3.0
 """The largest change of the logarithm of a probability by an extrapolated step, relative to the last step of EM."""
@@ -64,12 +64,19 @@ def functional(model: Model, segment: SegmentType) -> Array:
     )
 
 
-def pairs_of(start: Model) -> Array | None:
-    """Return the rows of V and J that a start counts for, float64 [V, J]; None with D genes.
+def pairs_of(start: Model, expected: Expected) -> Array | None:
+    """Return the rows that are counted in addition for P(J | V), float64 [V, J]; None with D genes.
 
-    P(J | V) has so many parameters that most rare pairs are in no row, and would become impossible.
+    P(J | V) has so many parameters that most rare pairs are in no row, and would become impossible.  A V allele has J
+    in the proportions of the start, times how much more common each J is among the rows than at the start.
+
+    expected  the counts under the start
     """
-    return None if start.has_d else ROWS_OF_START * _shares(start.p_vj, np.zeros_like(start.p_vj), 1)
+    if start.has_d:
+        return None
+    of_j = start.p_vj.sum(axis=0)
+    pairs = start.p_vj * (expected.choices.sum(axis=0) / np.where(of_j > 0, of_j, 1.0))
+    return ROWS_OF_START * _shares(pairs, np.zeros_like(pairs), 1)
 
 
 def log_prior(model: Model, prior: float, pairs: Array | None = None) -> float:

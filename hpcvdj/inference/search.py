@@ -9,8 +9,18 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from hpcvdj.errors import InputError, option
-from hpcvdj.inference.parameters import extrapolated, log_prior, maximised, parameters, with_fixed, with_parameters
+from hpcvdj.inference.parameters import (
+    extrapolated,
+    log_prior,
+    maximised,
+    pairs_of,
+    parameters,
+    with_fixed,
+    with_parameters,
+)
 from hpcvdj.inference.settings import InferenceSettings
 from hpcvdj.kernels.inference.layout import LEAST, Expected
 from hpcvdj.recombination.models import Array, Model, require_probabilities
@@ -63,7 +73,7 @@ class Search:
     objective   of the last accepted model
     best        the accepted model with the best held-out likelihood, or the last one
     waited      the number of evaluations since the best one
-    pairs       as `pairs_of` returns them, of the start
+    pairs       as `pairs_of` returns them for the first model; None before it is evaluated
     impossible  the numbers of counted and held-out junctions with probability 0 at the start, which stay impossible
     identity    what a run must have in common with this one to continue it
     """
@@ -102,6 +112,8 @@ class Search:
         """Take the expected counts of `model`; choose the model that is evaluated next, or end the search."""
         if not self.trace:
             self.impossible = expected.lost, expected.held_lost
+            if self.pairs is None:
+                self.pairs = pairs_of(self.model, expected)
         counted = _mean(expected.log_likelihood, self.rows, self.impossible[0])
         held_out = _mean(expected.held_log_likelihood, self.held, self.impossible[1])
         evaluation = Evaluated(
@@ -154,6 +166,8 @@ class Search:
         models = {"model": self.model, "fallback": self.fallback, "best": self.best}
         models |= {f"point{k}": point for k, point in enumerate(self.points)}
         arrays = dict(more)
+        if self.pairs is not None:
+            arrays["pairs"] = self.pairs
         for name, model in models.items():
             if model is not None:
                 arrays |= {f"{name}/{k:02}": values for k, values in enumerate(parameters(model))}
@@ -177,7 +191,12 @@ class Search:
             if model is None:
                 raise ValueError("it has no model")
             kept = [point for point in points if point is not None]
-            search = replace(self, model=model, fallback=fallback, best=best, points=kept, trace=trace, **meta)
+            pairs = arrays.pop("pairs", None)
+            if pairs is not None and (pairs.shape != model.p_vj.shape or not np.isfinite(pairs).all()):
+                raise ValueError("its pairs of V and J are of another model")
+            search = replace(
+                self, model=model, fallback=fallback, best=best, points=kept, trace=trace, pairs=pairs, **meta
+            )
         except (*DAMAGED_STATE, InputError) as error:
             raise InputError(
                 f"state.npz in the folder of the unfinished run is damaged ({error}); {option('overwrite', True)} "

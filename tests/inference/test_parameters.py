@@ -158,7 +158,7 @@ def test_no_other_model_near_the_m_steps_is_more_likely(seed, has_d, prior):
     model, rng = inferable(seed, has_d), np.random.default_rng(seed)
     prior = prior if has_d else 0.0
     expected = random_counts(model, rng)
-    added = pairs_of(model)
+    added = pairs_of(model, expected)
     assert (added is None) == has_d
     found = maximised(model, expected, EVERY, prior, added)
     best = complete_log_likelihood(found, expected, prior, added)
@@ -173,20 +173,23 @@ def test_no_other_model_near_the_m_steps_is_more_likely(seed, has_d, prior):
 
 
 def test_pairs_without_rows_keep_the_share_of_the_start():
-    """However often: J of a V allele with rows of one J alone, as if the start had made ten rows of it."""
+    """As if there were ten rows more of each V allele, whose J are as common as in the start and among the rows."""
     start = inferable(3, False)
     counts = random_counts(start, np.random.default_rng(3))
     v = int(np.argmax(start.p_vj.sum(axis=1)))
+    added = pairs_of(start, counts)
+    wanted = start.p_vj[v] / start.p_vj.sum(axis=0).clip(1e-300) * counts.choices.sum(axis=0)
+    assert added[v] == pytest.approx(10 * wanted / wanted.sum())
+    assert not added[:, counts.choices.sum(axis=0) == 0].any(), "a J allele without rows gets none"
     choices = np.zeros_like(counts.choices)
-    first, *others = np.flatnonzero(start.p_vj[v])
+    first, *others = np.flatnonzero(added[v])
     choices[v, first] = 30
     found = start
     for _ in range(20):
-        found = maximised(found, replace(counts, choices=choices), EVERY, 0.0, pairs_of(start))
+        found = maximised(found, replace(counts, choices=choices), EVERY, 0.0, added)
     assert found.p_vj[v].sum() == pytest.approx(1), "they are no rows of V"
-    of_start = start.p_vj[v] / start.p_vj[v].sum()
-    assert found.p_vj[v, others] == pytest.approx(10 * of_start[others] / 40)
-    # Without rows of the start, they are gone.
+    assert found.p_vj[v, others] == pytest.approx(added[v, others] / 40)
+    # Without these rows, they are gone.
     assert not maximised(start, replace(counts, choices=choices), EVERY).p_vj[v, others].any()
 
 
