@@ -179,19 +179,13 @@ def compare(
         for fit in _improbable(segment, table["productive"], drawn["productive"], model):
             # Twins are selected alike, so their productive rows can be compared, and there are more of these.
             of: Frame = "productive" if fit.gene in habits else frame
-            (number, share), (_, of_model) = (side.get(fit.gene, (0, 0.0)) for side in shares[of])
-            # A call of several genes may be any of them.
-            may_be, _ = _of_any(fit.gene, shares[of][0])
-            _, model_may = _of_any(fit.gene, shares[of][1])
-            if "," in fit.gene:
-                of_model = model_may
+            usage = _Usage.of(fit.gene, *shares[of], len(table[of]))
             finding, others = fit.finding, tuple[str, ...]()
             if finding is None and fit.gene in habits:
                 finding, others = "habit", habits[fit.gene]
-            elif finding is None and len(table[of]) and max(may_be / len(table[of]), of_model) >= COMMON:
-                more = _is_more(number, len(table[of]), model_may, MARGIN[of])
-                if more or _is_less(may_be, len(table[of]), of_model * ("," not in fit.gene), MARGIN[of]):
-                    finding = "usage"
+            elif finding is None and usage.fails(MARGIN[of]):
+                finding = "usage"
+            share, of_model = usage.number / max(usage.rows, 1), usage.of_model
             fits.append(replace(fit, share=share, model_share=of_model, frame=of, finding=finding, twins=others))
     return fits, _lengths(table[frame], drawn[frame], frame)
 
@@ -261,11 +255,45 @@ def _shares(side: Side, segment: SegmentType) -> dict[str, tuple[int, float]]:
     return {name: (len(rows), len(rows) / max(len(side), 1)) for name, rows in side.rows_by_gene(segment).items()}
 
 
-def _of_any(name: str, shares: Mapping[str, tuple[int, float]]) -> tuple[int, float]:
-    """Return the number and the share of junctions whose calls name any of the genes of a call."""
-    genes = {*name.split(",")}
-    of = [own for other, own in shares.items() if not genes.isdisjoint(other.split(","))]
-    return sum(number for number, _ in of), sum(share for _, share in of)
+@dataclass(frozen=True)
+class _Usage:
+    """How common a gene is in a table, or a call of several genes, which may be any of them.
+
+    number    the junctions with this call
+    may_be    the junctions whose call names any of its genes
+    rows      all junctions of the table
+    of_model  the share of the draws with this call; of several genes, with a call of any of them
+    may_make  the share of the draws whose call names any of its genes
+    of_several  whether the call names several genes
+    """
+
+    number: int
+    may_be: int
+    rows: int
+    of_model: float
+    may_make: float
+    of_several: bool
+
+    @staticmethod
+    def of(
+        name: str, table: Mapping[str, tuple[int, float]], drawn: Mapping[str, tuple[int, float]], rows: int
+    ) -> "_Usage":
+        genes = {*name.split(",")}
+        of_table, of_drawn = (
+            [own for other, own in side.items() if not genes.isdisjoint(other.split(","))] for side in (table, drawn)
+        )
+        may_make, several = sum(share for _, share in of_drawn), len(genes) > 1
+        of_model = may_make if several else drawn.get(name, (0, 0.0))[1]
+        number = table.get(name, (0, 0.0))[0]
+        return _Usage(number, sum(number for number, _ in of_table), rows, of_model, may_make, several)
+
+    def fails(self, margin: float) -> bool:
+        """Return whether the share is significantly more than `margin` times as large or as small as the model's."""
+        if not self.rows or max(self.may_be / self.rows, self.of_model) < COMMON:
+            return False
+        if at_least(self.number, self.rows) > margin * self.may_make:
+            return True
+        return not self.of_several and _is_less(self.may_be, self.rows, self.of_model, margin)
 
 
 def at_least(successes: int, trials: int) -> float:
@@ -280,11 +308,7 @@ def _differs(number: int, rows: int, of_model: float, margin: float) -> bool:
     """Return whether a share is significantly more than `margin` times as large or as small as the model's."""
     if not rows or max(number / rows, of_model) < COMMON:
         return False
-    return _is_more(number, rows, of_model, margin) or _is_less(number, rows, of_model, margin)
-
-
-def _is_more(number: int, rows: int, of_model: float, margin: float) -> bool:
-    return at_least(number, rows) > margin * of_model
+    return at_least(number, rows) > margin * of_model or _is_less(number, rows, of_model, margin)
 
 
 def _is_less(number: int, rows: int, of_model: float, margin: float) -> bool:
