@@ -8,7 +8,7 @@ import pytest
 
 import hpcvdj
 from hpcvdj.chance import check as checking
-from hpcvdj.chance.check import OF_RARE_ALLELE, check_fit, check_model, check_tables
+from hpcvdj.chance.check import OF_RARE_ALLELE, check_fit, check_model, check_tables, other_amino_acids
 from hpcvdj.chance.fit import BROKEN, MISFIT, Side, at_least, compare, truncated_genes
 from hpcvdj.chance.settings import Checks
 from hpcvdj.enrichment.settings import EnrichmentSettings
@@ -20,6 +20,7 @@ from hpcvdj.recombination.models import Template, twin_genes
 from hpcvdj.recombination.repertoire import Repertoire
 from hpcvdj.repertoires.inputs import read_table, tables_of
 from hpcvdj.repertoires.reading import Reading, reading_of
+from hpcvdj.repertoires.table import table_at
 from hpcvdj.repertoires.writers import write_table
 from tests.asked import enrich_table, sample_of_table, warnings_said
 from tests.chance.test_calls import with_allele
@@ -135,6 +136,29 @@ def test_usage_and_lengths(model):
     in_frame = pa.array([len(text) % 3 == 0 for text in texts])
     fit = fit_of(table.filter(pa.array(np.array(few) & np.array(in_frame))), model)
     assert {own.frame for own in fit.genes} == {"productive"}
+
+
+def test_amino_acids_of_other_rows(tmp_path):
+    """As a column that was sorted alone; the nucleotides of rows out of frame and of stop codons say nothing."""
+    rows = hpcvdj.generate("human_trb_m15", 200, seed=1, backend="cpu").to_pylist()
+    texts = hpcvdj.translate([row["junction"] for row in rows])
+    right = [text or "no frame" if "*" not in text else "stop" for text in texts]
+
+    def lines(name, spelled):
+        path = tmp_path / name
+        columns = [[row[name] for row in rows] for name in ("v_call", "j_call", "junction")]
+        table = zip(*columns, spelled, strict=True)
+        path.write_text("\n".join(map("\t".join, [("v_call", "j_call", "junction", "junction_aa"), *table])) + "\n")
+        return list(other_amino_acids([table_at(path)]))
+
+    assert lines("right.tsv", right) == []
+    assert lines("small.tsv", [text.lower() for text in right]) == []
+    (line,) = lines("sorted.tsv", sorted(right))
+    assert "sorted.tsv: junction_aa is not the translation of junction in" in line
+    compared = sum(bool(text) and "*" not in text for text in texts)
+    assert f"of the first {compared} rows" in line
+    # A few may be spelled in another way.
+    assert lines("few.tsv", ["X" if k == 0 else text for k, text in enumerate(right)]) == []
 
 
 @pytest.mark.slow
