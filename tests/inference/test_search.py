@@ -65,7 +65,7 @@ def ended(search: Search, evaluate: Evaluate, after: Callable[[Search], Search] 
         found = search.take(expected, 0.0)
         require_distributions(model, search.model)
         if found.accepted:
-            objectives.append(expected.log_likelihood + log_prior(model, search.settings.prior))
+            objectives.append(expected.log_likelihood + log_prior(model, search.settings.prior, search.pairs))
         search = after(search)
     return objectives
 
