@@ -26,7 +26,7 @@ from hpcvdj.repertoires.sequence_fields import common_fields
 from hpcvdj.reports.outputs import ANALYSIS
 from hpcvdj.runs.folder import Identity, differences
 from hpcvdj.runs.inputs import surveyed
-from hpcvdj.runs.stopping import stopped_by
+from hpcvdj.runs.stopping import told_otherwise
 from hpcvdj.storage.damage import damage
 from hpcvdj.storage.files import atomic_path, exclusive_lock, require_apart
 from hpcvdj.storage.json_text import json_text
@@ -112,9 +112,7 @@ def analyze(job: Job, tell: Callable[[Outcome], None] = lambda _: None) -> Analy
             except StoppedError as error:
                 if not any(earlier.state == DONE for earlier in outcomes):
                     raise
-                stopped = stopped_by(error.signal, f"at the step {step}; {option('resume', True)} continues")
-                stopped.on_every_rank = error.on_every_rank
-                raise stopped from None
+                raise told_otherwise(error, f"at the step {step}; {option('resume', True)} continues") from None
             outcomes.append(outcome)
             if answer is not None:
                 answers[step] = answer

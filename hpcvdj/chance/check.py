@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from hpcvdj.chance.amino_acids import other_amino_acids
 from hpcvdj.chance.calls import (
     RARE,
     RARE_ALLELE,
@@ -34,7 +35,6 @@ from hpcvdj.generation.settings import GenerationSettings
 from hpcvdj.kernels.neighbours.blocks import groups
 from hpcvdj.probabilities.productive import is_productive
 from hpcvdj.probabilities.settings import PgenConfig
-from hpcvdj.recombination.alphabet import translate
 from hpcvdj.recombination.calls import locus_of
 from hpcvdj.recombination.exclusions import ExclusionKind
 from hpcvdj.recombination.germline import SegmentType
@@ -43,11 +43,10 @@ from hpcvdj.recombination.models import ANY, Alleles, Model
 from hpcvdj.recombination.productive import productive_probability
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS, PgenProblem, Repertoire
 from hpcvdj.repertoires.genes import by_gene, has_nucleotides, kinds_of, sequences
-from hpcvdj.repertoires.inputs import SAMPLED_TABLES, Inputs, read_table
+from hpcvdj.repertoires.inputs import Inputs, read_table
 from hpcvdj.repertoires.junctions import Junctions
 from hpcvdj.repertoires.reading import Reading
 from hpcvdj.repertoires.species import species_warning
-from hpcvdj.repertoires.table import Table
 from hpcvdj.repertoires.tally import tally_of
 from hpcvdj.runs.run import Run
 from hpcvdj.values.compute import count_in_memory
@@ -56,9 +55,6 @@ log = logging.getLogger(__name__)
 
 SAMPLE = 100_000
 """The largest number of rows of the tables that are compared."""
-
-OTHER_AMINO_ACIDS = 0.02
-"""The share of rows whose amino acids may be another sequence than that of their nucleotides."""
 
 DRAWN = 200_000
 """The number of recombinations that are drawn for the comparison."""
@@ -259,31 +255,6 @@ def check_tables(
         return check_model(checks, sample, model, name)
 
     return (run or Run()).once(("fit", *of), None, check)
-
-
-def other_amino_acids(tables: Sequence[Table]) -> Iterator[str]:
-    """Yield a line for each of the first tables whose amino acids are not the translation of their nucleotides.
-
-    A column that was sorted alone would otherwise look like other people's junctions.
-    """
-    for table in tables[:SAMPLED_TABLES]:
-        reader = table.open()
-        if not {"junction", "junction_aa"} <= {*reader.columns}:
-            continue
-        first = [own.to_pydict() for own in reader.first_batches(["junction", "junction_aa"])]
-        pairs = [(bases.upper(), text.upper()) for own in first
-                 for bases, text in zip(own["junction"], own["junction_aa"], strict=True)
-                 if bases and text and len(bases) % 3 == 0]  # fmt: skip
-        spelled = [(translate([bases])[0], text) for bases, text in pairs if not bases.strip("ACGT")]
-        # Programs write stop codons and what follows in many ways.
-        compared = [(own, text) for own, text in spelled if "*" not in own]
-        wrong = sum(own != text for own, text in compared)
-        if compared and at_least(wrong, len(compared)) > OTHER_AMINO_ACIDS:
-            yield (
-                f"{table.path}: junction_aa is not the translation of junction in {wrong:,} of the first "
-                f"{len(compared):,} rows that were compared; was a column sorted alone? Numbers of nucleotides and of "
-                "amino acids are then of different junctions"
-            )
 
 
 def check_fit(sample: Junctions, model: Model, name: str = "") -> ModelFit:

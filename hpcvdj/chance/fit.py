@@ -179,13 +179,16 @@ def compare(
         for fit in _improbable(segment, table["productive"], drawn["productive"], model):
             # Twins are selected alike, so their productive rows can be compared, and there are more of these.
             of: Frame = "productive" if fit.gene in habits else frame
-            usage = _Usage.of(fit.gene, *shares[of], len(table[of]))
+            (number, share), (_, of_model) = (side.get(fit.gene, (0, 0.0)) for side in shares[of])
+            (most, _), (_, most_of_model) = (_with_any_of(fit.gene, side) for side in shares[of])
+            if "," in fit.gene:
+                of_model = 0.0
             finding, others = fit.finding, tuple[str, ...]()
             if finding is None and fit.gene in habits:
                 finding, others = "habit", habits[fit.gene]
-            elif finding is None and usage.fails(MARGIN[of]):
+            elif finding is None and _differs((number, most), len(table[of]), (of_model, most_of_model), MARGIN[of]):
                 finding = "usage"
-            share, of_model = usage.number / max(usage.rows, 1), usage.of_model
+            of_model = most_of_model if "," in fit.gene else of_model
             fits.append(replace(fit, share=share, model_share=of_model, frame=of, finding=finding, twins=others))
     return fits, _lengths(table[frame], drawn[frame], frame)
 
@@ -255,45 +258,11 @@ def _shares(side: Side, segment: SegmentType) -> dict[str, tuple[int, float]]:
     return {name: (len(rows), len(rows) / max(len(side), 1)) for name, rows in side.rows_by_gene(segment).items()}
 
 
-@dataclass(frozen=True)
-class _Usage:
-    """How common a gene is in a table, or a call of several genes, which may be any of them.
-
-    number    the junctions with this call
-    may_be    the junctions whose call names any of its genes
-    rows      all junctions of the table
-    of_model  the share of the draws with this call; of several genes, with a call of any of them
-    may_make  the share of the draws whose call names any of its genes
-    of_several  whether the call names several genes
-    """
-
-    number: int
-    may_be: int
-    rows: int
-    of_model: float
-    may_make: float
-    of_several: bool
-
-    @staticmethod
-    def of(
-        name: str, table: Mapping[str, tuple[int, float]], drawn: Mapping[str, tuple[int, float]], rows: int
-    ) -> "_Usage":
-        genes = {*name.split(",")}
-        of_table, of_drawn = (
-            [own for other, own in side.items() if not genes.isdisjoint(other.split(","))] for side in (table, drawn)
-        )
-        may_make, several = sum(share for _, share in of_drawn), len(genes) > 1
-        of_model = may_make if several else drawn.get(name, (0, 0.0))[1]
-        number = table.get(name, (0, 0.0))[0]
-        return _Usage(number, sum(number for number, _ in of_table), rows, of_model, may_make, several)
-
-    def fails(self, margin: float) -> bool:
-        """Return whether the share is significantly more than `margin` times as large or as small as the model's."""
-        if not self.rows or max(self.may_be / self.rows, self.of_model) < COMMON:
-            return False
-        if at_least(self.number, self.rows) > margin * self.may_make:
-            return True
-        return not self.of_several and _is_less(self.may_be, self.rows, self.of_model, margin)
+def _with_any_of(name: str, shares: Mapping[str, tuple[int, float]]) -> tuple[int, float]:
+    """Return the number and the share of the junctions whose calls name any of the genes of a call."""
+    genes = {*name.split(",")}
+    of = [own for other, own in shares.items() if not genes.isdisjoint(other.split(","))]
+    return sum(number for number, _ in of), sum(share for _, share in of)
 
 
 def at_least(successes: int, trials: int) -> float:
@@ -304,15 +273,15 @@ def at_least(successes: int, trials: int) -> float:
     return max(0.0, float((middle - half) / (1 + _Z**2 / trials)))
 
 
-def _differs(number: int, rows: int, of_model: float, margin: float) -> bool:
-    """Return whether a share is significantly more than `margin` times as large or as small as the model's."""
-    if not rows or max(number / rows, of_model) < COMMON:
+def _differs(number: tuple[int, int], rows: int, of_model: tuple[float, float], margin: float) -> bool:
+    """Return whether a share is significantly more than `margin` times as large or as small as the model's.
+
+    number, of_model  the least and the most that they may be, as calls of several genes leave open which one it was
+    """
+    if not rows or max(number[1] / rows, of_model[0]) < COMMON:
         return False
-    return at_least(number, rows) > margin * of_model or _is_less(number, rows, of_model, margin)
-
-
-def _is_less(number: int, rows: int, of_model: float, margin: float) -> bool:
-    return 1 - at_least(rows - number, rows) < of_model / margin
+    more = at_least(number[0], rows) > margin * of_model[1]
+    return more or 1 - at_least(rows - number[1], rows) < of_model[0] / margin
 
 
 def _habits(
@@ -338,6 +307,6 @@ def _lengths(table: Side, drawn: Side, frame: Frame) -> list[LengthFit]:
     misfits = []
     for length, (number, number_drawn) in enumerate(zip(numbers, of_model, strict=True)):
         share = number_drawn / len(drawn)
-        if _differs(number, len(table), share, LENGTH_MARGIN[frame]):
+        if _differs((number, number), len(table), (share, share), LENGTH_MARGIN[frame]):
             misfits.append(LengthFit(length, number, number / len(table), share, frame))
     return misfits

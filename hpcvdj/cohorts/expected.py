@@ -175,13 +175,14 @@ def share_interval(observed: Counts, numbers: Numbers, draws: Draws, q: float, r
             return abs(bound - at)
         return abs(float(brentq(lambda log_q: deficit(log_q) - allowed, bound, at)) - at)
 
-    # Of other draws, so many more or fewer sequences are expected to be shared, and so many per step of ln q.
-    shared = [numbers.spectra(weights)[:, 2:].sum(axis=1)
-              for weights in (redrawn, np.array([draws.on_grid(at - 0.01), draws.on_grid(at)]))]  # fmt: skip
+    # By how much the expected number of shared sequences differs between draws, in steps of ln q.
+    of_draws, (before, here) = (
+        numbers.spectra(weights)[:, 2:].sum(axis=1)
+        for weights in (redrawn, np.array([draws.on_grid(at - 0.01), draws.on_grid(at)]))
+    )
     spread = 0.0
-    if min(map(np.min, shared)) > 0:
-        of_draws, (before, here) = map(np.log, shared)
-        spread = Z * float(np.std(of_draws)) * 0.01 / (before - here)
+    if of_draws.min() > 0 and here > 0:
+        spread = Z * float(np.std(np.log(of_draws))) * 0.01 / float(np.log(before / here))
     least, most = float(np.log(SMALLEST_Q)), 0.0
     low, high = max(least, at - np.hypot(end(least), spread)), min(most, at + np.hypot(end(most), spread))
     return float(np.exp(low)), float(np.exp(high))

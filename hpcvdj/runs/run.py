@@ -20,7 +20,7 @@ from hpcvdj.runs.pacing import SAVE_SECONDS
 from hpcvdj.runs.partition import evenly
 from hpcvdj.runs.provenance import run_facts
 from hpcvdj.runs.ranks import World, limit_arrow
-from hpcvdj.runs.stopping import NOTHING_YET, Agreement, StopRequest, StopWorkError, stopped_by
+from hpcvdj.runs.stopping import NOTHING_YET, Agreement, StopRequest, StopWorkError, stopped_by, told_otherwise
 from hpcvdj.storage.files import behind_links, exclusive_lock, require_distinct, require_writable
 from hpcvdj.storage.folders import exclusive_folder
 
@@ -303,9 +303,8 @@ class Run:
             finished = sum(self.gather_everywhere(len(outcomes))) if apart else len(outcomes)
             if not finished:
                 raise
-            stopped = stopped_by(error.signal, f"after {finished:,} of {len(items):,} repertoires; --resume continues")
-            stopped.on_every_rank = error.on_every_rank
-            raise stopped from None
+            saved = f"after {finished:,} of {len(items):,} repertoires; --resume continues"
+            raise told_otherwise(error, saved) from None
         if apart:
             refused = {k: outcome for k, outcome in outcomes.items() if isinstance(outcome, Refused)}
             for refused_of_rank in self.gather_everywhere(refused):

@@ -63,6 +63,13 @@ def stopped_by(name: str, saved: str) -> StoppedError:
     return error
 
 
+def told_otherwise(error: StoppedError, saved: str) -> StoppedError:
+    """Return the same error with another text about what is saved."""
+    stopped = stopped_by(error.signal, saved)
+    stopped.on_every_rank = error.on_every_rank
+    return stopped
+
+
 class StopWorkError(Exception):
     """A rank asks all ranks to stop.  It is raised where a rank works on its own; the run layer catches it."""
 

@@ -8,7 +8,8 @@ import pytest
 
 import hpcvdj
 from hpcvdj.chance import check as checking
-from hpcvdj.chance.check import OF_RARE_ALLELE, check_fit, check_model, check_tables, other_amino_acids
+from hpcvdj.chance.amino_acids import other_amino_acids
+from hpcvdj.chance.check import OF_RARE_ALLELE, check_fit, check_model, check_tables
 from hpcvdj.chance.fit import BROKEN, MISFIT, Side, at_least, compare, truncated_genes
 from hpcvdj.chance.settings import Checks
 from hpcvdj.enrichment.settings import EnrichmentSettings

@@ -263,7 +263,7 @@ def test_standard_errors_of_slow_parameters():
 
 @pytest.mark.slow
 @pytest.mark.skipif(olga_folder() is None, reason="olga is not installed")
-@pytest.mark.parametrize("name", ["human_tra", "mouse_tra"])
+@pytest.mark.parametrize("name", ["human_tra", "human_igk", "mouse_tra"])
 def test_rare_pairs_do_not_end_the_search(name):
     """Of V and J that only junctions that are held out have: the result was the start."""
     model = load_model(name)
