@@ -2,8 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from hpcvdj.chance.fit import at_least
-from hpcvdj.recombination.alphabet import translate
+from hpcvdj.kernels.generation.letters import RESIDUES
+from hpcvdj.recombination.alphabet import CODE_OF_BYTE
 from hpcvdj.repertoires.inputs import SAMPLED_TABLES
 from hpcvdj.repertoires.table import Table
 
@@ -22,19 +27,27 @@ def other_amino_acids(tables: Sequence[Table]) -> Iterator[str]:
         reader = table.open()
         if not {*FIELDS} <= {*reader.columns}:
             continue
-        pairs = [
-            (bases.upper(), text.upper())
-            for batch in reader.first_batches(FIELDS)
-            for bases, text in zip(*(batch[name].to_pylist() for name in FIELDS), strict=True)
-            if bases and text and not bases.upper().strip("ACGT")
-        ]
-        translated = zip(translate(bases for bases, _ in pairs), pairs, strict=True)
-        # Programs write stop codons, and junctions out of frame, in many ways.
-        same = [own == text for own, (_, text) in translated if own and "*" not in own]
-        wrong = same.count(False)
-        if same and at_least(wrong, len(same)) > MOST_OTHERS:
+        same = pa.chunked_array([_same(batch) for batch in reader.first_batches(FIELDS)], pa.bool_())
+        wrong = len(same) - int(pc.sum(same).as_py() or 0)
+        if len(same) and at_least(wrong, len(same)) > MOST_OTHERS:
             yield (
                 f"{table.path}: junction_aa is not the translation of junction in {wrong:,} of the first "
                 f"{len(same):,} rows that were compared; was one of the columns sorted alone? Correct the table, as "
                 "hpcvdj computes from one of them and does not change the other"
             )
+
+
+def _same(rows: pa.RecordBatch) -> pa.BooleanArray:
+    """Compare rows that have both fields; leave out junctions with a stop codon, out of frame, or with other letters.
+
+    Programs write stop codons, and junctions out of frame, in many ways.
+    """
+    bases, text = (pc.utf8_upper(rows[name]) for name in FIELDS)
+    kept = pc.and_(pc.match_substring_regex(bases, "^([ACGT]{3})+$"), pc.not_equal(text, ""))
+    bases, text = bases.filter(kept), text.filter(kept)
+    codons = CODE_OF_BYTE[np.frombuffer("".join(bases.to_pylist()).encode(), np.uint8)].reshape(-1, 3)
+    ends = np.cumsum(pc.binary_length(bases).to_numpy(zero_copy_only=False) // 3)
+    offsets = np.concatenate([[0], ends]).astype(np.int64)
+    letters = RESIDUES[codons @ np.array([16, 4, 1])]
+    own = pa.LargeStringArray.from_buffers(len(bases), pa.py_buffer(offsets), pa.py_buffer(letters))
+    return pc.equal(own, text).filter(pc.invert(pc.match_substring(own, "*")))
