@@ -122,7 +122,7 @@ class Dealt:
 
     def by_gene(self) -> Iterator[Part]:
         """Yield the rows of one group of V–J pairs after the other, about `ROWS_TOGETHER` rows each."""
-        number = numbers_of_pairs([part.repertoire for part in self.parts])
+        number = numbers_of_pairs([part.repertoire.pairs for part in self.parts])
         kinds = [np.array([number[pair] for pair in part.repertoire.pairs], dtype=np.int64) for part in self.parts]
         rows = np.zeros(len(number) + 1, dtype=np.int64)
         for kind, part in zip(kinds, self.parts, strict=True):

@@ -8,12 +8,10 @@ model, reads all rows, computes the answer over the ranks, and lets an `Output` 
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
-
-import pyarrow as pa
 
 from hpcvdj.chance.check import ModelFit, check_tables
 from hpcvdj.chance.clone_sizes import CloneSizes, sizes_in
@@ -30,7 +28,9 @@ from hpcvdj.repertoires.sequence_fields import common_fields
 from hpcvdj.repertoires.species import warn_of_rows
 from hpcvdj.repertoires.table import Table
 from hpcvdj.repertoires.tally import Tally
+from hpcvdj.results.blocks import TableBlocks
 from hpcvdj.results.facts import Facts, Targets, facts_path
+from hpcvdj.results.facts import Rows as Written
 from hpcvdj.runs.folder import Identity
 from hpcvdj.runs.inputs import surveyed
 from hpcvdj.runs.progress import told_if_slow
@@ -116,6 +116,10 @@ class Question(Generic[A]):
         """Compute the answer over all ranks; return it on root, None on the other ranks."""
         raise NotImplementedError
 
+    def answer_in_blocks(self, rows: Rows, model: Model, run: Run) -> tuple[A | None, TableBlocks | None]:
+        """Compute the answer, and its table in blocks; None if root has the whole table in the answer."""
+        return self.answer(rows, model, run), None
+
     def identity(self) -> Mapping[str, Any]:
         """Return what the numbers depend on besides tables, model and checks; empty if runs cannot be resumed."""
         return {}
@@ -137,7 +141,7 @@ class Question(Generic[A]):
         """Return what the command prints."""
         raise NotImplementedError
 
-    def table(self, answer: A, name: str) -> pa.Table:
+    def table(self, answer: A, name: str) -> Written:
         """Return a table of the answer by its name; the main table has an empty name."""
         return answer.table  # type: ignore[attr-defined]
 
@@ -277,7 +281,10 @@ def ask(
         if output is not None:
             run.on_root(partial(output.require, rows))
             run.request.begin()
-        answer = question.answer(rows, model, run)
+        answer, blocks = question.answer_in_blocks(rows, model, run)
+        if blocks is not None:
+            table = blocks.on_root() if output is None else blocks.written(output.target, stack)
+            answer = run.on_root(lambda: replace(answer, table=table))  # type: ignore[type-var]
         return run.on_root(finish)
 
 

@@ -19,7 +19,7 @@ from hpcvdj.kernels.neighbours.blocks import blocks
 from hpcvdj.kernels.neighbours.blocks import groups as groups_of
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.repertoire import Repertoire
-from hpcvdj.repertoires.genes import amino_acids, has_nucleotides, kinds_of, letter_words, merged
+from hpcvdj.repertoires.genes import amino_acids, has_nucleotides, kinds_of, letter_words, merged, numbers_of_pairs
 from hpcvdj.runs.run import Run
 from hpcvdj.storage.memory import return_freed_memory
 
@@ -341,6 +341,21 @@ class Sequences:
             self.unit, self.repertoire.subset(rows), self.has.only(rows), number[self.spelled], self.variants[rows],
             self.letters[rows], self.lengths[rows],
         )  # fmt: skip
+
+    def order(self, run: Run) -> list[NDArray[Any]]:
+        """Return what sorts the sequences of all ranks, arrays [sequences], as many on each rank.
+
+        The order is that of `sequences_of`: by genes, then by length, then by letters.
+        """
+        junctions, words, length = self.repertoire, self.repertoire.words, self.repertoire.lengths.astype(np.int64)
+        if self.unit != "nt":
+            words, length = letter_words(self.letters), self.lengths
+        pairs, widths = zip(*run.gather_everywhere((junctions.pairs, words.shape[1])), strict=True)
+        number = numbers_of_pairs(pairs)
+        kind = np.array([number[pair] for pair in junctions.pairs], dtype=np.int32)[kinds_of(junctions)]
+        wide = np.zeros((len(words), max(widths)), dtype=np.uint64)
+        wide[:, : words.shape[1]] = words
+        return [kind, length, *wide.T]
 
     def on_root(self, run: Run, **values: NDArray[Any]) -> "tuple[Sequences, dict[str, NDArray[Any]]] | None":
         """Gather the sequences of all ranks, and values of each sequence, on root; return None on the other ranks.

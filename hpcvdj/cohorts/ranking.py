@@ -22,6 +22,8 @@ class Auc:
 
     above  float64 [positives]: share of negatives that each positive scores higher than; ties count half
     below  float64 [negatives]: share of positives that each negative scores lower than; ties count half
+
+    Both are in the order of the scores, so that the order of items does not change a digit.
     """
 
     above: NDArray[np.float64]
@@ -58,13 +60,13 @@ def auc(scores: NDArray[Any], positive: NDArray[np.bool_]) -> Auc | None:
     >>> auc(np.array([1, 2, 2, 3]), np.array([False, False, True, True])).area
     0.875
     """
-    high, low = scores[positive], scores[~positive]
+    high, low = np.sort(scores[positive]), np.sort(scores[~positive])
     if not len(high) or not len(low):
         return None
-    ranks = midranks(scores)
+    ranks = midranks(np.concatenate([high, low]))
     # The rank among all items, minus that among the same kind, is the number of the other kind that score lower.
-    above = (ranks[positive] - midranks(high)) / len(low)
-    below = 1 - (ranks[~positive] - midranks(low)) / len(high)
+    above = (ranks[: len(high)] - midranks(high)) / len(low)
+    below = 1 - (ranks[len(high) :] - midranks(low)) / len(high)
     return Auc(above, below)
 
 

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from hpcvdj.chance.check import BROKEN_GENE, CONTRADICTED_CALL, IMPOSSIBLE, OF_RARE_ALLELE, ModelFit
 from hpcvdj.chance.depth import Counts, Floats
-from hpcvdj.chance.p_values import benjamini_hochberg
-from hpcvdj.cohorts.cohort import Cohort, Sequences, names_of_holders
+from hpcvdj.cohorts.cohort import Cohort, Holding, Sequences, names_of_holders
 from hpcvdj.cohorts.copies import Copies
 from hpcvdj.cohorts.expected import Numbers
 from hpcvdj.cohorts.settings import SharingSettings
@@ -18,7 +17,10 @@ from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.productive import productive_probability
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
 from hpcvdj.recombination.selection import SelectionFactor
-from hpcvdj.repertoires.genes import amino_acid_column, gene_columns, has_nucleotides, kinds_of, sequences
+from hpcvdj.repertoires.genes import amino_acid_column, gene_columns, kinds_of, sequences
+from hpcvdj.results.blocks import TableBlocks
+from hpcvdj.runs.ordering import Ordered
+from hpcvdj.runs.run import Run
 
 HIT = 0.05
 """The q-value up to which a sequence is a hit."""
@@ -85,45 +87,86 @@ class Tests:
         return np.where(self.p > 0, np.log(np.where(self.p > 0, self.p, 1.0)) + self.log_factor - np.log(self.q), 0.0)
 
 
-def shared_table(cohort: Cohort, chosen: Sequences, tests: Tests, asked: SharingTest) -> pa.Table:
-    """Return the rows that are written, sorted by p-value."""
-    held, log_p = chosen.has.numbers, tests.log_p
-    p_values = np.where(tests.not_tested == 0, tests.numbers.p_values(log_p, held), 1.0)
-    # A sequence that was seen has at least one individual for certain.
-    p_values[held == 1] = 1.0
-    q_values = _q_values(p_values, tests)
-    rows = np.flatnonzero(held >= asked.settings.min_individuals)
-    rows = rows[np.lexsort((rows, -held[rows], tests.not_tested[rows], p_values[rows]))]
-    untested, impossible = tests.not_tested[rows] > 0, tests.p[rows] <= 0
-    columns = _identity(cohort, chosen, rows)
-    if chosen.has.reads is not None:
-        columns["max_duplicate_count"] = np.maximum.reduceat(chosen.has.reads, chosen.has.begins[:-1])[rows]
-    columns["pgen"] = tests.p[rows] * productive_probability(asked.model)
-    if asked.factor is not None:
-        columns["q_factor"] = np.exp(tests.log_factor[rows])
-    of_number = tests.numbers.log_p_of_holders()[held[rows]]
-    columns |= {
-        "p_post": pa.array(np.exp(log_p[rows]), mask=impossible),
-        "expected_individuals": pa.array(tests.numbers.expected(log_p[rows]), mask=impossible),
-        "effect": pa.array(np.exp(of_number - log_p[rows]), mask=impossible),
-        "p_value": pa.array(p_values[rows], mask=untested),
-        "q_value": pa.array(q_values[rows], mask=untested),
-        **_copies(tests.copies, rows),
-        "not_tested": pa.array([NOT_TESTED[reason] for reason in tests.not_tested[rows].tolist()], pa.string()),
-    }
-    return pa.table(columns)
+class SharedRows:
+    """The sequences of this rank that are written, in the order of all ranks: by p-value, then by what they are.
+
+    listed    bool [sequences]: whether each sequence is written
+    q_values  float64 [sequences]; 1 of sequences of one individual
+    """
+
+    def __init__(self, cohort: Cohort, chosen: Sequences, tests: Tests, asked: SharingTest, run: Run) -> None:
+        self._cohort, self._chosen, self._tests, self._asked = cohort, chosen, tests, asked
+        held, least = chosen.has.numbers, asked.settings.min_individuals
+        p_values = np.where(tests.not_tested == 0, tests.numbers.p_values(tests.log_p, held), 1.0)
+        # A sequence that was seen has at least one individual for certain.
+        p_values[held == 1] = 1.0
+        several = np.flatnonzero(held >= min(2, least))
+        likely = np.zeros(len(held), dtype=bool) if tests.copies is None else tests.copies.likely
+        keys = [p_values, tests.not_tested, -held, *chosen.order(run)]
+        ordered = Ordered.of([key[several] for key in keys], [held[several] >= least, likely[several]], run)
+        p_ordered, (listed, copied) = ordered.columns[0], ordered.columns[-2:]
+        places, q_ordered = ordered.back(_places(listed, run), _q_values(p_ordered, copied, tests.number, run))
+        self._p_values, self.q_values = p_values, np.ones(len(held))
+        self.q_values[several] = q_ordered
+        self.listed = held >= least
+        self._rows, self._places = several[self.listed[several]], places[self.listed[several]]
+        self._log_p_of_holders = tests.numbers.log_p_of_holders()
+        self._run = run
+
+    def blocks(self) -> TableBlocks:
+        """Return the table of all ranks."""
+        return TableBlocks(self._places, lambda rows: self._table(self._rows[rows]), self._run)
+
+    def _table(self, rows: Counts) -> pa.Table:
+        chosen, tests, asked = self._chosen, self._tests, self._asked
+        held, log_p = chosen.has.numbers[rows], tests.log_p[rows]
+        untested, impossible = tests.not_tested[rows] > 0, tests.p[rows] <= 0
+        has = chosen.has.only(rows)
+        columns = _identity(self._cohort, chosen, has, rows)
+        if has.reads is not None:
+            columns["max_duplicate_count"] = np.maximum.reduceat(has.reads, has.begins[:-1]) if len(rows) else has.reads
+        columns["pgen"] = tests.p[rows] * productive_probability(asked.model)
+        if asked.factor is not None:
+            columns["q_factor"] = np.exp(tests.log_factor[rows])
+        columns |= {
+            "p_post": pa.array(np.exp(log_p), mask=impossible),
+            "expected_individuals": pa.array(tests.numbers.expected(log_p), mask=impossible),
+            "effect": pa.array(np.exp(self._log_p_of_holders[held] - log_p), mask=impossible),
+            "p_value": pa.array(self._p_values[rows], mask=untested),
+            "q_value": pa.array(self.q_values[rows], mask=untested),
+            **_copies(tests.copies, rows),
+            "not_tested": pa.array([NOT_TESTED[reason] for reason in tests.not_tested[rows].tolist()], pa.string()),
+        }
+        return pa.table(columns)
 
 
-def _q_values(p_values: Floats, tests: Tests) -> Floats:
+def _places(listed: NDArray[np.bool_], run: Run) -> Counts:
+    """Return the place of each row among those that are listed, int64; the rows of all ranks follow each other."""
+    before = sum(run.gather_everywhere(int(listed.sum()))[: run.rank])
+    return before + np.cumsum(listed) - listed
+
+
+def _q_values(p_values: Floats, copied: NDArray[np.bool_], number: int, run: Run) -> Floats:
     """Return the q-values of likely copies among all sequences, and of other sequences among themselves.
 
     The small p-values of copies would make the q-values of other sequences too small.
+
+    p_values  float64: they ascend on this rank, and from one rank to the next
+    copied    bool: whether each sequence is a likely copy
+    number    the size of the family, of which other sequences have a p-value of 1
     """
-    q_values = benjamini_hochberg(p_values, tests.number)
-    if tests.copies is not None:
-        others = ~tests.copies.likely
-        q_values[others] = benjamini_hochberg(p_values[others], tests.number - int(tests.copies.likely.sum()))
+    copies = int(run.sum(np.array([copied.sum()]))[0])
+    q_values = _benjamini_hochberg(p_values, number, run)
+    q_values[~copied] = _benjamini_hochberg(p_values[~copied], number - copies, run)
     return q_values
+
+
+def _benjamini_hochberg(p_values: Floats, tests: int, run: Run) -> Floats:
+    """Return the q-values of p-values that ascend on this rank, and from one rank to the next."""
+    before = sum(run.gather_everywhere(len(p_values))[: run.rank])
+    scaled = np.minimum(p_values * (tests / np.arange(before + 1.0, before + len(p_values) + 1)), 1.0)
+    following = run.gather_everywhere(float(scaled.min(initial=1.0)))[run.rank + 1 :]
+    return np.minimum(np.minimum.accumulate(scaled[::-1])[::-1], min(following, default=1.0))
 
 
 def _copies(copies: Copies | None, rows: Counts) -> dict[str, Any]:
@@ -134,23 +177,22 @@ def _copies(copies: Copies | None, rows: Counts) -> dict[str, Any]:
     return {"same_nt": copies.same_nt[rows], "p_same_nt": copies.p_same[rows], "likely_copy": copies.likely[rows]}
 
 
-def _identity(cohort: Cohort, chosen: Sequences, rows: Counts) -> dict[str, Any]:
+def _identity(cohort: Cohort, chosen: Sequences, has: Holding, rows: Counts) -> dict[str, Any]:
     """Return the columns that say what the sequences are, and which individuals have them."""
-    held, has = chosen.has.numbers, chosen.has
     columns: dict[str, Any] = {}
     if chosen.unit != "aa":
         columns |= gene_columns(chosen.repertoire.pairs, kinds_of(chosen.repertoire)[rows])
     if chosen.unit == "nt":
         columns["junction"] = sequences(chosen.repertoire, rows)
     columns |= {
-        **amino_acid_column(chosen.repertoire, chosen.letters[rows], chosen.lengths[rows]),
-        "n_individuals": held[rows],
-        "individuals": names_of_holders(cohort, has.only(rows)),
+        # A rank without sequences does not know whether they have ends.
+        **amino_acid_column(cohort.example, chosen.letters[rows], chosen.lengths[rows]),
+        "n_individuals": has.numbers,
+        "individuals": names_of_holders(cohort, has),
     }
     for index, group in enumerate(cohort.groups):
         of_group = has.sequence[cohort.group_of[has.individual] == index]
-        columns[f"n_{group}"] = np.bincount(of_group, minlength=len(held))[rows]
+        columns[f"n_{group}"] = np.bincount(of_group, minlength=len(rows))
     if chosen.unit != "nt":
-        nucleotides = has_nucleotides(chosen.repertoire)
-        columns["nt_variants"] = chosen.variants[rows] if nucleotides else pa.nulls(len(rows), pa.int64())
+        columns["nt_variants"] = chosen.variants[rows] if cohort.nucleotides else pa.nulls(len(rows), pa.int64())
     return columns

@@ -5,14 +5,13 @@ that were seen are tested.  The q-values are over all sequences that were seen. 
 expected numbers.  See also docs/sharing.md.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hpcvdj.chance.calls import RARE_ALLELE, Others, contradicted, suspicious, with_other_genes
@@ -23,19 +22,20 @@ from hpcvdj.chance.draws import Chance, log_factors
 from hpcvdj.chance.fit import TAIL
 from hpcvdj.chance.p_values import poisson_tail
 from hpcvdj.chance.shown import Shown
-from hpcvdj.cohorts.cohort import Cohort, Grouping, Sequences, sequences_of, with_any_genes
-from hpcvdj.cohorts.copies import Copies, LargeClones, copies_of
+from hpcvdj.cohorts.cohort import Cohort, Grouping, Holding, Sequences, sequences_of, with_any_genes
+from hpcvdj.cohorts.copies import LargeClones, copies_of
 from hpcvdj.cohorts.expected import Numbers, band, bootstrapped, share_interval, survivors_share
 from hpcvdj.cohorts.improbable import Improbable, Pairs, improbable_of
 from hpcvdj.cohorts.ranking import Auc, auc, roc_curve
 from hpcvdj.cohorts.settings import SharingSettings
-from hpcvdj.cohorts.shared_table import HIT, NOT_TESTED, SharingTest, Tests, shared_table
+from hpcvdj.cohorts.shared_table import HIT, NOT_TESTED, SharedRows, SharingTest, Tests
 from hpcvdj.errors import InputError, few, option
 from hpcvdj.kernels.distinct import distinct
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
 from hpcvdj.recombination.selection import SelectionFactor
 from hpcvdj.repertoires.genes import amino_acids, as_read, without_genes
+from hpcvdj.results.blocks import TableBlocks
 from hpcvdj.runs.run import Run
 
 MOST_STEPS, SETTLED = 20, 1e-6
@@ -54,8 +54,12 @@ FAR_MORE = 1.1
 WITHOUT_NUCLEOTIDES = ("nucleotide variants", "likely copies", "pairs that share improbable junctions")
 """What is not known if only amino acids are."""
 
-PRIVATE = 200_000
-"""The largest number of sequences of one individual that the AUC takes; the fewer shared ones decide its error."""
+PRIVATE, MOST_PUBLIC = 200_000, 1_000_000
+"""The largest numbers of sequences of one individual, and of several, that the AUC takes.  Its standard error is then
+less than 0.001."""
+
+PUBLIC = "shared"
+"""The name under which the scores have whether each sequence is shared."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,7 @@ class Sharing(Shown):
     """Sequences that individuals share.
 
     table       pyarrow, a row for each sequence of at least `SharingSettings.min_individuals` individuals, by p-value:
-                see docs/sharing.md for the columns
+                see docs/sharing.md for the columns; in a command, a function that writes it
     cohort      the individuals
     sizes       float64 [individuals]: recombinations of each, from its distinct junctions
     q           the share of sequences that survive selection; fitted without likely copies
@@ -78,6 +82,9 @@ class Sharing(Shown):
     expected_q1 float64 [individuals + 1]: expected if all sequences survive
     low, high   float64 [individuals + 1]: the 95 % interval of `expected` by a bootstrap of the draws
     shared, expected_shared  [individuals, individuals]: sequences that both have; on the diagonal those of each
+    hits        the number of sequences with a q-value of at most `HIT`
+    likely_copies         the number of hits that are likely copies; None without nucleotides
+    hits_of_contaminated  the number of other hits whose individuals all contaminated each other; None likewise
     aucs        how well each predictor ranks sequences of two or more individuals above those of one
     curves      the scores of the predictors, and whether each sequence is shared, for the figure
     tested      the number of sequences that were seen: the family of the q-values
@@ -86,7 +93,6 @@ class Sharing(Shown):
     fit         how the model fits the tables
     """
 
-    table: pa.Table
     cohort: Cohort
     sizes: Floats
     q: float
@@ -102,12 +108,16 @@ class Sharing(Shown):
     high: Floats
     shared: Counts
     expected_shared: Floats
+    hits: int
+    likely_copies: int | None
+    hits_of_contaminated: int | None
     aucs: dict[str, Auc]
     curves: tuple[dict[str, Floats], Any]
     tested: int
     not_tested: dict[str, int]
     improbable: Improbable | None
     fit: ModelFit
+    table: pa.Table = field(default_factory=lambda: pa.table({}))
 
     def __repr__(self) -> str:
         """Show the number of individuals and of shared sequences."""
@@ -135,35 +145,10 @@ class Sharing(Shown):
         return WITHOUT_NUCLEOTIDES if self.improbable is None else ()
 
     @property
-    def hits(self) -> int:
-        """The number of sequences with a q-value of at most `HIT`."""
-        return int(pc.sum(pc.less_equal(self.table["q_value"], HIT)).as_py() or 0)
-
-    @property
     def refuted(self) -> bool:
         """Whether far more sequences are shared than q explains: users set it wrongly, or there are copies."""
         number = (self.observed - self.copied)[2:].sum()
         return bool(poisson_tail(number, FAR_MORE * self.expected[2:].sum()) < REFUTED)
-
-    @property
-    def likely_copies(self) -> int | None:
-        """The number of hits that are likely copies; None without nucleotides."""
-        if self.improbable is None:
-            return None
-        hits = pc.less_equal(self.table["q_value"], HIT)
-        return int(pc.sum(pc.and_(hits, self.table["likely_copy"])).as_py() or 0)
-
-    @property
-    def hits_of_contaminated(self) -> int | None:
-        """The number of other hits of individuals that all contaminated each other; None without nucleotides."""
-        if self.pairs is None:
-            return None
-        kept = pc.and_(pc.less_equal(self.table["q_value"], HIT), pc.invert(self.table["likely_copy"]))
-        contaminated = self.pairs.verdicts == "contaminated"
-        number = {name: k for k, name in enumerate(self.cohort.names)}
-        holders = ([number[name] for name in names.split(",")]
-                   for names in self.table["individuals"].filter(kept).to_pylist())  # fmt: skip
-        return sum(all(contaminated[pair] for pair in combinations(sorted(who), 2)) for who in holders)
 
 
 @dataclass(frozen=True)
@@ -202,8 +187,8 @@ class _Computed:
 def share(
     cohort: Cohort, model: Model, settings: SharingSettings, run: Run, factor: SelectionFactor | None = None,
     fit: ModelFit = UNCHECKED,
-) -> Sharing | None:  # fmt: skip
-    """Test the sequences of a cohort against a model, on root; return None on the other ranks, which have parts of it.
+) -> tuple[Sharing | None, TableBlocks]:  # fmt: skip
+    """Test the sequences of a cohort against a model; return the answer, None on other ranks than root, and its table.
 
     factor  the selection factor; not used for amino acids without genes
     fit     how the model fits the tables: sequences whose genes it makes wrongly are not tested
@@ -278,121 +263,137 @@ def _probabilities(cohort: Cohort, drawn: _Drawn, chance: Chance, asked: Sharing
 def _needed(everything: Grouping, settings: SharingSettings, run: Run) -> Counts:
     """Select the sequences whose probability is needed: shared ones, and at most about `PRIVATE` others."""
     wanted = everything.has.numbers >= min(2, settings.min_individuals)
-    private = np.flatnonzero(~wanted)
-    number = int(run.sum(np.array([len(private)]))[0])
-    if number <= PRIVATE:
-        return np.arange(len(wanted))
-    seed = np.random.SeedSequence(settings.seed).generate_state(1, np.uint64)
-    for part in np.split(private, range(ROWS_TOGETHER, len(private), ROWS_TOGETHER)):
-        # A hash of the letters decides, so that the order of rows and individuals does not matter.
-        scattered = hashes_of(*everything.letters(part)) ^ seed
-        wanted[part] = scattered / 2.0**64 < PRIVATE / number
+    wanted[_some(np.flatnonzero(~wanted), PRIVATE, everything.letters, settings, run)] = True
     return np.flatnonzero(wanted)
 
 
-def _tested(computed: _Computed, drawn: _Drawn, asked: SharingTest, run: Run) -> Sharing | None:
-    """Test the sequences of all ranks, on root."""
-    cohort, everything, chosen = computed.cohort, computed.everything, computed.chosen
+def _some(
+    rows: Counts, most: int, letters: Callable[[Counts], tuple[Any, Counts]], settings: SharingSettings, run: Run
+) -> Counts:
+    """Select about `most` sequences of the `rows` of all ranks, or all of fewer, by a hash of their letters.
+
+    So the order of rows and individuals does not matter.
+    """
+    number = int(run.sum(np.array([len(rows)]))[0])
+    if number <= most:
+        return rows
+    seed = np.random.SeedSequence(settings.seed).generate_state(1, np.uint64)
+    parts = np.split(rows, range(ROWS_TOGETHER, len(rows), ROWS_TOGETHER))
+    return np.concatenate([part[(hashes_of(*letters(part)) ^ seed) / 2.0**64 < most / number] for part in parts])
+
+
+def _tested(computed: _Computed, drawn: _Drawn, asked: SharingTest, run: Run) -> tuple[Sharing | None, TableBlocks]:
+    """Test the sequences of all ranks."""
+    cohort, everything, chosen, settings = computed.cohort, computed.everything, computed.chosen, asked.settings
+    individuals, held = len(cohort.individuals), chosen.has.numbers
     not_tested = _not_tested(computed, drawn, asked)
-    observed = np.bincount(everything.has.numbers, minlength=len(cohort.individuals) + 1)
-    untested = chosen.has.numbers[(chosen.has.numbers >= 2) & (not_tested > 0)]
-    observed = run.sum(observed - np.bincount(untested, minlength=len(observed)))
-    values: dict[str, Any] = {
-        "p": computed.p, "not_tested": not_tested,
-        "log_factor": log_factors(asked.factor, chosen.repertoire, chosen.letters, chosen.lengths),
-    }  # fmt: skip
-    improbable = None
+
+    def numbers_of(holders: Counts) -> Counts:
+        return np.bincount(holders, minlength=individuals + 1)
+
+    untested = held[(held >= 2) & (not_tested > 0)]
+    observed = run.sum(numbers_of(everything.has.numbers) - numbers_of(untested))
+    improbable, copies, likely = None, None, np.zeros(len(held), dtype=bool)
+    apart, contaminated = np.ones(individuals, dtype=bool), np.zeros((individuals, individuals), dtype=bool)
     if computed.p_junctions is not None:
-        sizes = run.from_root(lambda: _recombinations(cohort, drawn, 1.0))
-        kept = without_genes(cohort.repertoire, asked.fit.broken)
-        improbable = improbable_of(cohort, computed.p_junctions, sizes, drawn.p, None, kept)
-        require_different_people(cohort, improbable.pairs)
+        improbable = _improbable(computed, computed.p_junctions, drawn, asked, run)
+        contaminated = improbable.pairs.verdicts == "contaminated"
         copies = copies_of(
             cohort.has, computed.p_junctions, computed.spelling.spelled, computed.p_spelling, chosen.spelled,
-            improbable.pairs.verdicts == "contaminated", LargeClones.of(cohort.has, cohort.sizes, run),
+            contaminated, LargeClones.of(cohort.has, cohort.sizes, run),
         )  # fmt: skip
-        values |= vars(copies)
-    shared = cohort.summed(everything.has.only(np.flatnonzero(everything.has.numbers >= 2)))
-    np.fill_diagonal(shared, run.sum(everything.has.sizes))
-    number = int(run.sum(np.array([len(everything.first)]))[0])
-    gathered = chosen.on_root(run, **values)
-
-    def answered() -> Sharing:
-        assert gathered is not None
-        return _answered(cohort, drawn, asked, _Gathered(*gathered, observed, shared, improbable, number))
-
-    return run.on_root(answered)
-
-
-@dataclass(frozen=True)
-class _Gathered:
-    """The sequences of all ranks, on root.
-
-    chosen, values    the sequences whose probability is computed, and their values
-    observed, shared  as in `Sharing`
-    number            the number of all sequences
-    """
-
-    chosen: Sequences
-    values: dict[str, Any]
-    observed: Counts
-    shared: Counts
-    improbable: Improbable | None
-    number: int
-
-
-def _answered(cohort: Cohort, drawn: _Drawn, asked: SharingTest, gathered: _Gathered) -> Sharing:
-    """Build the answer."""
-    chosen, values, observed, improbable = gathered.chosen, gathered.values, gathered.observed, gathered.improbable
-    settings, public, not_tested = asked.settings, chosen.has.numbers >= 2, values["not_tested"]
-    copies, copied = None, np.zeros_like(observed)
-    apart, likely = np.ones(len(cohort.individuals), dtype=bool), np.zeros(len(public), dtype=bool)
-    if improbable is not None:
-        copies = Copies(**{name.name: values[name.name] for name in fields(Copies)})
-        likely = copies.likely
-        copied = np.bincount(chosen.has.numbers[public & (not_tested == 0) & likely], minlength=len(observed))
-        apart = apart_from(improbable.pairs.verdicts == "contaminated", cohort.names)
+        likely, apart = copies.likely, apart_from(contaminated, cohort.names)
+    copied = run.sum(numbers_of(held[(held >= 2) & (not_tested == 0) & likely]))
     # Copies look like selection, and not all of them look like copies.
-    honest = _of_individuals(chosen, (not_tested == 0) & ~likely, apart)
+    honest = _of_individuals(chosen, (not_tested == 0) & ~likely, apart, run)
     if honest[2:].sum() < FEWEST_TO_FIT and not apart.all():
         apart[:] = True
-        honest = _of_individuals(chosen, (not_tested == 0) & ~likely, apart)
-    q, at_bound, sizes = _fitted(cohort, honest, apart, drawn, settings.q)
-    numbers, weights = Numbers(sizes), drawn.unit.on_grid(np.log(q))
-    redrawn = bootstrapped(drawn.unit, np.log(q), settings.seed)
-    interval = None
-    if settings.q is None:
-        interval = share_interval(honest, Numbers(sizes[apart]), drawn.unit, q, redrawn)
-    low, high = band(numbers, redrawn)
-    tests = Tests(values["p"], values["log_factor"], q, numbers, not_tested, copies, gathered.number)
-    scores = {"pgen": np.log(np.where(tests.p > 0, tests.p, 1e-300))}
+        honest = _of_individuals(chosen, (not_tested == 0) & ~likely, apart, run)
+    q, at_bound, sizes = run.from_root(lambda: _fitted(cohort, honest, apart, drawn, settings.q))
+    log_factor = log_factors(asked.factor, chosen.repertoire, chosen.letters, chosen.lengths)
+    number = int(run.sum(np.array([len(everything.first)]))[0])
+    tests = Tests(computed.p, log_factor, q, Numbers(sizes), not_tested, copies, number)
+    rows = SharedRows(cohort, chosen, tests, asked, run)
+    hits = np.flatnonzero(rows.listed & (rows.q_values <= HIT) & (not_tested == 0))
+    counted = [len(hits), likely[hits].sum(), _of_contaminated(chosen.has.only(hits[~likely[hits]]), contaminated)]
+    counted += [((held >= 2) & (not_tested == k)).sum() for k in range(1, len(NOT_TESTED))]
+    number_of_hits, copies_hit, suspect, *reasons = run.sum(np.array(counted, dtype=np.int64)).tolist()
+    shared = cohort.summed(everything.has.only(np.flatnonzero(everything.has.numbers >= 2)))
+    np.fill_diagonal(shared, run.sum(everything.has.sizes))
+    scores = _scores(chosen, tests, asked, run)
+
+    def answered() -> Sharing:
+        weights, redrawn = drawn.unit.on_grid(np.log(q)), bootstrapped(drawn.unit, np.log(q), settings.seed)
+        interval = None
+        if settings.q is None:
+            interval = share_interval(honest, Numbers(sizes[apart]), drawn.unit, q, redrawn)
+        low, high = band(tests.numbers, redrawn)
+        assert scores is not None
+        public = scores.pop(PUBLIC)
+        return Sharing(
+            cohort=cohort,
+            sizes=sizes,
+            q=q,
+            q_interval=interval,
+            q_at_bound=at_bound,
+            factor=asked.factor is not None,
+            observed=observed,
+            copied=copied,
+            fitted_to=int(apart.sum()),
+            expected=tests.numbers.spectrum(weights),
+            expected_q1=Numbers(_recombinations(cohort, drawn, 1.0)).spectrum(drawn.unit.on_grid(0.0)),
+            low=low,
+            high=high,
+            shared=shared,
+            expected_shared=tests.numbers.overlap(weights),
+            hits=number_of_hits,
+            likely_copies=None if copies is None else copies_hit,
+            hits_of_contaminated=None if copies is None else suspect,
+            aucs={name: area for name, score in scores.items() if (area := auc(score, public)) is not None},
+            curves=(scores, public),
+            tested=number,
+            not_tested=dict(zip(NOT_TESTED[1:], reasons, strict=True)),
+            improbable=improbable,
+            fit=asked.fit,
+        )
+
+    return run.on_root(answered), rows.blocks()
+
+
+def _improbable(computed: _Computed, p: Floats, drawn: _Drawn, asked: SharingTest, run: Run) -> Improbable:
+    """Find the improbable junctions, of probability p; raise InputError, on every rank, for samples of one person."""
+    cohort = computed.cohort
+    sizes = run.from_root(lambda: _recombinations(cohort, drawn, 1.0))
+    kept = without_genes(cohort.repertoire, asked.fit.broken)
+    improbable = improbable_of(cohort, p, sizes, drawn.p, None, kept)
+    require_different_people(cohort, improbable.pairs)
+    return improbable
+
+
+def _of_contaminated(has: Holding, contaminated: NDArray[np.bool_]) -> int:
+    """Count the sequences whose individuals all contaminated each other."""
+    holders = np.split(has.individual, has.begins[1:-1])[: len(has.begins) - 1]
+    return sum(all(contaminated[pair] for pair in combinations(who, 2)) for who in holders)
+
+
+def _scores(chosen: Sequences, tests: Tests, asked: SharingTest, run: Run) -> dict[str, Any] | None:
+    """Return the scores of sequences of all ranks by predictor, and whether each is shared as `PUBLIC`, on root."""
+    public = chosen.has.numbers >= 2
+
+    def letters(rows: Counts) -> tuple[Any, Counts]:
+        return chosen.letters[rows], chosen.lengths[rows]
+
+    shown = _some(np.flatnonzero(public), MOST_PUBLIC, letters, asked.settings, run)
+    rows = np.concatenate([shown, np.flatnonzero(~public)])
+    lengths = chosen.repertoire.lengths if asked.settings.unit == "nt" else chosen.lengths
+    gathered = run.gather((public[rows], tests.p[rows], tests.log_factor[rows], lengths[rows].astype(np.int16)))
+    if gathered is None:
+        return None
+    shared, p, log_factor, lengths = map(np.concatenate, zip(*gathered, strict=True))
+    scores = {PUBLIC: shared, "pgen": np.log(np.where(p > 0, p, 1e-300))}
     if asked.factor is not None:
-        scores["p_post"] = scores["pgen"] + tests.log_factor
-    scores["length"] = -(chosen.repertoire.lengths if settings.unit == "nt" else chosen.lengths).astype(np.float64)
-    return Sharing(
-        table=shared_table(cohort, chosen, tests, asked),
-        cohort=cohort,
-        sizes=sizes,
-        q=q,
-        q_interval=interval,
-        q_at_bound=at_bound,
-        factor=asked.factor is not None,
-        observed=observed,
-        copied=copied,
-        fitted_to=int(apart.sum()),
-        expected=numbers.spectrum(weights),
-        expected_q1=Numbers(_recombinations(cohort, drawn, 1.0)).spectrum(drawn.unit.on_grid(0.0)),
-        low=low,
-        high=high,
-        shared=gathered.shared,
-        expected_shared=numbers.overlap(weights),
-        aucs={name: area for name, score in scores.items() if (area := auc(score, public)) is not None},
-        curves=(scores, public),
-        tested=gathered.number,
-        not_tested={reason: int((public & (not_tested == k)).sum()) for k, reason in enumerate(NOT_TESTED) if k},
-        improbable=improbable,
-        fit=asked.fit,
-    )
+        scores["p_post"] = scores["pgen"] + log_factor
+    return scores | {"length": -lengths.astype(np.float64)}
 
 
 def _recombinations(cohort: Cohort, drawn: _Drawn, q: float) -> Floats:
@@ -411,11 +412,11 @@ def apart_from(contaminated: NDArray[np.bool_], names: Sequence[str]) -> NDArray
     return apart
 
 
-def _of_individuals(chosen: Sequences, kept: NDArray[np.bool_], individuals: NDArray[np.bool_]) -> Counts:
-    """Count the kept sequences that 0, 1, … of some individuals have."""
+def _of_individuals(chosen: Sequences, kept: NDArray[np.bool_], individuals: NDArray[np.bool_], run: Run) -> Counts:
+    """Count the kept sequences of all ranks that 0, 1, … of some individuals have."""
     has = chosen.has
     numbers = np.bincount(has.sequence[individuals[has.individual]], minlength=len(kept))
-    return np.bincount(numbers[kept], minlength=int(individuals.sum()) + 1)
+    return run.sum(np.bincount(numbers[kept], minlength=int(individuals.sum()) + 1))
 
 
 def _fitted(

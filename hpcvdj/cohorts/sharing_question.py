@@ -16,6 +16,7 @@ from hpcvdj.cohorts.sharing import Sharing, share
 from hpcvdj.errors import command_name
 from hpcvdj.recombination.calls import Genes
 from hpcvdj.recombination.models import Model
+from hpcvdj.results.blocks import TableBlocks
 from hpcvdj.results.facts import Facts
 from hpcvdj.runs.run import Run
 
@@ -40,7 +41,7 @@ class SharingQuestion(CohortQuestion[Sharing]):
     def genes(self) -> Genes:  # type: ignore[override]
         return self.settings.genes
 
-    def answer(self, rows: Rows, model: Model, run: Run) -> Sharing | None:
+    def answer_in_blocks(self, rows: Rows, model: Model, run: Run) -> tuple[Sharing | None, TableBlocks]:
         return share(self.cohort(rows, model, run), model, self.settings, run, model.selection, rows.fit)
 
     def facts(self, answer: Sharing, rows: Rows) -> Facts:

@@ -83,6 +83,10 @@ class Alleles:
     places: tuple[int, ...]
     locus: str = ""
 
+    def __hash__(self) -> int:
+        # Python keeps the hash of a text; that of all fields would be computed millions of times for a cohort.
+        return hash(self.allele)
+
 
 @dataclass(frozen=True)
 class Insertion:

@@ -37,7 +37,7 @@ def merged(parts: Sequence[Repertoire]) -> tuple[Repertoire, Counts]:
     The parts have the same letters, and a pair may be in several of them.  The order of pairs does not depend on the
     order of rows.
     """
-    pairs = numbers_of_pairs(parts)
+    pairs = numbers_of_pairs([part.pairs for part in parts])
     # Narrow types are sorted faster.
     narrow = np.min_scalar_type(len(pairs))
     of_parts = [np.array([pairs[pair] for pair in part.pairs], dtype=narrow) for part in parts]
@@ -50,9 +50,9 @@ def merged(parts: Sequence[Repertoire]) -> tuple[Repertoire, Counts]:
     return Repertoire(words[order], lengths[order], list(pairs), offsets, parts[0].letters), order
 
 
-def numbers_of_pairs(parts: Sequence[Repertoire]) -> dict[tuple[Any, Any], int]:
-    """The distinct pairs of repertoires, in the order of `merged`, and the index of each."""
-    pairs = {pair for part in parts for pair in part.pairs}
+def numbers_of_pairs(parts: Sequence[Sequence[tuple[Any, Any]]]) -> dict[tuple[Any, Any], int]:
+    """The distinct pairs of some lists of pairs, in the order of `merged`, and the index of each."""
+    pairs = {pair for part in parts for pair in part}
     return {pair: kind for kind, pair in enumerate(sorted(pairs, key=lambda pair: (pair[0].allele, pair[1].allele)))}
 
 

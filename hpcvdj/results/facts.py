@@ -143,7 +143,7 @@ class Targets:
                 if callable(table):
                     table(temporary)
                 else:
-                    fill_table(temporary, writer_of(path), _batches(table) if isinstance(table, pa.Table) else table)
+                    fill_table(temporary, writer_of(path), as_batches(table) if isinstance(table, pa.Table) else table)
                 digest = mark_written(temporary) if temporary.is_dir() else file_digest(temporary)
                 outputs.append([path.name, digest])
             # The file that is entered last is renamed first, so a table never lacks its facts.
@@ -155,6 +155,6 @@ class Targets:
             temporary.write_text(text, "utf-8", errors="backslashreplace")
 
 
-def _batches(table: pa.Table) -> list[pa.RecordBatch]:
-    # A table without rows still has a header.
+def as_batches(table: pa.Table) -> list[pa.RecordBatch]:
+    """Return the batches of a table, after an empty one: a table without rows still has a header."""
     return [pa.RecordBatch.from_pylist([], table.schema), *table.combine_chunks().to_batches()]

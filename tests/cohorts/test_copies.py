@@ -12,7 +12,7 @@ import hpcvdj
 from hpcvdj.cohorts.cohort import Holding
 from hpcvdj.cohorts.copies import BOTH, PERHAPS_SAME, SAME, LargeClones, copies_of
 from hpcvdj.cohorts.settings import Naming, SharingSettings
-from hpcvdj.cohorts.sharing import apart_from
+from hpcvdj.cohorts.sharing import _of_contaminated, apart_from
 from hpcvdj.cohorts.sharing_question import SharingQuestion
 from hpcvdj.probabilities.settings import PgenConfig
 from hpcvdj.recombination.alphabet import AMINO_ACIDS
@@ -222,10 +222,16 @@ def test_likely_copies_do_not_count_for_q():
     # All other hits are copies, too, though their nucleotides do not show it.
     assert copies.hits - copies.likely_copies == copies.hits_of_contaminated > 5
     assert without.hits_of_contaminated == 0
-    alone = copies.table.filter(pa.compute.equal(copies.table["likely_copy"], False)).slice(0, 1)
-    three = alone.set_column(alone.column_names.index("individuals"), "individuals", pa.array(["s0,s1,s3"]))
-    assert replace(copies, table=alone).hits_of_contaminated == 1
-    assert replace(copies, table=three).hits_of_contaminated == 0, "s3 contaminated neither"
+    contaminated = copies.pairs.verdicts == "contaminated"
+
+    def suspect(*holders):
+        individual = np.array([k for who in holders for k in who], dtype=np.int32)
+        return _of_contaminated(Holding(individual, None, np.cumsum([0, *map(len, holders)]), 6), contaminated)
+
+    assert suspect([0, 1]) == 1
+    assert suspect([0, 1, 3]) == 0, "s3 contaminated neither"
+    assert suspect([0, 1], [0, 3], [1, 2]) == 2
+    assert suspect() == 0
     # With all six individuals, q was 0.772.
     assert (without.q, copies.q) == pytest.approx((0.949, 0.925), abs=0.002)
     assert replace(copies, copied=0 * copies.copied).refuted

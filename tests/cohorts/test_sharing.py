@@ -1,7 +1,6 @@
 """`hpcvdj sharing`: counts by brute force, calibrated on what a model makes, and it finds what was planted."""
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -29,13 +28,9 @@ DRAWS = 8_000
 
 
 def shared_in(table, model, factor=None, groups=None, **settings):
-    return share(
-        cohort_in(table, model, groups),
-        model,
-        SharingSettings(**{"draws": DRAWS, "backend": "cpu", **settings}),
-        Run(),
-        factor,
-    )
+    asked = SharingSettings(**{"draws": DRAWS, "backend": "cpu", **settings})
+    found, blocks = share(cohort_in(table, model, groups), model, asked, Run(), factor)
+    return replace(found, table=blocks.on_root())
 
 
 @pytest.fixture(scope="module")
@@ -450,10 +445,11 @@ def test_copies_do_not_make_other_sequences_hits():
     rng = np.random.default_rng(4)
     p_values = np.concatenate([np.full(40, 1e-9), rng.random(100)])
     likely = np.arange(140) < 40
-    tests = SimpleNamespace(number=140, copies=SimpleNamespace(likely=likely))
-    q_values = _q_values(p_values, tests)
-    np.testing.assert_array_equal(q_values[~likely], benjamini_hochberg(p_values[40:], 100))
+    order = np.argsort(p_values)
+    p_values, likely = p_values[order], likely[order]
+    q_values = _q_values(p_values, likely, 140, Run())
+    np.testing.assert_array_equal(q_values[~likely], benjamini_hochberg(p_values[~likely], 100))
     np.testing.assert_array_equal(q_values[likely], benjamini_hochberg(p_values, 140)[likely])
-    without = SimpleNamespace(number=140, copies=None)
-    np.testing.assert_array_equal(_q_values(p_values, without), benjamini_hochberg(p_values, 140))
-    assert (_q_values(p_values, without)[~likely] < q_values[~likely]).any()
+    without = _q_values(p_values, np.zeros(140, dtype=bool), 140, Run())
+    np.testing.assert_array_equal(without, benjamini_hochberg(p_values, 140))
+    assert (without[~likely] < q_values[~likely]).any()

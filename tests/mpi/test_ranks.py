@@ -8,12 +8,15 @@ fails cannot pair with a stuck one in the next test.
 import atexit
 import json
 import time
+from contextlib import ExitStack
 from functools import cache
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+import hpcvdj
 from hpcvdj.association.question import AssociationQuestion
 from hpcvdj.association.settings import AssociationSettings, Donors
 from hpcvdj.chance.question import read_rows
@@ -37,10 +40,15 @@ from hpcvdj.recombination.repertoire import Problem
 from hpcvdj.repertoires.inputs import Inputs, together_of
 from hpcvdj.repertoires.table import table_of
 from hpcvdj.reports.outputs import read_outputs
+from hpcvdj.results.blocks import TableBlocks
+from hpcvdj.results.facts import Targets
 from hpcvdj.runs.launcher import launched_ranks
+from hpcvdj.runs.ordering import Ordered
 from hpcvdj.runs.ranks import World, usable_cores, world
 from hpcvdj.runs.run import Run
 from hpcvdj.runs.stopping import Agreement
+from hpcvdj.storage.folders import folder_digest
+from hpcvdj.storage.inputs import file_digest
 from hpcvdj.values.compute import ArrayStore, compute, shared_repertoire
 from tests.conftest import SMALL
 from tests.problems import METHODS, repertoire_of_file, sample
@@ -240,6 +248,83 @@ def test_each_leaves_together_with_the_failure_of_one_rank(run):
     with pytest.raises(InputError, match="file: no") as caught:
         run.each(range(200), work, "")
     assert caught.value.on_every_rank
+
+
+@pytest.mark.parametrize("rows", [(0,) * 4, (1, 0, 0, 0), (0, 3, 700, 1), (200, 190, 210, 205)])
+def test_the_order_of_the_rows_of_all_ranks(run, rows):
+    """Of many equal first keys, and of ranks without rows: as one rank sorts the rows of all."""
+    rng = np.random.default_rng(sum(rows))
+    every = [(rng.choice([0.0, 1e-9, 0.5, 1.0], n), -rng.integers(2, 5, n), rng.permutation(n) * 4 + k)
+             for k, n in enumerate(rows[: run.ranks])]  # fmt: skip
+    own = every[run.rank]
+    ordered = Ordered.of(own, [own[2] % 4], run)
+    p, number, other, rank = map(np.concatenate, zip(*run.gather_everywhere(ordered.columns), strict=True))
+    expected = [np.concatenate(column) for column in zip(*every, strict=True)]
+    expected = [column[np.lexsort(expected[::-1])] for column in expected]
+    for column, same in zip((p, number, other), expected, strict=True):
+        np.testing.assert_array_equal(column, same)
+    np.testing.assert_array_equal(rank, other % 4)
+    places, texts = ordered.back(ordered.places(), ordered.columns[2].astype("U9"))
+    np.testing.assert_array_equal(expected[2][places], own[2])
+    np.testing.assert_array_equal(texts, own[2].astype("U9"))
+    sizes = run.gather_everywhere(len(ordered.columns[0]))
+    assert max(sizes) <= sum(sizes) / run.ranks * 1.5 + 1 or min(rows) < 190
+
+
+@cache
+def scattered():
+    """The places of rows that four ranks have, and a table of all rows."""
+    places = np.random.default_rng(5).permutation(23)
+    table = pa.table({"name": [f"row {k}" for k in range(23)], "n": range(23), "none": pa.nulls(23, pa.float64())})
+    return places, table
+
+
+@pytest.mark.parametrize("ending", [".tsv", ".tsv.gz", ".tsv.zst", ".parquet", ".dataset"])
+def test_blocks_of_all_ranks_are_one_table(run, ending, monkeypatch, tmp_path):
+    """The same bytes for any number of ranks, also with more ranks than blocks; nothing is left beside the table."""
+    monkeypatch.setattr("hpcvdj.results.blocks.BLOCK_ROWS", 7)
+    places, table = scattered()
+    folder = run.from_root(lambda: tmp_path)
+    target = folder / f"table{ending}"
+    own = places[run.rank :: run.ranks]
+    blocks = TableBlocks(own, lambda rows: table.take(own[rows]), run)
+    whole = blocks.on_root()
+    with ExitStack() as stack:
+        join = blocks.written(target, stack)
+
+        def write():
+            assert whole.equals(table)
+            Targets(target).write({}, {target: join}, overwrite=False)
+
+        run.on_root(write)
+    if run.is_root:
+        assert {path.name for path in folder.iterdir()} == {target.name, f"{target.name}.json"}
+        written = pq.read_table(target) if target.is_dir() else hpcvdj.read_table(target)
+        assert written["name"].to_pylist() == table["name"].to_pylist()
+        digest = folder_digest(target) if target.is_dir() else file_digest(target)
+        assert WRITTEN.setdefault(ending, digest) == digest
+    run.barrier()
+
+
+WRITTEN = {}
+"""The digest of each kind of table, which one rank wrote first."""
+
+
+def test_blocks_that_cannot_be_written(run, tmp_path):
+    """A value of the last rank fails on every rank; a table without rows has its columns."""
+    folder = run.from_root(lambda: tmp_path)
+    wrong = TableBlocks(np.array([run.rank]), lambda rows: pa.table({"a": ["x\ty"] * len(rows)}), run)
+    with ExitStack() as stack, pytest.raises(InputError, match="has a tab"):
+        wrong.written(folder / "wrong.tsv", stack)
+    nothing = TableBlocks(np.empty(0, dtype=np.int64), lambda rows: pa.table({"a": pa.array([], pa.string())}), run)
+    with ExitStack() as stack:
+        join = nothing.written(folder / "empty.tsv", stack)
+        if run.is_root:
+            join(folder / "empty.tsv")
+            assert (folder / "empty.tsv").read_text() == "a\n"
+    if run.is_root:
+        assert [path.name for path in folder.iterdir()] == ["empty.tsv"]
+    run.barrier()
 
 
 def test_what_is_sent_arrives(run):
