@@ -198,7 +198,10 @@ class TextReader(TableReader):
         # Arrow reads many blocks ahead, so it gets the first bytes only.
         head = self._head(self._stream)
         lines = head[: max(head.rfind(b"\n"), head.rfind(b"\r")) + 1] if len(head) == _HEADER_BYTES else head
-        return next(self._parsed(list(columns), lambda: pa.BufferReader(lines)), None)
+        copied = pa.BufferOutputStream()
+        copied.write(lines)
+        # Bytes of Python would be freed by a thread of Arrow, which aborts the process if that is ending just then.
+        return next(self._parsed(list(columns), lambda: pa.BufferReader(copied.getvalue())), None)
 
     def _parsed(self, columns: list[str], stream_of: Callable[[], pa.NativeFile]) -> Iterator[pa.RecordBatch]:
         layout = self._layout
