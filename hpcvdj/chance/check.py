@@ -46,7 +46,7 @@ from hpcvdj.repertoires.genes import by_gene, has_nucleotides, kinds_of, sequenc
 from hpcvdj.repertoires.inputs import Inputs, read_table
 from hpcvdj.repertoires.junctions import Junctions
 from hpcvdj.repertoires.reading import Reading
-from hpcvdj.repertoires.species import species_warning
+from hpcvdj.repertoires.species import exchanged_calls, species_warning
 from hpcvdj.repertoires.tally import tally_of
 from hpcvdj.runs.run import Run
 from hpcvdj.values.compute import count_in_memory
@@ -306,7 +306,8 @@ def _require_readable(sample: Junctions, model: Model, names: str) -> None:
     lacking = sum(rows for exclusion, rows in tally.excluded if exclusion.kind in _OF_OTHERS)
     if len(sample) == 0 and lacking >= max(FEWEST_TO_SAY, tally.rows_read / 2):
         of = f"{names}: " if names else ""
-        raise InputError(f"{of}{species_warning(tally, model)} Give their model; {option('force', True)} goes on")
+        fault = exchanged_calls(tally, model) or f"{species_warning(tally, model)} Give their model"
+        raise InputError(f"{of}{fault}; {option('force', True)} goes on")
 
 
 def _require_possible(fit: ModelFit, model: Model) -> None:

@@ -1,4 +1,4 @@
-"""Whether a repertoire seems to be of another species or locus than its germline table or model."""
+"""Whether a repertoire seems to be of another species or locus than its germline table or model, or calls exchanged."""
 
 import logging
 from collections import Counter
@@ -38,15 +38,9 @@ def species_warning(summary: Tally, reference: Reference) -> str | None:
     The warning names the table or model that lists nearly all calls that this one lacks, if there is one: a named
     model, a named table, or a table in the same folder.
     """
-    unlisted: Unlisted = [
-        (
-            exclusion.get("segment"),
-            str(exclusion.get("allele") or exclusion.get("gene") or exclusion.get("name")),
-            count,
-        )  # type: ignore[misc]
-        for exclusion, count in summary.excluded
-        if exclusion.kind in _LACKING
-    ]
+    if exchanged := exchanged_calls(summary, reference):
+        return exchanged
+    unlisted = _unlisted(summary)
     rows, counted, reached = summary.rows_read, summary.counted, summary.nonzero
     lacking = sum(count for *_, count in unlisted)
     finding = f"{lacking:,} of {rows:,} rows have a V or J call that {reference.name} does not list"
@@ -67,6 +61,30 @@ def species_warning(summary: Tally, reference: Reference) -> str | None:
             f"{reference.name}, or cut elsewhere than at Cys 104 and Phe/Trp 118 ({option('sequence_field')})?"
         )
     return None
+
+
+def exchanged_calls(summary: Tally, reference: Reference) -> str:
+    """A warning if V and J calls seem to be exchanged; empty if they do not."""
+    calls = [(reference.find("J" if segment == "V" else "V", name), rows) for segment, name, rows in _unlisted(summary)]
+    exchanged = sum(rows for listed, rows in calls if listed is not None)
+    if exchanged == 0 or exchanged < summary.rows_read / 3:
+        return ""
+    return (
+        f"{exchanged:,} of {summary.rows_read:,} rows have a J gene as v_call or a V gene as j_call: "
+        f"{option('columns', {'v_call': 'j_call', 'j_call': 'v_call'})} exchanges the columns"
+    )
+
+
+def _unlisted(summary: Tally) -> Unlisted:
+    return [
+        (
+            exclusion.get("segment"),
+            str(exclusion.get("allele") or exclusion.get("gene") or exclusion.get("name")),
+            count,
+        )  # type: ignore[misc]
+        for exclusion, count in summary.excluded
+        if exclusion.kind in _LACKING
+    ]
 
 
 def warn_of_rows(tally: Tally, reference: Reference, names: str = "", column: str = "") -> None:
