@@ -27,7 +27,7 @@ from hpcvdj.chance.calls import (
     with_other_genes,
 )
 from hpcvdj.chance.depth import Counts, Floats
-from hpcvdj.chance.fit import TAIL, Frame, GeneFit, LengthFit, Side, at_least, compare, times_text
+from hpcvdj.chance.fit import COMMON, TAIL, Frame, GeneFit, LengthFit, Side, at_least, compare, times_text
 from hpcvdj.chance.settings import Checks
 from hpcvdj.errors import InputError, few, option, told
 from hpcvdj.generation.generate import generate
@@ -180,8 +180,10 @@ class ModelFit:
             )
         if self.impossible >= MOST_IMPOSSIBLE:
             return lines
+        # Most truncated genes are rare, and explain no other finding.
+        shown = [gene for gene in self.genes if gene.finding != "truncated" or gene.share > COMMON]
         # What explains other findings goes first.
-        genes = sorted(self.genes, key=lambda gene: (order.index(str(gene.finding)), -gene.rows))
+        genes = sorted(shown, key=lambda gene: (order.index(str(gene.finding)), -gene.rows))
         of_genes = [(gene.finding, f"{gene}{told(REMEDIES.get(str(gene.finding), ''))}") for gene in genes]
         lines += [line for finding, line in of_genes if finding in ("broken", "truncated")]
         if self.miscalled:
