@@ -88,7 +88,7 @@ def _unlisted(summary: Tally) -> Unlisted:
 
 
 def warn_of_rows(tally: Tally, reference: Reference, names: str = "", column: str = "") -> None:
-    """Log warnings: replaced calls, excluded rows, another species.
+    """Log warnings: replaced calls, excluded rows, read counts that begin at 0, another species.
 
     names   of the files.  Without names, for a table in memory, one line is about all calls, and one about all rows
     column  of the result that has the reasons of excluded rows
@@ -96,12 +96,12 @@ def warn_of_rows(tally: Tally, reference: Reference, names: str = "", column: st
     species = species_warning(tally, reference)
     if names:
         log_exclusions(names, tally.rows_read, tally.excluded, tally.substituted)
-        lines = [species and f"{names}: {species}"]
+        lines = [text and f"{names}: {text}" for text in (tally.zero_counts, species)]
     else:
         where = f"; the column {column} says why" if column and tally.excluded else ""
         if tally.excluded:
             log.log(level_of(tally.excluded), "%s", tally.exclusions + where)
-        lines = [tally.substitutions, species]
+        lines = [tally.substitutions, tally.zero_counts, species]
     for line in filter(None, lines):
         log.warning("%s", line)
 
