@@ -29,6 +29,8 @@ class Pair:
     depths      reads of both
     clonotypes  int64 [clonotypes]: the rows of the cohort that either of them has
     counted     the reads of these clonotypes
+    largest_shared  how many of 20 large improbable clonotypes before are seen after, and the reverse; None if they were
+                not compared: see `hpcvdj.association.people`
     """
 
     subject: str
@@ -36,6 +38,7 @@ class Pair:
     depths: tuple[int, int]
     clonotypes: Counts
     counted: Counted
+    largest_shared: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,7 @@ class Expansion(Shown):
     table       pyarrow, a row for each test with a small p-value: see docs/associate.md for the columns
     pairs       consecutive times of each subject
     noise       how reads vary
-    replicates  number of pairs of replicates from which the noise is estimated; 0 if it is estimated from `pairs`
+    replicated  pairs of replicates, from which the noise is estimated; without any it is estimated from `pairs`
     pair        int64 [tests]: the index in `pairs`
     p           float64 [tests]
     uniform     float64 [tests]: randomised p-values, which are uniform if nothing changes
@@ -58,7 +61,7 @@ class Expansion(Shown):
     cohort: Cohort
     pairs: list[Pair]
     noise: Noise
-    replicates: int
+    replicated: list[Pair]
     pair: Counts
     p: Floats
     uniform: Floats
@@ -69,6 +72,11 @@ class Expansion(Shown):
     def __repr__(self) -> str:
         """How many pairs and hits there are."""
         return f"<Expansion of {len(self.pairs):,} pairs of times: {self.hits:,} of {len(self.p):,} clonotypes>"
+
+    @property
+    def replicates(self) -> int:
+        """The number of pairs of replicates."""
+        return len(self.replicated)
 
     @property
     def hits(self) -> int:
@@ -140,7 +148,7 @@ def expand(cohort: Cohort, times: Times, settings: AssociationSettings) -> Expan
     parts = zip(*(np.split(values, np.cumsum(sizes)[:-1]) for values in (shown, at_least, q, kept)), strict=True)
     table = pa.concat_tables([_rows(cohort, part, noise, *values) for part, values in zip(pairs, parts, strict=True)])
     order = np.lexsort((np.arange(len(table)), table["p_value"].to_numpy()))
-    return Expansion(table.take(pa.array(order)), cohort, pairs, noise, len(replicates), of_pair, at_least, uniform,
+    return Expansion(table.take(pa.array(order)), cohort, pairs, noise, replicates, of_pair, at_least, uniform,
                      kept, q, settings.max_q)  # fmt: skip
 
 

@@ -8,6 +8,7 @@ import pyarrow as pa
 from hpcvdj.association.associate import Association, associate
 from hpcvdj.association.expansion import Expansion, expand, times_of
 from hpcvdj.association.multiplicity import inflation
+from hpcvdj.association.people import compared, of_two_people
 from hpcvdj.association.phenotypes import phenotypes_of, unmatched_in
 from hpcvdj.association.settings import AssociationSettings, Donors
 from hpcvdj.association.tested import Tested
@@ -176,7 +177,8 @@ class ExpansionQuestion(CohortQuestion[Expansion]):
         def expanded() -> Expansion:
             assert cohort is not None
             assert rows.on_root is not None
-            return expand(cohort, times_of(self.naming, rows.on_root.samples), self.settings)
+            times = times_of(self.naming, rows.on_root.samples)
+            return compared(expand(cohort, times, self.settings), model, run.alone())
 
         return run.on_root(expanded)
 
@@ -193,19 +195,26 @@ class ExpansionQuestion(CohortQuestion[Expansion]):
                     "depth_ratio": pair.counted.ratio, "clonotypes": len(pair.clonotypes),
                     "tested": int(answer.kept[answer.pair == k].sum()),
                     "hits": int((answer.q[answer.pair == k] <= answer.max_q).sum()),
-                    "reads": pair.counted.rounded(),
+                    "reads": pair.counted.rounded(), "largest_shared": pair.largest_shared,
                 }
                 for k, pair in enumerate(answer.pairs)
             ],
+            "of_two_people": [[pair.subject, *pair.times] for pair in of_two_people(answer)],
             "clonotypes": len(answer.p), "tested": int(answer.kept.sum()), "hits": answer.hits,
             "inflation": inflation(answer.uniform), "qq": quantiles(answer.uniform),
         }  # fmt: skip
 
     def warnings(self, answer: Expansion) -> list[str]:
-        if answer.replicates:
-            return []
-        return ["no replicates, which are samples of one subject and time: changes between times count as noise, too, "
-                "so fewer clonotypes are found"]  # fmt: skip
+        lines = [
+            f"{pair.subject}, {self.naming.time} {pair.times[0]:g} and {pair.times[1]:g}: large clonotypes of one time "
+            "are not seen at the other one, as if these were two people: does the column "
+            f"{self.naming.subject} of the metadata name the right one?"
+            for pair in of_two_people(answer)
+        ]
+        if not answer.replicates:
+            lines.append("no replicates, which are samples of one subject and time: changes between times count as "
+                         "noise, too, so fewer clonotypes are found")  # fmt: skip
+        return lines
 
     def summary(self, answer: Expansion) -> Lines:
         depths = [depth for pair in answer.pairs for depth in pair.depths]

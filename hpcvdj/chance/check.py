@@ -27,7 +27,7 @@ from hpcvdj.chance.calls import (
     with_other_genes,
 )
 from hpcvdj.chance.depth import Counts, Floats
-from hpcvdj.chance.fit import TAIL, Frame, GeneFit, LengthFit, Side, at_least, compare, times_text
+from hpcvdj.chance.fit import COMMON, TAIL, Frame, GeneFit, LengthFit, Side, at_least, compare, times_text
 from hpcvdj.chance.settings import Checks
 from hpcvdj.errors import InputError, few, option, told
 from hpcvdj.generation.generate import generate
@@ -46,7 +46,7 @@ from hpcvdj.repertoires.genes import by_gene, has_nucleotides, kinds_of, sequenc
 from hpcvdj.repertoires.inputs import Inputs, read_table
 from hpcvdj.repertoires.junctions import Junctions
 from hpcvdj.repertoires.reading import Reading
-from hpcvdj.repertoires.species import species_warning
+from hpcvdj.repertoires.species import exchanged_calls, species_warning
 from hpcvdj.repertoires.tally import tally_of
 from hpcvdj.runs.run import Run
 from hpcvdj.values.compute import count_in_memory
@@ -180,8 +180,10 @@ class ModelFit:
             )
         if self.impossible >= MOST_IMPOSSIBLE:
             return lines
+        # Most truncated genes are rare, and explain no other finding.
+        shown = [gene for gene in self.genes if gene.finding != "truncated" or gene.share > COMMON]
         # What explains other findings goes first.
-        genes = sorted(self.genes, key=lambda gene: (order.index(str(gene.finding)), -gene.rows))
+        genes = sorted(shown, key=lambda gene: (order.index(str(gene.finding)), -gene.rows))
         of_genes = [(gene.finding, f"{gene}{told(REMEDIES.get(str(gene.finding), ''))}") for gene in genes]
         lines += [line for finding, line in of_genes if finding in ("broken", "truncated")]
         if self.miscalled:
@@ -306,7 +308,8 @@ def _require_readable(sample: Junctions, model: Model, names: str) -> None:
     lacking = sum(rows for exclusion, rows in tally.excluded if exclusion.kind in _OF_OTHERS)
     if len(sample) == 0 and lacking >= max(FEWEST_TO_SAY, tally.rows_read / 2):
         of = f"{names}: " if names else ""
-        raise InputError(f"{of}{species_warning(tally, model)} Give their model; {option('force', True)} goes on")
+        fault = exchanged_calls(tally, model) or f"{species_warning(tally, model)} Give their model"
+        raise InputError(f"{of}{fault}; {option('force', True)} goes on")
 
 
 def _require_possible(fit: ModelFit, model: Model) -> None:

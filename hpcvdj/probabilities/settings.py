@@ -92,7 +92,8 @@ class PgenConfig(Plan):
     """
 
     identity: ClassVar[tuple[str, ...]] = (
-        "model_sha256", "selection_sha256", "ties", "method", "names", "genes", "alphabet", "normalize", "joint",
+        "model_sha256", "selection_sha256", "ties", "missing_alleles", "method", "names", "genes", "alphabet",
+        "normalize", "joint",
     )  # fmt: skip
 
     names: tuple[str, ...] = PGEN_COLUMNS[:2]

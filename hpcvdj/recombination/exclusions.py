@@ -100,6 +100,9 @@ class ExclusionKind(Enum):
     ALLELE_NOT_IN_MODEL = (
         "{segment} allele {allele} is not in the model, other alleles of {gene} are",
         "{segment} allele that is not in the model, though other alleles of the gene are",
+        "{missing_alleles=gene}",
+        True,
+        "them, in commands that have it",
     )
     TIE_NOT_IN_MODEL = (
         "{segment} gene {name} of the call {call} is not in the model",

@@ -51,8 +51,6 @@ def _tables_in(folder: Path, opening: Opening) -> list[Table]:
         # A broken link is not left out: reading it raises the error.
         recognised = certain or not path.is_file() or table.open().recognised
         (tables if recognised else unknown).append(table)
-    if not tables:
-        raise InputError(f"{folder}: has no table ({', '.join('*' + suffix for suffix in table_suffixes())})")
     others = []
     for table in unknown:
         if text := table.open().resembles:
@@ -61,6 +59,8 @@ def _tables_in(folder: Path, opening: Opening) -> list[Table]:
             others.append(table.path.name)
     if others:
         log.warning("%s: %s: not tables of junctions, left out", folder, few(others))
+    if not tables:
+        raise InputError(f"{folder}: has no table ({', '.join('*' + suffix for suffix in table_suffixes())})")
     return tables
 
 

@@ -1,4 +1,4 @@
-"""Whether a repertoire seems to be of another species or locus than its germline table or model."""
+"""Whether a repertoire seems to be of another species or locus than its germline table or model, or calls exchanged."""
 
 import logging
 from collections import Counter
@@ -38,15 +38,9 @@ def species_warning(summary: Tally, reference: Reference) -> str | None:
     The warning names the table or model that lists nearly all calls that this one lacks, if there is one: a named
     model, a named table, or a table in the same folder.
     """
-    unlisted: Unlisted = [
-        (
-            exclusion.get("segment"),
-            str(exclusion.get("allele") or exclusion.get("gene") or exclusion.get("name")),
-            count,
-        )  # type: ignore[misc]
-        for exclusion, count in summary.excluded
-        if exclusion.kind in _LACKING
-    ]
+    if exchanged := exchanged_calls(summary, reference):
+        return exchanged
+    unlisted = _unlisted(summary)
     rows, counted, reached = summary.rows_read, summary.counted, summary.nonzero
     lacking = sum(count for *_, count in unlisted)
     finding = f"{lacking:,} of {rows:,} rows have a V or J call that {reference.name} does not list"
@@ -69,8 +63,32 @@ def species_warning(summary: Tally, reference: Reference) -> str | None:
     return None
 
 
+def exchanged_calls(summary: Tally, reference: Reference) -> str:
+    """A warning if V and J calls seem to be exchanged; empty if they do not."""
+    calls = [(reference.find("J" if segment == "V" else "V", name), rows) for segment, name, rows in _unlisted(summary)]
+    exchanged = sum(rows for listed, rows in calls if listed is not None)
+    if exchanged == 0 or exchanged < summary.rows_read / 3:
+        return ""
+    return (
+        f"{exchanged:,} of {summary.rows_read:,} rows have a J gene as v_call or a V gene as j_call: "
+        f"{option('columns', {'v_call': 'j_call', 'j_call': 'v_call'})} exchanges the columns"
+    )
+
+
+def _unlisted(summary: Tally) -> Unlisted:
+    return [
+        (
+            exclusion.get("segment"),
+            str(exclusion.get("allele") or exclusion.get("gene") or exclusion.get("name")),
+            count,
+        )  # type: ignore[misc]
+        for exclusion, count in summary.excluded
+        if exclusion.kind in _LACKING
+    ]
+
+
 def warn_of_rows(tally: Tally, reference: Reference, names: str = "", column: str = "") -> None:
-    """Log warnings: replaced calls, excluded rows, another species.
+    """Log warnings: replaced calls, excluded rows, read counts that begin at 0, another species.
 
     names   of the files.  Without names, for a table in memory, one line is about all calls, and one about all rows
     column  of the result that has the reasons of excluded rows
@@ -78,12 +96,12 @@ def warn_of_rows(tally: Tally, reference: Reference, names: str = "", column: st
     species = species_warning(tally, reference)
     if names:
         log_exclusions(names, tally.rows_read, tally.excluded, tally.substituted)
-        lines = [species and f"{names}: {species}"]
+        lines = [text and f"{names}: {text}" for text in (tally.zero_counts, species)]
     else:
         where = f"; the column {column} says why" if column and tally.excluded else ""
         if tally.excluded:
             log.log(level_of(tally.excluded), "%s", tally.exclusions + where)
-        lines = [tally.substitutions, species]
+        lines = [tally.substitutions, tally.zero_counts, species]
     for line in filter(None, lines):
         log.warning("%s", line)
 

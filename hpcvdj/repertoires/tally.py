@@ -1,6 +1,7 @@
 """Numbers of counted and excluded rows, for messages, summaries and the log."""
 
 import logging
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,6 +14,8 @@ from hpcvdj.repertoires.junctions import Junctions
 log = logging.getLogger(__name__)
 
 _MOST_LOGGED = 12
+
+_ZERO = re.compile(r" *0+(\.0*)? *")
 
 _DETAIL = " " * 12
 """The indent of lines about the details of a reason."""
@@ -55,6 +58,19 @@ class Tally:
         rows = sum(rows for _, rows in self.excluded)
         head = "" if self.counted else "no row could be used: "
         return f"{head}{rows:,} of {self.rows_read:,} rows excluded: {few(reasons, 8)}"
+
+    @property
+    def zero_counts(self) -> str:
+        """A warning if read counts seem to begin at 0: a third of the rows that have one; empty for other tables."""
+        excluded = [(e.get("text"), rows) for e, rows in self.excluded if e.kind is ExclusionKind.NO_COUNT]
+        zeros = sum(rows for text, rows in excluded if _ZERO.fullmatch(str(text)))
+        every = self.counted + sum(rows for _, rows in excluded)
+        if zeros == 0 or zeros < every / 3:
+            return ""
+        return (
+            f"{zeros:,} of {every:,} rows with a duplicate_count have 0: if counts begin at 0, add 1 to each; if they "
+            "are not known, leave the column out"
+        )
 
     @staticmethod
     def added(tallies: "Sequence[Tally]") -> dict[str, Any]:

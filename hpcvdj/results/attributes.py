@@ -19,7 +19,7 @@ VERSION = 2
 
 _NAMES: dict[type[Any], str] = {
     str: (
-        "format quantity model model_sha256 selection_sha256 model_corrected ties model_purpose "
+        "format quantity model model_sha256 selection_sha256 model_corrected ties missing_alleles model_purpose "
         "hpcvdj_version command_line created_utc d_alleles sequence_field repertoire_id junctions_path "
         "junctions_sha256 germline_path germline_sha256 mpi_library slurm_job_id python platform"
     ),

@@ -1,6 +1,7 @@
 """`hpcvdj associate --time`: the law by brute force, calibration without changes, planted expansions, wrong input."""
 
 import json
+import warnings
 from functools import cache
 
 import numpy as np
@@ -253,6 +254,58 @@ def test_each_subject_has_pairs_of_consecutive_times(answer, visit):
     assert len(hits) == found.hits
     both = [[row["junction"] for row in hits if row["subject"] == who] for who in ("anna", "bob")]
     assert both[0] == both[1]
+
+
+STRONG = {"planted": 400, "factor": 300.0}
+
+
+@olga
+@pytest.mark.slow
+@pytest.mark.parametrize("model", exhaustive_but(LOCI, "human_trb", "human_igk"))
+@pytest.mark.parametrize(
+    ("number", "depths", "more", "compares"),
+    [
+        (8_000, (20_000, 20_000, 20_000), {}, True),
+        (8_000, (20_000, 20_000, 60_000), STRONG, True),
+        # Few reads, and a shallow sample after deep ones.
+        (300, (600, 600, 600), {}, False),
+        (8_000, (80_000, 80_000, 300), {}, False),
+    ],
+)
+def test_times_of_two_people_are_told(model, number, depths, more, compares, sequences):
+    """All clonotypes seemed to change if the metadata took two people for one."""
+    people = [visits(sequences(model, number, seed), seed=seed, number=number, depths=depths, **more)
+              for seed in (31, 32)]  # fmt: skip
+    mixed = {**people[0][0], "s2": people[1][0]["s2"]}
+    for tables, told in ((people[0][0], False), (mixed, compares)):
+        found, lines = asked_with_warnings((tables, people[0][1]), model)
+        assert [line.startswith("anna, month 0 and 1: large clonotypes") for line in lines] == [True] * told
+        (shared,) = [pair.largest_shared for pair in found.pairs]
+        assert (shared is not None) == compares
+        if compares:
+            assert max(shared) <= 1 if told else min(shared) >= 15
+
+
+def asked_with_warnings(visit, model):
+    with warnings.catch_warnings(record=True) as raised:
+        warnings.simplefilter("always")
+        found = asked(visit, model, max_p=1e-3)
+    return found, [str(one.message) for one in raised if "as if these were two people" in str(one.message)]
+
+
+@olga
+@pytest.mark.slow
+def test_samples_without_large_clones_are_not_of_two_people(sequences):
+    """Naive cells, which unequal amplification makes large: samples of one person share none of them."""
+    model, rng = "human_trb", np.random.default_rng(33)
+    junctions, tables = sequences(model, 6_000), {}
+    for k in range(3):
+        reads = np.ceil(20 * np.exp(2 * rng.standard_normal(2_000))).astype(np.int64)
+        tables[f"s{k}"] = junctions.slice(2_000 * k, 2_000).append_column(READS, pa.array(reads))
+    about = pa.table({"sample": list(tables), "who": ["anna"] * 3, "month": ["0", "0", "1"]})
+    found, lines = asked_with_warnings((tables, about), model)
+    assert [pair.largest_shared for pair in (*found.pairs, *found.replicated)] == [(0, 0)] * 2
+    assert lines == []
 
 
 @olga

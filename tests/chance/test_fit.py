@@ -10,7 +10,7 @@ import hpcvdj
 from hpcvdj.chance import check as checking
 from hpcvdj.chance.amino_acids import other_amino_acids
 from hpcvdj.chance.check import OF_RARE_ALLELE, check_fit, check_model, check_tables
-from hpcvdj.chance.fit import BROKEN, MISFIT, Side, at_least, compare, truncated_genes
+from hpcvdj.chance.fit import BROKEN, MISFIT, GeneFit, Side, at_least, compare, truncated_genes
 from hpcvdj.chance.settings import Checks
 from hpcvdj.enrichment.settings import EnrichmentSettings
 from hpcvdj.errors import InputError
@@ -74,7 +74,17 @@ def test_what_a_model_makes_fits_it(name):
         truncated = {own.gene: own.finding for own in fit.genes}
         assert truncated == {gene: "truncated" for gene in TRUNCATED[name] if gene in truncated}
         assert fit.broken == truncated.keys()
-        assert len(fit.lines()) == len(truncated)
+        # The others are too rare to be worth a line.
+        assert len(fit.lines()) == (name == "mouse_tra")
+
+
+def test_few_rows_of_a_truncated_gene_are_not_worth_a_line():
+    """One row of such a gene was a line of every command; the gene is left out as before."""
+    for rows, said in ((1, False), (50, False), (51, True)):
+        gene = GeneFit("V", "TRAV7", rows, 0.0, 0.0, 0.0, rows / 10_000, 2e-5, "productive", "truncated")
+        fit = checking.ModelFit(rows=10_000, genes=(gene,), compared=True)
+        assert fit.broken == {"TRAV7"}
+        assert [line.startswith(f"TRAV7: {rows} rows, and") for line in fit.lines()] == [True] * said
 
 
 @pytest.fixture(scope="module")

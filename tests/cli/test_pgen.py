@@ -344,6 +344,20 @@ def test_what_cannot_be_normalized_or_is_not_in_the_model(tmp_path, model, table
     assert not list(tmp_path.iterdir())
 
 
+def test_alleles_that_the_model_lacks(tmp_path, model):
+    """The option that keeps them was not named, and could not be recorded."""
+    rows = mouse_junctions(hpcvdj.load_model(model), 2)
+    path = written(frame_of([(f"{rows[0][0].partition('*')[0]}*99", *rows[0][1:]), rows[1]]), tmp_path)
+    for name in ("o.tsv", "o.h5"):
+        hpcvdj_command("pgen", path, "-m", model, "-o", tmp_path / name, "--missing-alleles", "gene")
+    assert computed(tmp_path / "o.tsv")["pgen_nt"].notna().all()
+    _, err = hpcvdj_command("pgen", path, "-m", model, "-o", tmp_path / "p.tsv")
+    assert "1  V allele" in err
+    assert "--missing-alleles gene keeps them, in commands that have it" in err
+    with Result(tmp_path / "o.h5") as result:
+        assert json.loads(result.provenance["identity"])["missing_alleles"] == "gene"
+
+
 def test_runs_with_other_normalization_are_other_runs(tmp_path, model, table):
     hpcvdj_command("pgen", table, "-m", model, "-o", tmp_path / "o.h5")
     with Result(tmp_path / "o.h5") as result:

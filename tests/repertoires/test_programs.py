@@ -361,6 +361,23 @@ def test_a_table_of_a_folder_that_lacks_a_column_is_left_out_with_the_reason(tmp
     assert "noj.txt: looks like vdjtools clonotypes, but has no column j, left out" in err
 
 
+def test_a_table_with_capitals_says_which_columns_are_meant(tmp_path):
+    """They were left out of a folder without a word about their columns."""
+    folder, header = tmp_path / "t", "v_call,J_Call,Junction,junction_aa"
+    folder.mkdir()
+    (folder / "a.csv").write_text(f"{header}\nTRBV9*01,TRBJ2-1*01,TGTGCCTTC,CAF\n")
+    remedy = "--columns j_call=J_Call,junction=Junction"
+    said = f"a.csv: looks like AIRR Rearrangement, but with capitals ({remedy} reads it), left out"
+    assert said in hpcvdj_command("convert", folder, "-o", tmp_path / "o.tsv", code=2)[1]
+    _, err = hpcvdj_command("count", folder / "a.csv", "-g", "human_trb", "-o", tmp_path / "o.tsv", code=2)
+    assert f"line 1: no column j_call, junction, but J_Call, Junction; {remedy} reads this table" in err
+    out, _ = hpcvdj_command("count", folder, "-g", "human_trb", "-o", tmp_path / "o", *remedy.split())
+    assert "1 read = 1 counted" in out
+    in_memory = "the table looks like AIRR Rearrangement, but with capitals .*'j_call': 'J_Call'"
+    with pytest.raises(hpcvdj.InputError, match=in_memory):
+        hpcvdj.count(pd.read_csv(folder / "a.csv"), "human_trb")
+
+
 def test_a_long_list_of_columns_says_how_many_more(tmp_path):
     (tmp_path / "t.tsv").write_text("\t".join(f"c{k}" for k in range(15)) + "\n")
     with pytest.raises(InputError, match=r"no column v_call, j_call, junction; .*c11 and 3 more\)"):

@@ -10,6 +10,8 @@ from hpcvdj.recombination.igor import load_model
 from hpcvdj.repertoires.inputs import read_table, tables_of
 from hpcvdj.repertoires.read_counts import MOST, UNKNOWN, read_counts
 from hpcvdj.repertoires.reading import productive_reading
+from hpcvdj.repertoires.species import warn_of_rows
+from hpcvdj.repertoires.tally import tally_of
 from hpcvdj.runs.inputs import surveyed
 from hpcvdj.runs.run import Run
 from tests.commands import hpcvdj_command
@@ -83,6 +85,18 @@ def test_rows_without_a_valid_count_are_excluded(rows):
         2: "duplicate_count '1,000' is no whole number from 1 to 10^15",
         6: "duplicate_count '-1' is no whole number from 1 to 10^15",
     }
+
+
+@pytest.mark.parametrize(("zeros", "said"), [(2, False), (3, True), (8, True)])
+def test_counts_that_begin_at_zero_are_said(rows, zeros, said, caplog):
+    counts = ["0"] * (zeros - 1) + ["0.0"] + ["2"] * (8 - zeros)
+    found = read(rows.append_column("duplicate_count", pa.array(counts)))
+    assert len(found) == 8 - zeros
+    for names in ("a.tsv", ""):
+        caplog.clear()
+        warn_of_rows(tally_of(found), load_model("human_trb_m15"), names)
+        message = f"{zeros} of 8 rows with a duplicate_count have 0: if counts begin at 0, add 1 to each"
+        assert (message in caplog.text) == said
 
 
 def test_a_column_without_any_count_is_none(rows):

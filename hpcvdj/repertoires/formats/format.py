@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from hpcvdj.errors import InputError, choices, few, require_choice, told
+from hpcvdj.errors import InputError, choices, few, option, require_choice, told
 
 REASON = "reader_excluded"
 """A column beside the AIRR fields: why a row has no junction, as `Exclusion.text`; empty for rows that have one."""
@@ -20,6 +20,9 @@ REQUIRED = (
     "germline_alignment", "junction", "junction_aa", "v_cigar", "d_cigar", "j_cigar",
 )  # fmt: skip
 """The columns that an AIRR Rearrangement file must have (the schema's `required`).  They may be empty."""
+
+OPTIONAL = ("cdr3", "duplicate_count", "repertoire_id")
+"""Further AIRR fields that are read."""
 
 ROW_ID = "sequence_id"
 """The AIRR field that is the number of the data row, from 1, if a format has no ids."""
@@ -163,11 +166,21 @@ def may_lack_from(columns: Sequence[str], opening: Opening) -> str | None:
     return next((name for kind in _possible(opening) if (name := kind.may_lack_from(columns)) is not None), None)
 
 
+def capitalised(columns: Sequence[str]) -> dict[str, str]:
+    """The AIRR fields that a table lacks and has with capitals, such as {"v_call": "V_Call"}."""
+    named = {column.lower(): column for column in columns}
+    return {field: named[field] for field in (*REQUIRED, *OPTIONAL) if field in named and field not in columns}
+
+
 def resembled(columns: Sequence[str]) -> str:
     """The format that a table resembles, and the columns that it lacks; empty if it resembles none, or several.
 
-    The table lacks one or two columns of the format, and has more of its columns than it lacks.
+    The table lacks one or two columns of the format, and has more of its columns than it lacks; or it writes fields of
+    AIRR with capitals.
     """
+    meant = capitalised(columns)
+    if choices(Format)[AIRR].recognises([*columns, *meant]):
+        return f"looks like {choices(Format)[AIRR].summary}, but with capitals ({option('columns', meant)} reads it)"
     near = {}
     for kind in choices(Format).values():
         lacks = min((names.difference(columns) for names in kind.signatures), key=len, default=frozenset())

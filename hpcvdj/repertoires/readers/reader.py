@@ -18,6 +18,7 @@ from hpcvdj.repertoires.formats.format import (
     Opening,
     RowError,
     Translation,
+    capitalised,
     format_of,
     otherwise_separated,
     resembled,
@@ -162,6 +163,9 @@ class TableReader:
         message = f"{self.heading}: no column {', '.join(missing)}"
         if separated := otherwise_separated(self.given_columns):
             return f"{message}; {separated}"
+        meant = capitalised(self.columns)
+        if not meant.keys().isdisjoint(missing):
+            return f"{message}, but {few(meant.values())}; {option('columns', meant)} reads this table"
         amino = [name for name in get_args(JunctionField)[1:] if name in self.columns]
         if "junction" in missing and amino:
             return f"{message}; the table has amino acids only ({few(amino)}), and this needs nucleotides"
