@@ -313,14 +313,17 @@ def _exchanged(parts: list[Part], run: Run, alike: Alike) -> list[Part]:
     """Send the rows of parts to the ranks that keep them, and return the parts that this rank receives."""
     if run.ranks == 1:
         return parts
-    # A few large parts are processed faster than many small ones.
-    part = Part.joined(parts)
-    owner = owners(part.repertoire, run.ranks, alike)
+    owner_of = [owners(part.repertoire, run.ranks, alike) for part in parts]
+    first_of = np.cumsum([0, *map(len, parts)])
     received: list[Part] = []
-    for k in range(int(run.slowest(-(-len(owner) // ROWS_AT_ONCE))[0])):
-        first = k * ROWS_AT_ONCE
-        of_block = owner[first : first + ROWS_AT_ONCE]
-        received += run.exchange([part.only(first + np.flatnonzero(of_block == rank)) for rank in range(run.ranks)])
+    for k in range(int(run.slowest(-(-int(first_of[-1]) // ROWS_AT_ONCE))[0])):
+        sent: list[list[Part]] = [[] for _ in range(run.ranks)]
+        for part, owner, before in zip(parts, owner_of, first_of.tolist(), strict=False):
+            first = max(0, k * ROWS_AT_ONCE - before)
+            of_block = owner[first : max(0, (k + 1) * ROWS_AT_ONCE - before)]
+            for rank in range(run.ranks):
+                sent[rank].append(part.only(first + np.flatnonzero(of_block == rank)))
+        received += [part for of_rank in run.exchange(sent) for part in of_rank if len(part)]
     return received
 
 

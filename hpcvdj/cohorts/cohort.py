@@ -347,9 +347,9 @@ class Sequences:
 
         The order is that of `sequences_of`: by genes, then by length, then by letters.
         """
-        junctions, words, length = self.repertoire, self.repertoire.words, self.repertoire.lengths.astype(np.int64)
+        junctions, words, length = self.repertoire, self.repertoire.words, self.repertoire.lengths.astype(np.int16)
         if self.unit != "nt":
-            words, length = letter_words(self.letters), self.lengths
+            words, length = letter_words(self.letters), self.lengths.astype(np.int16)
         pairs, widths = zip(*run.gather_everywhere((junctions.pairs, words.shape[1])), strict=True)
         number = numbers_of_pairs(pairs)
         kind = np.array([number[pair] for pair in junctions.pairs], dtype=np.int32)[kinds_of(junctions)]

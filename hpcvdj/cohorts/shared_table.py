@@ -96,14 +96,15 @@ class SharedRows:
 
     def __init__(self, cohort: Cohort, chosen: Sequences, tests: Tests, asked: SharingTest, run: Run) -> None:
         self._cohort, self._chosen, self._tests, self._asked = cohort, chosen, tests, asked
-        held, least = chosen.has.numbers, asked.settings.min_individuals
-        p_values = np.where(tests.not_tested == 0, tests.numbers.p_values(tests.log_p, held), 1.0)
+        held, least, self._log_p = chosen.has.numbers, asked.settings.min_individuals, tests.log_p
+        p_values = np.where(tests.not_tested == 0, tests.numbers.p_values(self._log_p, held), 1.0)
         # A sequence that was seen has at least one individual for certain.
         p_values[held == 1] = 1.0
         several = np.flatnonzero(held >= min(2, least))
         likely = np.zeros(len(held), dtype=bool) if tests.copies is None else tests.copies.likely
-        keys = [p_values, tests.not_tested, -held, *chosen.order(run)]
+        keys = [p_values, tests.not_tested, -held.astype(np.int32), *chosen.order(run)]
         ordered = Ordered.of([key[several] for key in keys], [held[several] >= least, likely[several]], run)
+        keys.clear()
         p_ordered, (listed, copied) = ordered.columns[0], ordered.columns[-2:]
         places, q_ordered = ordered.back(_places(listed, run), _q_values(p_ordered, copied, tests.number, run))
         self._p_values, self.q_values = p_values, np.ones(len(held))
@@ -119,7 +120,7 @@ class SharedRows:
 
     def _table(self, rows: Counts) -> pa.Table:
         chosen, tests, asked = self._chosen, self._tests, self._asked
-        held, log_p = chosen.has.numbers[rows], tests.log_p[rows]
+        held, log_p = chosen.has.numbers[rows], self._log_p[rows]
         untested, impossible = tests.not_tested[rows] > 0, tests.p[rows] <= 0
         has = chosen.has.only(rows)
         columns = _identity(self._cohort, chosen, has, rows)

@@ -37,6 +37,7 @@ from hpcvdj.recombination.selection import SelectionFactor
 from hpcvdj.repertoires.genes import amino_acids, as_read, without_genes
 from hpcvdj.results.blocks import TableBlocks
 from hpcvdj.runs.run import Run
+from hpcvdj.storage.memory import return_freed_memory
 
 MOST_STEPS, SETTLED = 20, 1e-6
 """The largest number of steps in which q and the numbers of recombinations are computed from each other, and the change
@@ -199,7 +200,12 @@ def share(
     asked = SharingTest(model, settings, factor if settings.unit != "aa" else None, fit, cohort.nucleotides)
     run.on_root(lambda: _require_nucleotides(asked))
     drawn = _draw(cohort, chance, asked, run)
-    return _tested(_probabilities(cohort, drawn, chance, asked, run), drawn, asked, run)
+    computed = _probabilities(cohort, drawn, chance, asked, run)
+    return_freed_memory()
+    answer = _tested(computed, drawn, asked, run)
+    del computed
+    return_freed_memory()
+    return answer
 
 
 def _require_nucleotides(asked: SharingTest) -> None:

@@ -20,7 +20,7 @@ from hpcvdj.storage.inputs import file_digest
 
 Counts = NDArray[np.int64]
 
-BLOCK_ROWS = 1 << 18
+BLOCK_ROWS = 1 << 17
 """The rows of a block.  The number of ranks must not decide it, as it decides where packed tables have members."""
 
 

@@ -42,8 +42,8 @@ class Ordered:
         given = np.lexsort(keys[::-1])
         sent = [array[given] for array in (*keys, *values)]
         edges = [0, *_edges(sent[: len(keys)], run), len(given)]
-        parts = [[array[a:b] for array in sent] for a, b in pairwise(edges)]
-        received = run.exchange(parts)
+        received = run.exchange([[array[a:b] for array in sent] for a, b in pairwise(edges)])
+        sent.clear()
         columns = [np.concatenate(arrays) for arrays in zip(*received, strict=True)]
         here = np.lexsort(columns[: len(keys)][::-1])
         before = sum(run.gather_everywhere(len(here))[: run.rank])

@@ -9,6 +9,7 @@ import atexit
 import json
 import time
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -378,8 +379,11 @@ def compared(name, run):
     question, (model, tables) = QUESTIONS[name], individuals()
     given = [table_of(table, question.opening(), individual) for individual, table in tables.items()]
     rows = read_rows(question, given, model, Checks(), run)
-    answer = question.answer(rows, model, run)
-    return None if answer is None else (answer, question.facts(answer, rows))
+    answer, blocks = question.answer_in_blocks(rows, model, run)
+    table = None if blocks is None else blocks.on_root()
+    if answer is None:
+        return None
+    return answer if table is None else replace(answer, table=table), question.facts(answer, rows)
 
 
 @cache
@@ -392,12 +396,14 @@ def compared_alone(name):
 def test_comparisons_of_individuals_do_not_depend_on_ranks(run, name, monkeypatch):
     """Each rank reads some tables, and has the rows of some amino acids."""
     monkeypatch.setattr("hpcvdj.cohorts.sharing.PRIVATE", 2_000)
+    monkeypatch.setattr("hpcvdj.cohorts.sharing.MOST_PUBLIC", 100)
     if name != "associate":
         # Root compares rows with the model, the same for each question: once with so many that draws are compared, too.
         monkeypatch.setattr("hpcvdj.chance.check.SAMPLE", 100)
     with monkeypatch.context() as few:
         few.setattr("hpcvdj.chance.dealing.ROWS_AT_ONCE", 300)
         few.setattr("hpcvdj.chance.dealing.ROWS_TOGETHER", 250)
+        few.setattr("hpcvdj.results.blocks.BLOCK_ROWS", 50)
         found = compared(name, run)
     assert (found is not None) == run.is_root
     if found is not None:
