@@ -226,20 +226,24 @@ class World:
     def exchange(self, values: Sequence[Any]) -> list[Any]:
         """Send values[r] (any picklable object) to rank r, and return what the ranks sent to this one, in order.
 
-        All values of a rank together must be smaller than 2 GiB.
+        All values that a rank sends to others must together be smaller than 2 GiB.  Its own value is not copied.
         """
         if self.size == 1:
             return list(values)
         from mpi4py import MPI
 
-        parts = [np.frombuffer(pickle.dumps(value), np.uint8) for value in values]
+        own = self.rank
+        parts = [np.frombuffer(b"" if k == own else pickle.dumps(value), np.uint8) for k, value in enumerate(values)]
         sizes, received = np.array([len(part) for part in parts], np.int64), np.empty(self.size, np.int64)
         self.wait(self._comm.Ialltoall(sizes, received))
         ends, data = np.cumsum(received), np.empty(received.sum(), np.uint8)
         sent = [np.concatenate(parts), (sizes, np.cumsum(sizes) - sizes), MPI.BYTE]
         # No rank has its sizes before all are here.
         self.wait(self._comm.Ialltoallv(sent, [data, (received, ends - received), MPI.BYTE]), naps=False)
-        return [pickle.loads(data.data[end - size : end]) for size, end in zip(received, ends, strict=True)]
+        return [
+            values[own] if k == own else pickle.loads(data.data[end - size : end])
+            for k, (size, end) in enumerate(zip(received, ends, strict=True))
+        ]
 
     def barrier(self) -> None:
         """Wait for every rank.  Raise LostRankError if this rank runs out of patience."""
