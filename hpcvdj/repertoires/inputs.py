@@ -28,14 +28,17 @@ from hpcvdj.repertoires.read_counts import READS
 from hpcvdj.repertoires.readers import MemoryReader, possible_suffixes, table_suffixes
 from hpcvdj.repertoires.reading import Reading
 from hpcvdj.repertoires.table import Table, repertoire_name, table_at, table_of
-from hpcvdj.repertoires.writers import endings_in_words, is_table
+from hpcvdj.repertoires.writers import endings_in_words, is_part, is_table
 from hpcvdj.storage.inputs import changed, file_digest, require_unchanged
 
 log = logging.getLogger(__name__)
 
 
 def tables_in(paths: Sequence[Path], opening: Opening = BY_HEADER) -> list[Table]:
-    """The tables at `paths`, where a folder means all tables in it; InputError for a folder without tables."""
+    """The tables at `paths`, where a folder means all tables in it; InputError for a folder without tables.
+
+    The files of a table that hpcvdj wrote as a folder are of one repertoire, which has the name of the folder.
+    """
     return [
         table for path in paths for table in (_tables_in(path, opening) if path.is_dir() else [table_at(path, opening)])
     ]
@@ -61,7 +64,8 @@ def _tables_in(folder: Path, opening: Opening) -> list[Table]:
             others.append(table.path.name)
     if others:
         log.warning("%s: %s: not tables of junctions, left out", folder, few(others))
-    return tables
+    name = folder.resolve().name.removesuffix(".dataset")
+    return [replace(table, repertoire_id=name, part=True) if is_part(table.path) else table for table in tables]
 
 
 SAMPLED_TABLES = 16
@@ -107,6 +111,12 @@ def targets_of(
             f"{output}: the results of several repertoires go to a folder, which should not be named like a file; give "
             f"another name, or {alone}"
         )
+    for folder, parts in Counter(table.path.parent for table in tables if table.part).items():
+        if parts > 1:
+            log.warning(
+                "%s: a table in %s files, each of which gets a result; hpcvdj convert makes one file of it",
+                folder, f"{parts:,}",
+            )  # fmt: skip
     targets: dict[Path, Table] = {}
     for table in tables:
         target = output / f"{repertoire_name(table.path)}{suffix}"
@@ -416,7 +426,8 @@ def _require_different_repertoires(tables: Sequence[Table]) -> None:
         for name in table.repertoires:
             holders.setdefault(name, []).append(table)
     for table in tables:
-        other = next((holder for holder in holders.get(table.repertoire_id, ()) if holder is not table), None)
+        others = (holder for holder in holders.get(table.repertoire_id, ()) if holder is not table)
+        other = next((holder for holder in others if not _of_one_folder(holder, table)), None)
         if other and (table.unnamed or not table.rows):
             raise InputError(
                 f"{table.path}: its repertoire would be called {table.repertoire_id}, like one of {other.path}; rename "
@@ -425,6 +436,11 @@ def _require_different_repertoires(tables: Sequence[Table]) -> None:
     spread = sum(len(of_repertoire) > 1 for of_repertoire in holders.values())
     if spread:
         log.info("%s repertoire(s) are spread over several tables", f"{spread:,}")
+
+
+def _of_one_folder(table: Table, other: Table) -> bool:
+    """Whether two files are parts of one table."""
+    return table.part and other.part and table.path.parent == other.path.parent
 
 
 def _warn(tables: Sequence[Table]) -> None:
