@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hpcvdj.errors import InputError, few, option
-from hpcvdj.repertoires.batches import ahead, with_columns
+from hpcvdj.repertoires.batches import ahead, with_columns, without_missing
 from hpcvdj.repertoires.formats.format import BY_HEADER, REASON, Opening
 from hpcvdj.repertoires.junctions import REPERTOIRE, Junctions, Reference, read_junctions
 from hpcvdj.repertoires.read_counts import READS
@@ -315,9 +315,9 @@ def names_repertoires(table: Table) -> bool:
 
 
 def with_repertoire(batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
-    """A batch with the column repertoire_id, which has `name` where it was empty; a new column is the last."""
+    """A batch with the column repertoire_id, which has `name` where it was missing; a new column is the last."""
     if REPERTOIRE in batch.schema.names:
-        named = batch.column(REPERTOIRE)
+        named = without_missing(batch.column(REPERTOIRE))
         column = pc.if_else(pc.equal(named, ""), pa.scalar(name, named.type), named)
     else:
         column = pa.repeat(pa.scalar(name, pa.string()), batch.num_rows)

@@ -25,7 +25,7 @@ from hpcvdj.recombination.exclusions import ExcludedRows, Exclusion, ExclusionKi
 from hpcvdj.recombination.germline import Germline, Segment, SegmentType
 from hpcvdj.recombination.models import Alleles, Model
 from hpcvdj.recombination.repertoire import Repertoire
-from hpcvdj.repertoires.batches import in_threads, numbers_by_text
+from hpcvdj.repertoires.batches import in_threads, numbers_by_text, without_missing
 from hpcvdj.repertoires.exclusion_collector import Codes, ExclusionCollector
 from hpcvdj.repertoires.formats.format import REASON, ROW_ID
 from hpcvdj.repertoires.genes import stacked, unpacked
@@ -374,7 +374,7 @@ class _Builder:
 
     def _pack(self, column: pa.Array) -> tuple[NDArray[np.uint64], NDArray[np.uint8], list[Unfit]]:
         # The columns of a table in memory without rows have no type.
-        column = column.cast(pa.large_string())
+        column = without_missing(column.cast(pa.large_string()))
         several = {} if self.reading.ambiguous else ambiguous_rows(self.reading, column)
         column = with_ends(self.reading, column)
         offsets, data = text.text_buffers(column)
