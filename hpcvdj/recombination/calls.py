@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 from hpcvdj.errors import require_choice
 from hpcvdj.recombination.exclusions import Exclusion, ExclusionKind
 from hpcvdj.recombination.germline import Germline, Segment, SegmentType
-from hpcvdj.recombination.names import imgt_spelling
+from hpcvdj.recombination.names import MISSING, imgt_spelling
 
 Policy = Literal["exclude", "first"]
 
@@ -41,11 +41,13 @@ def names_in(call: str) -> list[str]:
     (['TRBV6-2*01', 'TRBV6-3*01'], ['TRBV5'])
     >>> names_in("TRBV12-3/12-4"), names_in("TRAV29/DV5,TRBV20/OR9-2")
     (['TRBV12-3', 'TRBV12-4'], ['TRAV29/DV5', 'TRBV20/OR9-2'])
+    >>> names_in("NA"), names_in("nan")
+    ([], [])
     """
     parts = (part.strip() for part in call.split(","))
     named = (name for part in parts for name in (_IMGT_NAME.findall(part) if " " in part else [part]) or [part])
     names = (gene for name in named for gene in _genes(_SCORE.sub("", name)))
-    return list(dict.fromkeys(name.removesuffix("*00") for name in names if name))
+    return list(dict.fromkeys(name.removesuffix("*00") for name in names if name and name not in MISSING))
 
 
 def _genes(name: str) -> list[str]:

@@ -7,6 +7,9 @@ from functools import lru_cache
 _SECOND_NAME = re.compile(r"(?<=[\dDN])[-/]?(DV|OR)(?=\d)")
 """The beginning of the second part in the name of a V gene of alpha and delta chains, or of an orphon."""
 
+MISSING = ("NA", "na", "N/A", "n/a", "NaN", "nan", "None", "none", "NULL", "null")
+"""Missing values as R, pandas and databases write them."""
+
 
 def imgt_spelling(name: str) -> str:
     """Return the name with IMGT's slash before DV and OR, which programs omit or write as a hyphen.

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError
+from hpcvdj.recombination.names import MISSING
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -40,6 +41,18 @@ def _as_text(column: pa.Array) -> pa.Array:
     # Parquet files and tables in memory may hold any bytes as text.
     text.validate(full=True)
     return text
+
+
+def without_missing(column: pa.Array) -> pa.Array:
+    """A column of text in which missing values are empty, however they are written."""
+    # Most columns have no text as short as these words.
+    if not pc.any(pc.less_equal(pc.binary_length(column), max(map(len, MISSING)))).as_py():
+        return column
+    words = pa.array(MISSING, column.type)
+    if not pc.any(pc.is_in(pc.unique(column), value_set=words)).as_py():
+        return column
+    missing = pc.is_in(column, value_set=words)
+    return pc.if_else(missing, pa.scalar("", column.type), column)
 
 
 def by_text(column: pa.Array, function: Callable[[str], str]) -> pa.Array:

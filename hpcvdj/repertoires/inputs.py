@@ -21,21 +21,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hpcvdj.errors import InputError, few, option
-from hpcvdj.repertoires.batches import ahead, with_columns
+from hpcvdj.repertoires.batches import ahead, with_columns, without_missing
 from hpcvdj.repertoires.formats.format import BY_HEADER, REASON, Opening
 from hpcvdj.repertoires.junctions import REPERTOIRE, Junctions, Reference, read_junctions
 from hpcvdj.repertoires.read_counts import READS
 from hpcvdj.repertoires.readers import MemoryReader, possible_suffixes, table_suffixes
 from hpcvdj.repertoires.reading import Reading
 from hpcvdj.repertoires.table import Table, repertoire_name, table_at, table_of
-from hpcvdj.repertoires.writers import endings_in_words, is_table
+from hpcvdj.repertoires.writers import endings_in_words, is_part, is_table
 from hpcvdj.storage.inputs import changed, file_digest, require_unchanged
 
 log = logging.getLogger(__name__)
 
 
 def tables_in(paths: Sequence[Path], opening: Opening = BY_HEADER) -> list[Table]:
-    """The tables at `paths`, where a folder means all tables in it; InputError for a folder without tables."""
+    """The tables at `paths`, where a folder means all tables in it; InputError for a folder without tables.
+
+    The files of a table that hpcvdj wrote as a folder are of one repertoire, which has the name of the folder.
+    """
     return [
         table for path in paths for table in (_tables_in(path, opening) if path.is_dir() else [table_at(path, opening)])
     ]
@@ -61,7 +64,8 @@ def _tables_in(folder: Path, opening: Opening) -> list[Table]:
         log.warning("%s: %s: not tables of junctions, left out", folder, few(others))
     if not tables:
         raise InputError(f"{folder}: has no table ({', '.join('*' + suffix for suffix in table_suffixes())})")
-    return tables
+    name = folder.resolve().name.removesuffix(".dataset")
+    return [replace(table, repertoire_id=name, part=True) if is_part(table.path) else table for table in tables]
 
 
 SAMPLED_TABLES = 16
@@ -107,6 +111,12 @@ def targets_of(
             f"{output}: the results of several repertoires go to a folder, which should not be named like a file; give "
             f"another name, or {alone}"
         )
+    for folder, parts in Counter(table.path.parent for table in tables if table.part).items():
+        if parts > 1:
+            log.warning(
+                "%s: a table in %s files, each of which gets a result; hpcvdj convert makes one file of it",
+                folder, f"{parts:,}",
+            )  # fmt: skip
     targets: dict[Path, Table] = {}
     for table in tables:
         target = output / f"{repertoire_name(table.path)}{suffix}"
@@ -305,9 +315,9 @@ def names_repertoires(table: Table) -> bool:
 
 
 def with_repertoire(batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
-    """A batch with the column repertoire_id, which has `name` where it was empty; a new column is the last."""
+    """A batch with the column repertoire_id, which has `name` where it was missing; a new column is the last."""
     if REPERTOIRE in batch.schema.names:
-        named = batch.column(REPERTOIRE)
+        named = without_missing(batch.column(REPERTOIRE))
         column = pc.if_else(pc.equal(named, ""), pa.scalar(name, named.type), named)
     else:
         column = pa.repeat(pa.scalar(name, pa.string()), batch.num_rows)
@@ -416,7 +426,8 @@ def _require_different_repertoires(tables: Sequence[Table]) -> None:
         for name in table.repertoires:
             holders.setdefault(name, []).append(table)
     for table in tables:
-        other = next((holder for holder in holders.get(table.repertoire_id, ()) if holder is not table), None)
+        others = (holder for holder in holders.get(table.repertoire_id, ()) if holder is not table)
+        other = next((holder for holder in others if not _of_one_folder(holder, table)), None)
         if other and (table.unnamed or not table.rows):
             raise InputError(
                 f"{table.path}: its repertoire would be called {table.repertoire_id}, like one of {other.path}; rename "
@@ -425,6 +436,11 @@ def _require_different_repertoires(tables: Sequence[Table]) -> None:
     spread = sum(len(of_repertoire) > 1 for of_repertoire in holders.values())
     if spread:
         log.info("%s repertoire(s) are spread over several tables", f"{spread:,}")
+
+
+def _of_one_folder(table: Table, other: Table) -> bool:
+    """Whether two files are parts of one table."""
+    return table.part and other.part and table.path.parent == other.path.parent
 
 
 def _warn(tables: Sequence[Table]) -> None:

@@ -25,9 +25,9 @@ from hpcvdj.recombination.exclusions import ExcludedRows, Exclusion, ExclusionKi
 from hpcvdj.recombination.germline import Germline, Segment, SegmentType
 from hpcvdj.recombination.models import Alleles, Model
 from hpcvdj.recombination.repertoire import Repertoire
-from hpcvdj.repertoires.batches import in_threads, numbers_by_text
+from hpcvdj.repertoires.batches import in_threads, numbers_by_text, without_missing
 from hpcvdj.repertoires.exclusion_collector import Codes, ExclusionCollector
-from hpcvdj.repertoires.formats.format import REASON
+from hpcvdj.repertoires.formats.format import REASON, ROW_ID
 from hpcvdj.repertoires.genes import stacked, unpacked
 from hpcvdj.repertoires.productive import productive_rows
 from hpcvdj.repertoires.read_counts import READS, UNKNOWN, read_counts
@@ -50,7 +50,10 @@ _MOST_SETS = 1 << 31
 """A V–J pair is one number: the index of V x _MOST_SETS + the index of J."""
 
 SCATTER = np.uint64(0x9E3779B97F4A7C15)
-"""Factor of the hash of a repertoire, so that equal ids in different repertoires do not count as repeated."""
+"""Factor of the hash of a repertoire and a scope, so that equal ids in different ones do not count as repeated."""
+
+SCOPE_SHIFT = np.uint64(32)
+"""Bits of the number of a repertoire, below those of the scope."""
 
 Unfit = tuple[int | NDArray[np.int64], Exclusion]
 """A row, or several, and why they take no part."""
@@ -172,6 +175,19 @@ def repeated_id(sources: Sequence[Table], first_row: int, row: int) -> Exclusion
     return Exclusion.of(ExclusionKind.REPEATED_ID, data_row=data_row, table=table)
 
 
+def id_scopes(sources: Sequence[Table], rows: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """The scope within which the id of each row must be unique, uint64 [rows].
+
+    0 is all tables.  Without the AIRR column `sequence_id`, ids are numbers of rows or clones, which begin again in
+    each table: the scope is the table.
+    """
+    scopes = [
+        0 if table.open().has_ids or ROW_ID in dict(table.opening.columns) else table.first_row + 1 for table in sources
+    ]
+    table_of_row = np.searchsorted([table.first_row for table in sources], rows, side="right") - 1
+    return np.array(scopes, dtype=np.uint64)[table_of_row]
+
+
 def text_hashes(texts: pa.Array) -> NDArray[np.uint64]:
     """Hashes of large strings, uint64 [rows]."""
     hashes = np.empty(len(texts), dtype=np.uint64)
@@ -266,7 +282,11 @@ class _Builder:
             keep = why == 0
             self.excluded.add(rows[~keep], ids.filter(pa.array(~keep)), why[~keep], repertoire[~keep])
             ids = ids.filter(pa.array(keep))
-        hashes = packed.hashes[keep] ^ repertoire[keep].astype(np.uint64) * SCATTER
+        scope = repertoire.astype(np.uint64)
+        if self._together and ROW_ID in batch.schema.names:
+            # All rows of a batch are of one table.
+            scope |= id_scopes(self.sources, rows[:1]) << SCOPE_SHIFT
+        hashes = packed.hashes[keep] ^ scope[keep] * SCATTER
         self.ids.append(ids)
         pair, lengths = v[keep] * _MOST_SETS + j[keep], packed.lengths[keep]
         words = _narrow(packed.words[keep], lengths // self.reading.letters.bases, self.reading.letters)
@@ -354,7 +374,7 @@ class _Builder:
 
     def _pack(self, column: pa.Array) -> tuple[NDArray[np.uint64], NDArray[np.uint8], list[Unfit]]:
         # The columns of a table in memory without rows have no type.
-        column = column.cast(pa.large_string())
+        column = without_missing(column.cast(pa.large_string()))
         several = {} if self.reading.ambiguous else ambiguous_rows(self.reading, column)
         column = with_ends(self.reading, column)
         offsets, data = text.text_buffers(column)
@@ -437,15 +457,17 @@ class _Builder:
     def _without_repeated_ids(
         self, ids: pa.Array, hashes: NDArray[np.uint64], row: NDArray[np.int64], repertoire_of: NDArray[np.int32]
     ) -> NDArray[np.int64]:
-        """The indices of the rows to keep.  A row with the id of an earlier row of its repertoire is excluded."""
+        """The indices of the rows to keep: not those with the id of an earlier row of their repertoire and scope."""
         keep = np.ones(len(hashes), dtype=bool)
         # Most tables repeat no id, and sorting values is faster than sorting their indices.
         ascending = np.sort(hashes)
         repeated = ascending[1:][ascending[1:] == ascending[:-1]]
-        first_of: dict[tuple[str, int], int] = {}
-        for index in np.flatnonzero(np.isin(hashes, repeated)).tolist() if len(repeated) else ():
+        first_of: dict[tuple[str, int, int], int] = {}
+        candidates = np.flatnonzero(np.isin(hashes, repeated)) if len(repeated) else np.empty(0, np.int64)
+        scopes = id_scopes(self.sources, row[candidates]) if len(candidates) else candidates
+        for index, scope in zip(candidates.tolist(), scopes.tolist(), strict=True):
             sequence_id, repertoire, this_row = ids[index].as_py(), int(repertoire_of[index]), int(row[index])
-            first_row = first_of.setdefault((sequence_id, repertoire), this_row)
+            first_row = first_of.setdefault((sequence_id, repertoire, scope), this_row)
             if first_row != this_row:
                 keep[index] = False
                 code = self.excluded.code(repeated_id(self.sources, first_row, this_row))

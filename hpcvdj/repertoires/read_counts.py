@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hpcvdj.recombination.exclusions import Exclusion, ExclusionKind
+from hpcvdj.recombination.names import MISSING
 from hpcvdj.repertoires.batches import numbers_by_text
 
 READS = "duplicate_count"
@@ -21,8 +22,7 @@ UNKNOWN = 0
 """The value of a missing count."""
 
 _NUMBER = re.compile(r"[0-9]+(\.[0-9]*)?(e[+-]?[0-9]{1,3})?")
-_MISSING = frozenset({"", "na", "n/a", "nan", "none", "null"})
-"""Missing counts as R, pandas and databases write them, in lower case."""
+_MISSING = frozenset({"", *map(str.lower, MISSING)})
 
 
 def read_counts(column: Any) -> tuple[NDArray[np.int64], dict[int, Exclusion]]:

@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.repertoire import JunctionField
+from hpcvdj.repertoires.batches import without_missing
 from hpcvdj.repertoires.table import Table
 
 FIELDS: tuple[JunctionField, ...] = get_args(JunctionField)
@@ -57,5 +58,5 @@ def fields_of(table: Table) -> list[JunctionField]:
     rows = next(iter(reader.first_batches(fields)), None)
     if rows is None:
         return fields
-    filled = [field for field in fields if pc.any(pc.not_equal(rows.column(field), "")).as_py()]
+    filled = [field for field in fields if pc.any(pc.not_equal(without_missing(rows.column(field)), "")).as_py()]
     return filled or fields

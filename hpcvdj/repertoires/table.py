@@ -19,6 +19,7 @@ class Table:
     repertoires    rows of each of its repertoires, in the order of the table
     state          the file's state before anything was read
     opening        how it is opened
+    part           whether the file is part of a table that hpcvdj wrote as a folder of Parquet files
     of_one         whether `repertoire_id` is the repertoire of all rows, even of rows that name another
     readers        its reader, once it is open.  A table is opened once: its copies share the reader
     """
@@ -32,6 +33,7 @@ class Table:
     repertoires: dict[str, int] = field(default_factory=dict)
     state: State | None = None
     opening: Opening = BY_HEADER
+    part: bool = False
     of_one: bool = False
     readers: list[TableReader] = field(default_factory=list, repr=False, compare=False)
 

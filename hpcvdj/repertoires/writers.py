@@ -5,6 +5,7 @@ frames of zstd and row groups of Parquet are concatenated, and a folder contains
 """
 
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
@@ -20,12 +21,13 @@ from hpcvdj.public import OnFirstUse
 from hpcvdj.repertoires.batches import as_strings
 from hpcvdj.repertoires.readers import reader
 from hpcvdj.storage.files import COPIED_BYTES, atomic_path, gzipped, require_writable
-from hpcvdj.storage.folders import atomic_folder, exclusive_folder, mark_written, require_replaceable
+from hpcvdj.storage.folders import MARK, atomic_folder, exclusive_folder, mark_written, require_replaceable
 from hpcvdj.storage.parquet import join_parquet
 
 pq: Any = OnFirstUse("pyarrow.parquet")
 
 _FILE = "part-{:06}.parquet"
+_FILE_PATTERN = re.compile(r"part-[0-9]{6,}\.parquet")
 """The names of the files in a folder."""
 
 _ROWS_TO_JUDGE = 1 << 13
@@ -176,6 +178,11 @@ class ParquetFolderWriter(ParquetWriter):
                 shutil.copyfile(part, target / name)
             between()
         mark_written(target, {name: parts[part] for name, part in named.items()})
+
+
+def is_part(path: Path) -> bool:
+    """Whether a file is part of a table of `ParquetFolderWriter`."""
+    return _FILE_PATTERN.fullmatch(path.name) is not None and (path.parent / MARK).is_file()
 
 
 def writer_of(path: Path) -> type[TableWriter]:

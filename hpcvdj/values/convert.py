@@ -20,7 +20,7 @@ from hpcvdj.repertoires.formats.listed import Listed
 from hpcvdj.repertoires.inputs import Inputs, columns_of_all, in_text, tables_in, with_repertoire
 from hpcvdj.repertoires.junctions import REPERTOIRE, text_hashes
 from hpcvdj.repertoires.reading import Reading
-from hpcvdj.repertoires.table import Table
+from hpcvdj.repertoires.table import Table, repertoire_name
 from hpcvdj.repertoires.writers import require_writable_table
 from hpcvdj.runs.run import Run
 from hpcvdj.runs.stopping import NOTHING_YET
@@ -132,7 +132,9 @@ class _AirrSlices(SlicedInput):
             named = with_repertoire(batch, table.repertoire_id) if self.inputs.together else batch
             rows = in_text(named, [*self._ordered, REASON])
             reasons += _reasons(rows)
-            yield (_prefixed(rows, table.repertoire_id) if table.path in self._renamed else rows).select(self._ordered)
+            yield (_prefixed(rows, repertoire_name(table.path)) if table.path in self._renamed else rows).select(
+                self._ordered
+            )
         facts["reasons"] = counts_json(reasons.most_common())
 
 
@@ -195,10 +197,11 @@ def _with_other_ids(tables: Sequence[Table], ids: Sequence[NDArray[np.uint64]]) 
     renamed = [table for table, reader in zip(tables, readers, strict=True) if repeated or not reader.has_ids]
     first: dict[str, Table] = {}
     for table in renamed:
-        other = first.setdefault(table.repertoire_id, table)
+        name = repertoire_name(table.path)
+        other = first.setdefault(name, table)
         if other is not table:
             raise InputError(
-                f"{table.path}: its rows would have the ids {table.repertoire_id}.1 and so on, like those of "
+                f"{table.path}: its rows would have the ids {name}.1 and so on, like those of "
                 f"{other.path}; name each table once, or rename one of the files"
             )
     return {table.path for table in renamed}

@@ -1,7 +1,7 @@
 """Ids that repeat in a table that is computed in slices.  A row with the id of an earlier row is excluded."""
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,18 +11,35 @@ from numpy.typing import NDArray
 
 from hpcvdj.recombination.exclusions import ExcludedRows, ExclusionKind
 from hpcvdj.repertoires.inputs import Inputs
-from hpcvdj.repertoires.junctions import REPERTOIRE, SCATTER, Junctions, refused_row, repeated_id, text_hashes
+from hpcvdj.repertoires.junctions import (
+    REPERTOIRE,
+    SCATTER,
+    SCOPE_SHIFT,
+    Junctions,
+    id_scopes,
+    refused_row,
+    repeated_id,
+    text_hashes,
+)
+from hpcvdj.repertoires.table import Table
 
-FirstRows = dict[tuple[str, str], int]
-"""The first row with each repeated id, by id and repertoire; the repertoire is empty unless tables are together."""
+Key = tuple[str, str, int]
+"""An id, its repertoire, which is empty unless tables are together, and its scope."""
+
+FirstRows = dict[Key, int]
+"""The first row with each repeated id."""
 
 
-def id_hashes(junctions: Junctions) -> NDArray[np.uint64]:
-    """Return hashes of the ids of sequences and their repertoires, ascending, and their rows, uint64 [2, sequences]."""
+def id_hashes(junctions: Junctions, sources: Sequence[Table]) -> NDArray[np.uint64]:
+    """Return hashes of the keys of sequences, ascending, and their rows, uint64 [2, sequences].
+
+    sources  the tables of the sequences
+    """
     hashes = text_hashes(junctions.ids)[junctions.id_order]
     if junctions.repertoire_ids is not None:
         names = text_hashes(pa.array(junctions.repertoire_ids, pa.large_string()))
-        hashes = hashes ^ names[junctions.repertoire_of] * SCATTER
+        scopes = id_scopes(sources, junctions.row) << SCOPE_SHIFT
+        hashes = hashes ^ (names[junctions.repertoire_of] ^ scopes) * SCATTER
     order = np.argsort(hashes)
     return np.stack([hashes[order], junctions.row.astype(np.uint64)[order]])
 
@@ -31,14 +48,15 @@ def first_rows(inputs: Inputs, rows: NDArray[np.int64], between: Callable[[], No
     """Read ids again, and return the first of the `rows` with each repeated id, and the later rows with these ids."""
     wanted = np.sort(rows)
     seen: FirstRows = {}
-    later = defaultdict[tuple[str, str], list[int]](list)
+    later = defaultdict[Key, list[int]](list)
     row = 0
     for table in inputs.tables:
+        scope = int(id_scopes([table], np.array([row]))[0])
         for batch in inputs.rows_of(table):
             chosen = wanted[slice(*np.searchsorted(wanted, (row, row + batch.num_rows)))]
             names = ["sequence_id", *[REPERTOIRE] * inputs.together]
             for number, named in zip(chosen.tolist(), batch.select(names).take(chosen - row).to_pylist(), strict=True):
-                key = named["sequence_id"], named.get(REPERTOIRE, "")
+                key = named["sequence_id"], named.get(REPERTOIRE, ""), scope
                 if seen.setdefault(key, number) != number:
                     later[key].append(number)
             row += batch.num_rows
@@ -54,21 +72,24 @@ def without_repeated(junctions: Junctions, first: FirstRows, inputs: Inputs) -> 
     tables = inputs.tables
     names = junctions.repertoire_ids
     ids = junctions.ids.take(pa.array(junctions.id_order))
-    among = pc.is_in(ids, value_set=pa.array(sorted({name for name, _ in first}), ids.type))
+    among = pc.is_in(ids, value_set=pa.array(sorted({name for name, *_ in first}), ids.type))
     before = junctions.excluded
     excluded = {}
+    scopes = id_scopes(tables, before.row).tolist()
     for k, (row, name) in enumerate(zip(before.row.tolist(), before.sequence_id, strict=True)):
         exclusion, repertoire = before.exclusion(k), before.repertoire_id[k] if before.repertoire_id else ""
-        if exclusion.kind is ExclusionKind.REPEATED_ID and (name, repertoire) in first:
-            exclusion = repeated_id(tables, first[name, repertoire], row)
+        if exclusion.kind is ExclusionKind.REPEATED_ID and (name, repertoire, scopes[k]) in first:
+            exclusion = repeated_id(tables, first[name, repertoire, scopes[k]], row)
         excluded[row] = name, exclusion, repertoire
     keep = np.ones(len(junctions), dtype=bool)
+    scopes = id_scopes(tables, junctions.row).tolist()
     for k in np.flatnonzero(among.to_numpy(zero_copy_only=False)).tolist():
         row, name = int(junctions.row[k]), ids[k].as_py()
         repertoire = names[int(junctions.repertoire_of[k])] if names is not None else ""
-        if first.get((name, repertoire), row) < row:
+        first_row = first.get((name, repertoire, scopes[k]), row)
+        if first_row < row:
             keep[k] = False
-            excluded[row] = name, repeated_id(tables, first[name, repertoire], row), repertoire
+            excluded[row] = name, repeated_id(tables, first_row, row), repertoire
     if inputs.reading.strict and not keep.all():
         row = int(junctions.row[~keep].min())
         raise refused_row(tables, row, *excluded[row][:2])

@@ -167,7 +167,7 @@ class _SliceWork:
         only = part.index == 0 and part.rows < self.sliced.size
         arrays = dict[str, NDArray[Any]]()
         if self._across and not only:
-            arrays[IDS] = id_hashes(junctions)
+            arrays[IDS] = id_hashes(junctions, part.tables)
         if task.config.judged:
             arrays[JUDGED] = task.config.judged_values(problem, store.values)
         self.files.finish(part.index, rows.facts.recorded(), arrays)

@@ -152,7 +152,11 @@ def test_a_table_without_a_row_to_count_is_said(tmp_path):
     assert "these seem to be amino acids" in (tmp_path / "o.tsv").read_text()
     (tmp_path / "c.tsv").write_text("sequence_id\tv_call\tj_call\tcdr3\na\tTRBV1\tTRBJ1-1\tGCC\n")
     _, err = hpcvdj_command("count", tmp_path / "c.tsv", "-g", GERMLINE, "-o", tmp_path / "p.h5", code=2)
-    assert "c.tsv, line 1: no column junction; --sequence-field cdr3 reads the column cdr3" in error_line(err)
+    # Other commands do not have this option.
+    remedy = "c.tsv, line 1: no column junction; hpcvdj count reads the column cdr3 with --sequence-field cdr3"
+    assert remedy in error_line(err)
+    _, err = hpcvdj_command("pgen", tmp_path / "c.tsv", "-m", "mouse_trb", "-o", tmp_path / "p.tsv", code=2)
+    assert remedy in error_line(err)
 
 
 def test_forms_is_table_3():

@@ -3,16 +3,20 @@
 import airr
 import airr.schema
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import hpcvdj
 from hpcvdj.errors import InputError
 from hpcvdj.repertoires import table as tables_module
 from hpcvdj.repertoires.formats.format import BY_HEADER, REASON, REQUIRED, Opening
-from hpcvdj.repertoires.inputs import tables_in, targets_of
+from hpcvdj.repertoires.inputs import tables_in, tables_of, targets_of
 from hpcvdj.repertoires.readers import open_table
+from hpcvdj.repertoires.reading import Reading
 from hpcvdj.repertoires.sequence_fields import first_fields
+from hpcvdj.runs.inputs import surveyed
 from hpcvdj.runs.run import Run
+from hpcvdj.storage.folders import atomic_folder, exclusive_folder
 from hpcvdj.values import convert as conversion
 from tests.commands import hpcvdj_command
 from tests.repertoires.program_tables import NT, TABLES, written
@@ -91,6 +95,25 @@ def test_ids_of_several_tables_are_unique(tmp_path):
     assert ids[5:] == ["c.s1", "c.s2", "d.s1", "d.s2"]
     convert([tmp_path / "b.tsv"], tmp_path / "one.tsv")
     assert rows_of(tmp_path / "one.tsv")[0]["sequence_id"] == "0_c1"
+
+
+def test_a_folder_of_parquet_files_is_one_table(tmp_path, caplog):
+    """Its files are of one repertoire, which has the name of the folder."""
+    one, row = tmp_path / "one.dataset", {"v_call": ["TRBV1"], "j_call": ["TRBJ1-1"], "junction": [NT]}
+    with exclusive_folder(one, overwrite=False), atomic_folder(one, overwrite=False) as folder:
+        for number in range(3):
+            pq.write_table(pa.table(row), folder / f"part-00000{number}.parquet")
+    inputs = surveyed(tables_of([one], Reading()), Run())
+    assert inputs.repertoires == ["one"]
+    targets_of([one], tables_in([one]), tmp_path / "results")
+    assert "hpcvdj convert makes one file of it" in caplog.text
+    convert([one], tmp_path / "c.tsv")
+    assert [row["repertoire_id"] for row in rows_of(tmp_path / "c.tsv")] == ["one"] * 3
+    with pytest.raises(InputError, match=r"one\.dataset: is a folder; give the table that pandas\.read_parquet makes"):
+        hpcvdj.read_table(one)
+    # Files that somebody else put into a folder are tables of their own.
+    (one / ".hpcvdj.json").unlink()
+    assert len(surveyed(tables_of([one], Reading()), Run()).repertoires) == 3
 
 
 def test_ids_of_tables_with_one_name_would_be_the_same(tmp_path):

@@ -12,11 +12,15 @@ import hpcvdj
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.calls import CallPolicy
 from hpcvdj.recombination.germline import Germline, Segment
+from hpcvdj.recombination.symbols import Alphabet
 from hpcvdj.repertoires import inputs
-from hpcvdj.repertoires.inputs import Inputs, read_table
+from hpcvdj.repertoires.inputs import Inputs, read_table, tables_of
 from hpcvdj.repertoires.junctions import read_junctions
 from hpcvdj.repertoires.reading import Reading
-from hpcvdj.repertoires.table import Table
+from hpcvdj.repertoires.sequence_fields import fields_of
+from hpcvdj.repertoires.table import Table, table_of
+from hpcvdj.runs.inputs import surveyed
+from hpcvdj.runs.run import Run
 from tests.commands import hpcvdj_command
 from tests.conftest import SMALL
 from tests.problems import repertoire_of_rows
@@ -58,6 +62,10 @@ def write(path, *rows):
         (("TRBV1,TRBV2", "TRBJ1-1", "TGTTTT"), "ambiguous V call TRBV1,TRBV2"),
         (("TRBV1", "TRAJ1", "TGTTTT"), "V is of locus TRB, J of TRA"),
         (("TRBV1", "TRBJ1-1", ""), "no junction"),
+        (("NA", "TRBJ1-1", "TGTTTT"), "no V call"),
+        (("TRBV1", "nan", "TGTTTT"), "no J call"),
+        (("TRBV1", "TRBJ1-1", "NA"), "no junction"),
+        (("TRBV1", "TRBJ1-1", "NaN"), "no junction"),
         (("TRBV1", "TRBJ1-1", "TGTTT"), "junction of 5 nt is shorter than its two anchor codons"),
         (("TRBV1", "TRBJ1-1", "TGTNTT"), "junction contains 'N', not only A, C, G, T"),
         (("TRBV1", "TRBJ1-1", "TGT.TTT"), "junction contains '.'"),
@@ -113,6 +121,24 @@ def test_the_other_policies_take_the_first_and_say_so(tmp_path):
 def test_repeated_calls_of_one_allele_are_not_ambiguous(tmp_path):
     path = write(tmp_path / "t.tsv", ("c", "TRBV1*02, TRBV1*02", "TRBJ1-1", "TGTTTT"))
     assert len(read_file(path)) == 1
+
+
+def test_missing_amino_acids(tmp_path):
+    """NA is no junction of asparagine and alanine."""
+    table = pa.table({"v_call": ["TRBV1"] * 3, "j_call": ["TRBJ1-1"] * 3, "junction_aa": ["NA", "null", "CNAF"]})
+    junctions = read_table(table, GERMLINE, Reading("junction_aa", alphabet=Alphabet.of()))
+    assert junctions.excluded.messages == ["no junction_aa"] * 2
+    columns = table.append_column("junction", pa.array(["NA"] * 3))
+    assert fields_of(table_of(columns)) == ["junction_aa"]
+
+
+def test_a_missing_repertoire_has_the_name_of_the_table(tmp_path):
+    for name in "ab":
+        rows = "".join(f"s{k}\tTRBV1\tTRBJ1-1\tTGTTTT\tNA\n" for k in range(2))
+        (tmp_path / f"{name}.tsv").write_text("sequence_id\tv_call\tj_call\tjunction\trepertoire_id\n" + rows)
+    several = surveyed(tables_of([tmp_path], Reading()), Run())
+    assert several.repertoires == ["a", "b"]
+    assert several.read(GERMLINE).repertoire_ids == ["a", "b"]
 
 
 def test_duplicate_ids_keep_the_first_row(tmp_path):

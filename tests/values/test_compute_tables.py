@@ -197,6 +197,19 @@ def test_an_id_of_a_table_in_an_earlier_slice(tables, paper_germline, tmp_path):
     assert "data row 1 of a.tsv" in rows_of(tmp_path / "10.tsv")[20]["pathways_excluded"]
 
 
+def test_numbers_of_rows_in_slices_of_several_tables(paper_germline, tmp_path):
+    """Tables of a repertoire without ids have equal numbers of rows: no row repeats another."""
+    (tmp_path / "in").mkdir()
+    header, *rows = changed_rows()
+    for name in "abc":
+        text = "".join("\t".join(row[1:]) + "\tr\n" for row in rows[100:110])
+        (tmp_path / "in" / f"{name}.tsv").write_text("\t".join([*header[1:], "repertoire_id"]) + "\n" + text)
+    for size in (10, 15, 500):
+        summary = computed(tmp_path / "in", tmp_path / f"{size}.tsv", paper_germline, size=size)
+        assert summary.counted == 30
+        assert (tmp_path / f"{size}.tsv").read_bytes() == (tmp_path / "10.tsv").read_bytes()
+
+
 def test_ids_within_slices_that_are_asked_for(tables, paper_germline, tmp_path):
     computed(tables / "t.tsv", tmp_path / "o.tsv", paper_germline, rows=SLICE)
     excluded = [k for k, row in enumerate(rows_of(tmp_path / "o.tsv")) if row["pathways_excluded"]]

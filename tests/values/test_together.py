@@ -241,6 +241,25 @@ def test_an_id_is_unique_within_a_repertoire(tmp_path, paper_germline, rows):
         assert result.repertoires == {"m": 2, "n": 2, "a": 1, "b": 1}
 
 
+@pytest.mark.parametrize("rows", [0, 2, 100])
+def test_rows_of_tables_without_ids_are_not_repeats(tmp_path, paper_germline, rows):
+    """Their ids are numbers of rows, or of clones, which begin again in each table."""
+    without, clones = tmp_path / "a.tsv", tmp_path / "c.tsv"
+    lines = ["v_call\tj_call\tjunction\trepertoire_id", *["TRBV1\tTRBJ1-1\tTGTGCCAGCAGTTTT\tm"] * 3]
+    without.write_text("\n".join(lines))
+    (tmp_path / "b.tsv").write_text("\n".join(lines))
+    mixcr = ["cloneId\tnSeqCDR3\tallVHitsWithScore\tallJHitsWithScore\trepertoire_id"]
+    clones.write_text("\n".join(mixcr + [f"{k}\tTGTGCCAGCAGTTTT\tTRBV1*00(5)\tTRBJ1-1*00(5)\tm" for k in (1, 2, 2)]))
+    named = small(tmp_path / "d.tsv", "12", repertoire_id="mm")
+    again = small(tmp_path / "e.tsv", "3", repertoire_id="m")
+    last = small(tmp_path / "f.tsv", "1", repertoire_id="m")
+    tables = [without, tmp_path / "b.tsv", clones, named, again, last]
+    counted_together(tables, paper_germline, tmp_path / "o.h5", rows=rows)
+    with Result(tmp_path / "o.h5") as result:
+        # With slices of given rows, repeats in other slices are not noticed.
+        assert result.excluded.row.tolist() == ([8, 12] if rows != 2 else [])
+
+
 def test_strict_names_the_table_and_its_row(tmp_path, paper_germline):
     tables = [small(tmp_path / "a.tsv", "xyz"), small(tmp_path / "b.tsv", "x"), small(tmp_path / "c.tsv", "x", "TG")]
     for rows in (0, 2):

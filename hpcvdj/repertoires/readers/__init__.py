@@ -19,6 +19,10 @@ from hpcvdj.storage.inputs import require_regular
 def open_table(path: Path | str, opening: Opening = BY_HEADER) -> TableReader:
     """The reader of a table file; InputError if the file cannot be read."""
     path = Path(path)
+    if path.is_dir() and any(path.glob("*.parquet")):
+        raise InputError(
+            f"{path}: is a folder; give the table that pandas.read_parquet makes of it, or name a file in it"
+        )
     require_regular(path, "file", "name a text table (plain, gzip or zstd) or Parquet")
     try:
         with open(path, "rb") as stream:

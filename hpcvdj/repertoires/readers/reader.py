@@ -8,7 +8,7 @@ from typing import ClassVar, get_args
 
 import pyarrow as pa
 
-from hpcvdj.errors import InputError, few, option
+from hpcvdj.errors import InputError, command_name, few, option
 from hpcvdj.recombination.repertoire import JunctionField
 from hpcvdj.repertoires.formats.format import (
     AIRR,
@@ -170,7 +170,10 @@ class TableReader:
         if "junction" in missing and amino:
             return f"{message}; the table has amino acids only ({few(amino)}), and this needs nucleotides"
         if missing == ["junction"] and "cdr3" in self.columns:
-            return f"{message}; {option('sequence_field', 'cdr3')} reads the column cdr3"
+            return (
+                f"{message}; {command_name('count')} reads the column cdr3 with {option('sequence_field', 'cdr3')}, "
+                "other commands need junctions, which have the codons of Cys 104 and Phe/Trp 118"
+            )
         without = f"{option('genes', 'any')}, or of annotate {option('match', 'none')}, does without calls"
         if Listed.recognises(self.given_columns):
             field = few([name for name in self.columns if name not in (ROW_ID, *self.given_columns)])
