@@ -129,7 +129,7 @@ def _require_suitable(job: Job) -> None:
     job.cohort.naming().people(samples)
     asked = job.settings.asks("associate") and not STEP["associate"].why_not(job)
     if asked and donors is not None and donors.time is None:
-        phenotypes_of(donors, donors.people(samples).subject)
+        phenotypes_of(donors, donors.people(samples).subject, told=True)
 
 
 def _tell_and_record(job: Job, outcomes: Sequence[Outcome], tell: Callable[[Outcome], None]) -> None:

@@ -1,18 +1,23 @@
 """Phenotypes from the metadata of donors: cases of a disease, HLA alleles, and numbers."""
 
+import logging
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import pyarrow as pa
 
 from hpcvdj.association.law import levels_of
 from hpcvdj.association.settings import Donors
 from hpcvdj.chance.p_values import Bools, Counts
 from hpcvdj.errors import InputError, few, option
 from hpcvdj.recombination.selection import finite_number
+from hpcvdj.repertoires.batches import as_strings
 from hpcvdj.repertoires.metadata import column_of, columns_in, listed_in, others_in
+
+log = logging.getLogger(__name__)
 
 Family = Literal["case", "hla", "trend"]
 
@@ -47,10 +52,11 @@ class Phenotype:
         return np.asarray(self.value == 1)
 
 
-def phenotypes_of(naming: Donors, subject: Mapping[str, str]) -> list[Phenotype]:
+def phenotypes_of(naming: Donors, subject: Mapping[str, str], *, told: bool = False) -> list[Phenotype]:
     """All phenotypes that are asked for.
 
     subject  the donor of each sample, in the order of the samples
+    told     whether it was logged before which HLA alleles and donors are left out
 
     InputError if the metadata lack a column, if values do not differ, or if all cases are of one batch.
     """
@@ -64,7 +70,9 @@ def phenotypes_of(naming: Donors, subject: Mapping[str, str]) -> list[Phenotype]
         asked.append(Phenotype(name, family, donors, value, stratum[donors], strata))
 
     if naming.case is not None:
-        ((column, value),) = naming.case.items()
+        ((column, given),) = naming.case.items()
+        # As numbers and truth values of a column in memory are read.
+        (value,) = as_strings(pa.RecordBatch.from_pydict({column: [given]}))[column].to_pylist()
         value_of = _values(naming, column, subject, "case")
         if value not in value_of.values():
             raise InputError(
@@ -74,7 +82,10 @@ def phenotypes_of(naming: Donors, subject: Mapping[str, str]) -> list[Phenotype]
         ask(f"{column}={value}", "case", {who: text == value for who, text in value_of.items()})
         _require_batches(naming, asked[0], subject, names)
     if naming.hla is not None:
-        for allele, has in _alleles(naming.hla, _values(naming, naming.hla, subject, "hla")).items():
+        tested, left_out = _alleles(naming.hla, _values(naming, naming.hla, subject, "hla"))
+        for line in () if told else left_out:
+            log.warning("%s", line)
+        for allele, has in tested.items():
             ask(allele, "hla", has)
     if naming.trend is not None:
         ask(naming.trend, "trend", _levels(naming.trend, _values(naming, naming.trend, subject, "trend"), names))
@@ -132,22 +143,56 @@ def _strata(naming: Donors, subject: Mapping[str, str], names: Sequence[str]) ->
     return np.array([order[tuple(keys[name])] for name in names], dtype=np.int64), [", ".join(key) for key in order]
 
 
-def _alleles(column: str, value_of: Mapping[str, str]) -> dict[str, dict[str, bool]]:
-    """Whether each donor has each allele that enough donors have, and enough donors lack."""
-    alleles_of = {who: {allele.removeprefix("HLA-") for allele in re.split(r"[,;|\s]+", text) if allele}
+def _alleles(column: str, value_of: Mapping[str, str]) -> tuple[dict[str, dict[str, bool]], list[str]]:
+    """Whether each donor has each allele that enough donors have, and enough donors lack; and what is left out.
+
+    A donor of whom only the group of an allele is known, such as A*02, is left out of the test of A*02:01.
+    """
+    alleles_of = {who: {_two_fields(allele) for allele in re.split(r"[,;|\s]+", text) if allele}
                   for who, text in value_of.items()}  # fmt: skip
-    tested = {}
+    tested, rare, lines = {}, [], []
     for allele in sorted(set().union(*alleles_of.values())):
-        has = {who: allele in alleles for who, alleles in alleles_of.items()}
+        group = allele.partition(":")[0]
+        unknown = [who for who, alleles in alleles_of.items() if group in alleles and allele not in alleles]
+        has = {who: allele in alleles for who, alleles in alleles_of.items() if who not in unknown}
         number = sum(has.values())
-        if min(number, len(has) - number) >= FEWEST_OF_ALLELE:
-            tested[allele] = has
+        if min(number, len(has) - number) < FEWEST_OF_ALLELE:
+            rare.append(allele)
+            continue
+        tested[allele] = has
+        if unknown:
+            lines.append(
+                f"{allele}: of {few(unknown, 10)} only {group} is known, so they are left out of its test; correct "
+                f"{column}"
+            )
     if not tested:
         raise InputError(
             f"{option('hla', column)}: no allele is in {FEWEST_OF_ALLELE} donors or more, and lacking in as many; "
             f"with fewer, test one with {option('case', {'COLUMN': 'VALUE'})}"
         )
-    return tested
+    if rare:
+        lines.append(
+            f"{option('hla', column)}: not tested, as fewer than {FEWEST_OF_ALLELE} donors have it, or lack it: "
+            f"{few(rare, 10)}"
+        )
+    return tested, lines
+
+
+def _two_fields(allele: str) -> str:
+    """The protein of an HLA allele, such as A*02:01 of HLA-A*02:01:01 or A*0201; another name as it is.
+
+    The N of an allele that is not expressed stays.  A2, which serology finds, is the group A*02.
+
+    >>> [_two_fields(name) for name in ("HLA-A*02:01:01:02L", "a*0201", "A2", "Cw4", "DRB1*15:01:01", "B*51:11N", "x")]
+    ['A*02:01', 'A*02:01', 'A*02', 'C*04', 'DRB1*15:01', 'B*51:11N', 'x']
+    """
+    name = allele.removeprefix("HLA-")
+    if found := re.fullmatch(r"(\w+\*)(\d\d):?(\d{2,3})(?::\d+)*([A-Z]?)", name.upper()):
+        gene, group, protein, suffix = found.groups()
+        return f"{gene}{group}:{protein}{'N' if suffix == 'N' else ''}"
+    if found := re.fullmatch(r"([AB]|Cw?)(\d\d?)", name):
+        return f"{found[1][0]}*{int(found[2]):02}"
+    return name
 
 
 def _levels(column: str, value_of: Mapping[str, str], names: Sequence[str]) -> dict[str, int]:

@@ -52,7 +52,7 @@ class AssociationQuestion(CohortQuestion[Association]):
 
     def answer(self, rows: Rows, model: Model, run: Run) -> Association | None:
         subject = self.naming.people(rows.inputs.repertoires).subject
-        phenotypes = run.from_root(lambda: phenotypes_of(self.naming, subject))
+        phenotypes = run.from_root(lambda: phenotypes_of(self.naming, subject, told=True))
         answer = associate(self.cohort(rows, model, run), phenotypes, model, self.settings, run, rows.fit)
         return None if answer is None else replace(answer, unmatched=unmatched_in(self.naming, subject, phenotypes))
 

@@ -39,7 +39,7 @@ class Donors(Individuals):
         "a table with a row for each donor: its name, or that of its file, in one column, and what is known of it in "
         "others", None, shell="a table with a row for each donor and a column of their names", metavar="TABLE",
         parse=Path)  # fmt: skip
-    case: Mapping[str, str] | None = setting(
+    case: Mapping[str, Any] | None = setting(
         "which donors are cases, as in {disease: MS}: those that have this value in the column; donors without a value "
         "are left out", None, shell="the column and value of cases, as in disease=MS", metavar="COLUMN=VALUE",
         parse=pairs_in, remedy="give COLUMN=VALUE, as in disease=MS")  # fmt: skip

@@ -5,12 +5,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hpcvdj.errors import InputError, few, option
+from hpcvdj.recombination.names import MISSING
 from hpcvdj.repertoires.formats.format import otherwise_separated
 from hpcvdj.repertoires.junctions import REPERTOIRE
 from hpcvdj.repertoires.readers import MemoryReader, open_table
 from hpcvdj.repertoires.table import repertoire_name
+
+_MISSING = tuple(word for word in MISSING if word.lower() != "none")
+"""Words for a missing value.  A group may be called none, such as that of donors without treatment."""
 
 
 def column_of(metadata: object, group: str, names: Sequence[str], what: str = "group") -> dict[str, str]:
@@ -92,10 +97,13 @@ def _source(metadata: object) -> object:
 
 
 def _text(metadata: object) -> pa.Table:
-    """The table with all values as text."""
+    """The table with all values as text, in which missing values are empty, however they are written."""
     reader = open_table(metadata) if isinstance(metadata, str | Path) else MemoryReader(metadata)
     schema = pa.schema([(name, pa.large_string()) for name in reader.columns])
-    return pa.Table.from_batches([batch.cast(schema) for batch in reader.batches()], schema)
+    table = pa.Table.from_batches([batch.cast(schema) for batch in reader.batches()], schema)
+    words = pa.array(_MISSING, pa.large_string())
+    columns = [pc.if_else(pc.is_in(column, words), "", column) for column in table.columns]
+    return pa.table(columns, schema=schema)
 
 
 def columns_in(metadata: object) -> list[str]:

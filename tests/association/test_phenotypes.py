@@ -44,6 +44,38 @@ def test_alleles_of_ten_donors_or_more():
         donors_of({"hla": ["A*02:01"] * 24}, hla="hla")
 
 
+def test_alleles_of_other_resolutions_are_not_lacking(caplog):
+    """Three fields, the old spelling and small letters are the protein; of A*02 and A2, the protein is not known."""
+    spelled = ["A*02:01:01", "A*0201", "a*02:01", "HLA-A*02:01:01:02L", "A*02:01N", "A2", "A*02"]
+    texts = [spelled[k] if k < 7 else "A*02:01" if k < 14 else "A*01:01" for k in range(24)]
+    found = {each.name: each for each in donors_of({"hla": texts}, hla="hla")}
+    assert sorted(found) == ["A*01:01", "A*02:01"]
+    own = found["A*02:01"]
+    assert own.donors.tolist() == [k for k in range(24) if k not in (5, 6)]
+    assert own.donors[own.case].tolist() == [k for k in range(14) if k not in (4, 5, 6)], "one is not expressed"
+    lines = [record.getMessage() for record in caplog.records]
+    assert lines == [
+        "A*02:01: of d005, d006 only A*02 is known, so they are left out of its test; correct hla",
+        "hla='hla': not tested, as fewer than 10 donors have it, or lack it: A*02, A*02:01N",
+    ]
+
+
+def test_missing_values_of_r_are_no_values():
+    """They were controls, lacked all alleles, and were one subject."""
+    arms = ["ill", "well", "NA", "ill", "well", "NaN"] * 4
+    (found,) = donors_of({"arm": arms}, case={"arm": "ill"})
+    assert found.donors.tolist() == [k for k in range(24) if k % 3 < 2]
+    (found,) = donors_of({"arm": ["none", "some"] * 12}, case={"arm": "none"})
+    assert found.case.sum() == 12
+
+
+@pytest.mark.parametrize(("values", "case"), [([0, 1], 1), ([False, True], True), ([0.0, 1.0], 1), (["0", "1"], "1")])
+def test_cases_by_numbers_and_truth_values(values, case):
+    metadata = pa.table({"donor": NAMES, "arm": values * 12})
+    (found,) = phenotypes_of(Donors(metadata=metadata, case={"arm": case}), {name: name for name in NAMES})
+    assert found.case.tolist() == [False, True] * 12
+
+
 def test_a_trend_is_of_ranks():
     ages = [str(80 - k) if k else "" for k in range(24)]
     (found,) = donors_of({"age": ages}, trend="age")
