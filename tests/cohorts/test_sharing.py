@@ -1,6 +1,7 @@
 """`hpcvdj sharing`: counts by brute force, calibrated on what a model makes, and it finds what was planted."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -453,3 +454,35 @@ def test_copies_do_not_make_other_sequences_hits():
     without = _q_values(p_values, np.zeros(140, dtype=bool), 140, Run())
     np.testing.assert_array_equal(without, benjamini_hochberg(p_values, 140))
     assert (without[~likely] < q_values[~likely]).any()
+
+
+def test_rows_are_ordered_by_p_value_then_individuals_then_what_they_are(table, model):
+    """All are listed, also those of one individual, whose p-value is 1."""
+    rows = shared_in(table, model, min_individuals=1).table.to_pylist()
+    keys = [
+        (1.0 if row["p_value"] is None else row["p_value"], row["not_tested"] or "", -row["n_individuals"],
+         row["v_call"], row["j_call"], len(row["junction_aa"]), row["junction_aa"])
+        for row in rows
+    ]  # fmt: skip
+    assert keys == sorted(keys)
+    assert len({key[:3] for key in keys}) < len(keys) / 2, "most are equal in the first three"
+
+
+def test_hits_are_among_the_rows_that_are_listed(rows, table, model):
+    with_them, _ = planted(rows, table)
+    found, fewer = (shared_in(with_them, model, min_individuals=least, q=1.0) for least in (2, 5))
+    for each in (found, fewer):
+        assert each.hits == (pc.sum(pc.less_equal(each.table["q_value"], 0.05)).as_py() or 0)
+    assert fewer.hits < found.hits
+
+
+def test_letters_of_all_ranks_are_compared(table, model):
+    """Of a rank that has no long sequences, too."""
+    cohort = cohort_in(table, model)
+    chosen = sequences_of(cohort, "vj-aa", model).only(np.arange(10))
+    other = SimpleNamespace(gather_everywhere=lambda own: [own, (own[0], own[1] + 2)])
+    kind, length, *words = chosen.order(other)
+    assert [array.tolist() for array in words[-2:]] == [[0] * 10] * 2
+    same = chosen.order(Run())
+    assert all(np.array_equal(a, b) for a, b in zip((kind, length, *words), same, strict=False))
+    assert np.array_equal(np.lexsort(same[::-1]), np.arange(10)), "as sequences_of orders them"
