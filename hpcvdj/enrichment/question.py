@@ -180,7 +180,8 @@ class EnrichmentQuestion(Question[Enrichment]):
 
     def line(self, answer: Enrichment) -> str:
         """The line that the command prints for one table of several."""
-        kappa = f", kappa {answer.kappa:.2f}" if answer.kappa is not None else ""
+        bound = " at most" if _is_bound(answer) else ""
+        kappa = f", kappa {answer.kappa:.2f}{bound}" if answer.kappa is not None else ""
         clusters = f"{answer.hits:,} hits in {answer.clusters:,} cluster(s)"
         return f"{answer.rows_read:,} rows, {answer.clonotypes:,} clonotypes{kappa}, {clusters}"
 
@@ -201,13 +202,18 @@ class EnrichmentQuestion(Question[Enrichment]):
         return lines + [("", line) for line in read_once_lines(answer)]
 
 
+def _is_bound(answer: Enrichment) -> bool:
+    """Whether kappa is only an upper bound, as too few clonotypes have neighbours."""
+    return answer.estimate is not None and not answer.estimate.low
+
+
 def _kappa_lines(answer: Enrichment) -> Lines:
     if answer.kappa is None:
         return []
     lengths = "".join(f", {length}: {kappa:.2f}" for length, kappa in answer.by_length.items())
     estimate = answer.estimate
     interval = f" (95 % interval {estimate.low:.2f} to {estimate.high:.2f})" if estimate is not None else ""
-    if estimate is not None and not estimate.low:
+    if _is_bound(answer):
         interval = " at most; too few clonotypes have neighbours to say more"
     by_length = f"; by residues of the junction{lengths[1:]}" if lengths else ""
     lines = [("kappa", f"{answer.kappa:.2f}{interval}{by_length}")]

@@ -104,6 +104,13 @@ def contamination(outputs: Outputs, finding: Finding, number: int) -> Section:
     return Section(anchor("contamination", number), "Contamination", words, figures, tables)
 
 
+def common_junctions(finding: Finding) -> int:
+    """The number of improbable junctions of a common source."""
+    common = finding.facts.get("common_source") or 0
+    number: int = common.get("junctions", 0) if isinstance(common, dict) else common
+    return number
+
+
 def pairs_standing_out(finding: Finding) -> str:
     """Say which pairs share more than chance explains."""
     names = finding.names
@@ -111,8 +118,7 @@ def pairs_standing_out(finding: Finding) -> str:
                    for key in ("standing_out", "of_one_person"))  # fmt: skip
     total = len(names) * (len(names) - 1) // 2
     further = f" Samples of one person: {'; '.join(same[:5])}{'; …' if len(same) > 5 else ''}." if same else ""
-    common = finding.facts.get("common_source") or 0
-    common = common.get("junctions", 0) if isinstance(common, dict) else common
+    common = common_junctions(finding)
     further += f" {common:,} improbable junctions are of a common source." if common else ""
     if not pairs:
         return f"None of {total:,} pairs stands out.{further}"

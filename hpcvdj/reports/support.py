@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from hpcvdj.errors import few
 from hpcvdj.reports.associations import inflation_of, noise_text
 from hpcvdj.reports.elements import PageTable, Section, Statement, Verdict, percent, shown
-from hpcvdj.reports.findings import pairs_standing_out
+from hpcvdj.reports.findings import common_junctions, pairs_standing_out
 from hpcvdj.reports.fits import fit_statements
 from hpcvdj.reports.outputs import DIFFERS, NO_KAPPA, TIMES, Finding, Outputs
 from hpcvdj.results.facts import Facts
@@ -16,6 +16,9 @@ MOST_INFLATION = 1.2
 
 MOST_LEFT_OUT = 0.2
 """Above this share of rows left out, results need care."""
+
+FEWEST_TESTS = 10
+"""That none of fewer tests has a hit says little."""
 
 NOT_PRODUCTIVE = "not productive"
 """Part of the reason of rows that no question about receptors takes: most tables have such rows."""
@@ -120,8 +123,9 @@ def _contamination(outputs: Outputs) -> Iterator[Statement]:
     advice = " Shared nucleotide junctions may be copies, and clones with many reads may have been carried over."
     for finding in findings:
         mixed = bool(finding.facts.get("standing_out") or finding.facts.get("of_one_person"))
-        text = _of_several(findings, finding) + pairs_standing_out(finding) + advice * mixed
-        yield Statement(question, "no" if mixed else "yes", text)
+        common = common_junctions(finding)
+        text = _of_several(findings, finding) + pairs_standing_out(finding) + advice * bool(mixed or common)
+        yield Statement(question, "no" if mixed else "with care" if common else "yes", text)
 
 
 def _sharing(outputs: Outputs) -> Iterator[Statement]:
@@ -162,7 +166,8 @@ def _association(outputs: Outputs) -> Iterator[Statement]:
     for finding in findings:
         facts, hits, tested = finding.facts, finding.facts["hits"], finding.facts["tested"]
         text = _of_several(findings, finding)
-        text += f"{hits:,} hits among {tested:,} tests. " if tested else f"{_nothing_tested('associate')} "
+        number = f"{tested:,} test" + "s" * (tested != 1)
+        text += f"{hits:,} hits among {number}. " if tested else f"{_nothing_tested('associate')} "
         inflated = [phenotype for phenotype in facts["phenotypes"] if (inflation_of(phenotype) or 0) > MOST_INFLATION]
         if inflated:
             text += f"P-values of {inflated[0]['phenotype']} are inflated ({shown(inflated[0]['inflation'])}): "
@@ -175,7 +180,9 @@ def _association(outputs: Outputs) -> Iterator[Statement]:
             text += _sentence(facts["unmatched"])
         if hits:
             text += "A hit goes with the phenotype, which is no proof of a cause."
-        elif tested:
+        elif tested < FEWEST_TESTS:
+            text += "So few tests say little of other sequences." * bool(tested)
+        else:
             text += "Chance explains it."
         yield Statement("Do sequences go with the phenotype?", _verdict(tested, hits), text.strip())
 
@@ -226,7 +233,9 @@ def _enrichment(outputs: Outputs) -> Iterator[Statement]:
     hits, tested = (sum(finding.facts[name] for finding in findings) for name in ("hits", "tested"))
     untested = [finding.sample for finding in findings if not finding.facts["tested"]]
     with_hits = sum(finding.facts["hits"] > 0 for finding in findings)
-    kappas = [finding.facts["kappa"] for finding in findings if finding.facts.get("kappa") is not None]
+    known = [finding for finding in findings if finding.facts.get("kappa") is not None]
+    bounds = [finding for finding in known if (finding.facts.get("kappa_interval") or [1])[0] == 0]
+    kappas = [finding.facts["kappa"] for finding in known if finding not in bounds]
     settings = [finding.facts["settings"] for finding in findings]
     most_q = " or ".join(f"{q:g}" for q in sorted({chosen.get("max_q", 0.001) for chosen in settings}))
     of_samples = f"{with_hits:,} of {len(findings):,} sample(s)"
@@ -238,7 +247,9 @@ def _enrichment(outputs: Outputs) -> Iterator[Statement]:
         text += f"κ = {shown(least)}" + (f" to {shown(most)}. " if most > least else ". ")
         if any(chosen.get("kappa") == 1 for chosen in settings):
             text += "κ was set to 1, which is right for generated junctions only. "
-    else:
+    if bounds:
+        text += f"{few([finding.sample for finding in bounds])}: too few neighbours; κ is an upper bound. "
+    if not known:
         text += "There is no κ: the comparison is with a control. "
     if hits:
         text += "A hit is a neighbourhood, not a receptor."

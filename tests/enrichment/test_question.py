@@ -396,6 +396,9 @@ def test_what_is_said_of_kappa():
     assert lines_of(estimate=estimate)[3] == ("kappa", "2.00 (95 % interval 1.25 to 3.50)")
     least = "2.00 at most; too few clonotypes have neighbours to say more"
     assert lines_of(estimate=replace(estimate, low=0.0))[3] == ("kappa", least)
+    question = EnrichmentQuestion(SETTINGS, ClonotypeChoice())
+    for low, said in ((1.25, "kappa 2.00, 3 hits"), (0.0, "kappa 2.00 at most, 3 hits")):
+        assert said in question.line(replace(ANSWER, estimate=replace(estimate, low=low)))
     lengths = {12: 2.0, 13: FAR_ABOVE * 2.0}
     by_length = f"2.00; by residues of the junction 12: 2.00, 13: {FAR_ABOVE * 2.0:.2f}"
     assert lines_of(by_length=lengths)[3:-1] == [("kappa", by_length)]

@@ -102,6 +102,35 @@ def test_samples_of_which_some_cannot_be_tested(tmp_path, report):
     assert "No more than chance" not in page.text
 
 
+def test_few_tests_without_a_hit_explain_nothing(tmp_path, report):
+    """Of one test, the page said "0 hits among 1 tests … Chance explains it."."""
+    page = report([examples.association(tmp_path / "a.tsv", tested=1, hits=0)])
+    assert "0 hits among 1 test. " in page.text
+    assert "So few tests say little of other sequences." in page.text
+    assert "Chance explains it" not in page.text
+    assert "Chance explains it." in report([examples.association(tmp_path / "a.tsv", tested=10, hits=0)]).text
+
+
+def test_a_bound_of_kappa_is_no_estimate(tmp_path, report):
+    of_samples = {"a": (1.5, [1.2, 1.9]), "b": (6.69, [0.0, 6.69]), "c": (2.0, None)}
+    page = report(
+        [
+            examples.enrichment(tmp_path / f"{name}.tsv", name, hits=0, tested=20, kappa=kappa, kappa_interval=interval)
+            for name, (kappa, interval) in of_samples.items()
+        ]
+    )
+    assert "κ = 1.5 to 2. b: too few neighbours; κ is an upper bound." in page.text
+    assert "There is no κ" not in page.text
+
+
+def test_junctions_of_a_common_source_need_care(tmp_path, report):
+    """As docs/report.md says; the page said yes."""
+    source = {"people": 4, "junctions": 5, "listed": []}
+    for common, expected in ((source, "with-care"), ({**source, "junctions": 0}, "yes")):
+        page = report([examples.contamination(tmp_path / "c.tsv", standing_out=[], common_source=common)])
+        assert verdict(page) == expected
+
+
 def test_few_tests_tell_no_inflation(tmp_path, report):
     """Of one test, whose p-value is small, the page said that p-values are inflated (21)."""
     for tested, told in ((1, False), (99, False), (100, True)):
