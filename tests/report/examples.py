@@ -97,7 +97,8 @@ def association(path, names=NAMES, tested=150, hits=2, inflation=1.05, **facts):
         {
             "phenotype": "disease=MS", "v_call": "TRBV9", "j_call": "TRBJ2-7", "junction_aa": f"CASS{'ACDEF'[k]}EQYF",
             "carriers": 2, "case_carriers": 2, "cases": 2, "control_carriers": 0, "controls": 2, "expected": 0.9,
-            "odds_ratio": 9.0, "p_value": 1e-5 * (k + 1), "q_value": 1e-3 * (k + 1) if hits else 0.9, "individuals": ",".join(names[:2]),
+            "odds_ratio": 9.0, "p_value": 1e-5 * (k + 1), "q_value": 1e-3 * (k + 1) if hits else 0.9,
+            "individuals": ",".join(names[:2]),
         }
         for k in range(hits or 1)
     ]  # fmt: skip
