@@ -155,7 +155,7 @@ def test_a_table_without_a_row_to_count_is_said(tmp_path):
     # Other commands do not have this option.
     remedy = "c.tsv, line 1: no column junction; hpcvdj count reads the column cdr3 with --sequence-field cdr3"
     assert remedy in error_line(err)
-    _, err = hpcvdj_command("pgen", tmp_path / "c.tsv", "-m", "mouse_trb", "-o", tmp_path / "p.tsv", code=2)
+    _, err = hpcvdj_command("pgen", tmp_path / "c.tsv", "-m", "human_trb_m15", "-o", tmp_path / "p.tsv", code=2)
     assert remedy in error_line(err)
 
 

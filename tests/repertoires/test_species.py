@@ -85,15 +85,15 @@ def test_calls_of_exchanged_columns_are_said(tmp_path):
     assert text.startswith("4 of 12 rows have a J gene as v_call or a V gene as j_call")
     assert warning([(gene("TRBJ1-1"), 3)], 10, 7) is None
     path, drawn = tmp_path / "t.tsv", tmp_path / "drawn.tsv"
-    hpcvdj_command("generate", "-m", "human_trb", "-n", 100, "--productive", "-o", drawn)
+    hpcvdj_command("generate", "-m", "human_trb_m15", "-n", 100, "--productive", "-o", drawn)
     header, rows = drawn.read_text().split("\n", 1)
     path.write_text(header.replace("v_call", "V").replace("j_call", "v_call").replace("V", "j_call") + "\n" + rows)
     remedy = "--columns v_call=j_call,j_call=v_call"
     said = f"100 of 100 rows have a J gene as v_call or a V gene as j_call: {remedy} exchanges the columns"
-    _, err = hpcvdj_command("pgen", path, "-m", "human_trb", "-o", tmp_path / "p.tsv", code=2)
+    _, err = hpcvdj_command("pgen", path, "-m", "human_trb_m15", "-o", tmp_path / "p.tsv", code=2)
     assert f"{said}; --force goes on" in err
     assert said in hpcvdj_command("count", path, "-g", "human_trb", "-o", tmp_path / "c.tsv", code=2)[1]
-    _, err = hpcvdj_command("pgen", path, "-m", "human_trb", "-o", tmp_path / "o.tsv", *remedy.split())
+    _, err = hpcvdj_command("pgen", path, "-m", "human_trb_m15", "-o", tmp_path / "o.tsv", *remedy.split())
     assert "gene as" not in err
 
 
