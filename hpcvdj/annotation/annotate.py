@@ -35,6 +35,10 @@ from hpcvdj.reports.outputs import DIFFERS, NO_KAPPA
 OF_ITSELF = ("given", "decoys", "epitopes")
 """The sources of a κ for which a sample needs no other sample."""
 
+FEWEST_OF_ITSELF = 20.0
+"""Hits of decoys that chance must make in a sample whose decoys tell κ, if there are other samples.  Among samples in
+which it makes fewer, those with ten hits or more are those with the most by luck."""
+
 FEWEST_SAMPLES = 3
 """Samples from whose records κ of the others can be told, as their median: a single strange one does not decide."""
 
@@ -197,8 +201,10 @@ def annotate(
     if common is not None:
         enough = (*OF_ITSELF, "bound", *(["records"] if common.source == "records" else []))
         tests = [
-            test if test.kappa.source in enough else _tested(test.sample, judged, settings, common) for test in tests
-        ]
+            test if test.kappa.source in enough and not _by_luck(test, common)
+            else _tested(test.sample, judged, settings, common)
+            for test in tests
+        ]  # fmt: skip
     p_values = np.concatenate([test.at_least[test.testable] for test in tests])
     q_values = benjamini_hochberg(p_values, len(p_values))
     # Drawn for all samples at once, so that no two samples share a random number.
@@ -288,17 +294,17 @@ def _of_the_others(tests: Sequence[TestedSample], tested: TestedSample) -> OfThe
 def _common_kappa(tests: Sequence[TestedSample], union: Union, settings: AnnotationSettings) -> HitKappa | None:
     """κ for samples with too few hits for one of their own; None if users give κ, or if all hits together are too few.
 
-    It is the median of the samples that have a κ.  If none has one, it is that of the decoys or the epitopes of all
-    samples together.  If these are too few, it is that of the records of all samples with too few hits, among which no
-    single one decides; or the median of those of at least `FEWEST_SAMPLES` others.
+    It is that of the decoys of all samples together, or, if these are too few, the median of the samples that have a κ.
+    If none has one, it is that of the epitopes of all samples together.  If these are too few, it is that of the
+    records of all samples with too few hits, among which no single one decides; or the median of those of at least
+    `FEWEST_SAMPLES` others.
     """
-    if settings.kappa is not None or len(tests) < 2 or all(test.kappa.source in OF_ITSELF for test in tests):
+    if settings.kappa is not None or len(tests) < 2:
         return None
+    if (of_decoys := _of_decoys(tests)) is not None or all(test.kappa.source in OF_ITSELF for test in tests):
+        return of_decoys
     if values := [test.kappa.value for test in tests if test.kappa.source in OF_ITSELF]:
         return HitKappa(float(np.median(values)), source="samples")
-    hits, expected = (sum(test.of_decoys[k] for test in tests) for k in (0, 1))
-    if hits >= statistics.FEWEST_HITS and expected:
-        return HitKappa(hits / expected, source="samples")
     k, alone = (np.sum([getattr(test, name) for test in tests], axis=0)[~union.decoy] for name in ("k", "alone"))
     together = statistics.kappa_of_epitopes(k, alone)
     if together is not None:
@@ -308,6 +314,30 @@ def _common_kappa(tests: Sequence[TestedSample], union: Union, settings: Annotat
         return HitKappa(hits / expected, source="records")
     values = [test.kappa.value for test in tests if test.kappa.source == "records"]
     return HitKappa(float(np.median(values)), source="records") if len(values) >= FEWEST_SAMPLES else None
+
+
+def _of_decoys(tests: Sequence[TestedSample]) -> HitKappa | None:
+    """κ by the decoys of all samples together, without samples that have far more hits than the others."""
+    found, expected = (np.array([test.of_decoys[k] for test in tests], dtype=np.float64) for k in (0, 1))
+    kept, differs = np.ones(len(tests), dtype=bool), True
+    while differs:
+        of_others, chance = found[kept].sum() - found, expected[kept].sum() - expected
+        known = kept & (of_others >= statistics.FEWEST_HITS) & (chance > 0)
+        likely = expected * np.divide(of_others, chance, out=np.zeros(len(tests)), where=known)
+        p_values = np.where(known, poisson_tail(found.astype(np.int64), likely), 1.0)
+        worst = int(np.argmin(p_values))
+        differs = bool(p_values[worst] < DIFFERS)
+        kept[worst] &= not differs
+    hits, of_chance = int(found[kept].sum()), float(expected[kept].sum())
+    return HitKappa(hits / of_chance, source="samples") if hits >= statistics.FEWEST_HITS and of_chance else None
+
+
+def _by_luck(tested: TestedSample, common: HitKappa) -> bool:
+    """Whether κ is that of few decoys, and differs from that of all samples no more than chance makes it."""
+    found, expected = tested.of_decoys
+    likely = expected * common.value
+    few = tested.kappa.source == "decoys" and likely < FEWEST_OF_ITSELF
+    return few and bool(poisson_tail(found, likely) >= DIFFERS)
 
 
 def _kappa(

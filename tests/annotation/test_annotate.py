@@ -421,9 +421,10 @@ def test_samples_with_few_hits_have_kappa_from_the_others(model, drawn, tmp_path
     with_one = hpcvdj.annotate(large, database, model, decoys=("decoy",), cache=tmp_path, backend="cpu")
     by = {own.name: own.kappa for own in with_one.samples}
     assert by["large"].source == "decoys"
-    others = {own.value for name, own in by.items() if own.source == "samples"}
-    known = [own.value for own in by.values() if own.source == "decoys"]
-    assert others == {float(np.median(known))}
+    (of_all,) = {own.value for own in by.values() if own.source == "samples"}
+    assert {name for name, own in by.items() if own.source == "decoys"} == {"large"}
+    low, high = by["large"].low, by["large"].high
+    assert low < of_all < high
 
 
 @pytest.mark.slow

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hpcvdj.annotation.annotate import _common_kappa, _of_the_others
+from hpcvdj.annotation.annotate import _by_luck, _common_kappa, _of_the_others
 from hpcvdj.annotation.settings import AnnotationSettings
-from hpcvdj.annotation.statistics import HitKappa
+from hpcvdj.annotation.statistics import FEWEST_HITS, HitKappa
 
 
 def of_a_sample(source, value, records, decoys=(0, 0.0)):
@@ -38,6 +38,43 @@ def test_kappa_of_samples_with_too_few_hits(samples, expected):
     found = _common_kappa(tests, union, AnnotationSettings())
     assert (found and (found.value, found.source)) == expected
     assert _common_kappa(tests, union, AnnotationSettings(kappa=2.0)) is None
+
+
+def used(tests, common):
+    """κ of each sample in the end."""
+    return [
+        test.kappa.value if test.kappa.source == "decoys" and not (common and _by_luck(test, common)) else common.value
+        for test in tests
+    ]
+
+
+def of_decoys(found, expected):
+    """A sample as its decoys tell it."""
+    if found < FEWEST_HITS:
+        return of_a_sample("none", 1.0, (0, 0.0), (found, expected))
+    return of_a_sample("decoys", found / expected, (0, 0.0), (found, expected))
+
+
+@pytest.mark.parametrize("expected", [9.0, 14.0, 30.0])
+def test_samples_with_ten_hits_by_luck_do_not_decide(expected):
+    """Of twelve drawn samples, those with ten hits gave κ to all: it was 1.3 where nine were expected."""
+    rng, union = np.random.default_rng(1), SimpleNamespace(decoy=np.zeros(2, dtype=bool))
+    kappas = []
+    for _ in range(200):
+        tests = [of_decoys(int(found), expected) for found in rng.poisson(expected, 12)]
+        kappas += used(tests, _common_kappa(tests, union, AnnotationSettings()))
+    # Four standard errors of the mean of 2,400 Poisson numbers.
+    assert np.mean(kappas) == pytest.approx(1.0, abs=4 / np.sqrt(2_400 * expected))
+
+
+def test_a_sample_whose_decoys_differ_has_its_own_kappa():
+    """And does not decide for the others."""
+    union, settings = SimpleNamespace(decoy=np.zeros(2, dtype=bool)), AnnotationSettings()
+    tests = [of_decoys(40, 4.0), *[of_decoys(found, 9.0) for found in (8, 10, 9, 11)]]
+    common = _common_kappa(tests, union, settings)
+    assert common == HitKappa(38 / 36, source="samples")
+    assert used(tests, common) == [10.0, *[38 / 36] * 4]
+    assert used([of_decoys(25, 21.0), *tests[1:]], common)[0] == 25 / 21, "chance makes twenty"
 
 
 @pytest.mark.parametrize(
