@@ -269,7 +269,9 @@ def ask(
         def finish() -> A:
             assert answer is not None
             if output is not None:
-                output.write(question, answer, rows, _facts(question, answer, rows, model, checks, run), run)
+                facts = _facts(question, answer, rows, model, checks, run)
+                given = answer if written is None else replace(answer, table=written)  # type: ignore[type-var]
+                output.write(question, given, rows, facts, run)
                 output.draw(question, answer, run)
             for line in question.warnings(answer):
                 log.warning("%s", line)
@@ -282,8 +284,10 @@ def ask(
             run.on_root(partial(output.require, rows))
             run.request.begin()
         answer, blocks = question.answer_in_blocks(rows, model, run)
-        if blocks is not None:
-            table = blocks.on_root() if output is None else blocks.written(output.target, stack)
+        written = None if blocks is None or output is None else blocks.written(output.target, stack)
+        if blocks is not None and (output is None or (run.is_keeping and run.ranks == 1)):
+            # An analysis in Python, which is of one process, returns its answers with their tables.
+            table = blocks.on_root()
             answer = run.on_root(lambda: replace(answer, table=table))  # type: ignore[type-var]
         return run.on_root(finish)
 

@@ -68,7 +68,7 @@ class Sharing(Shown):
     """Sequences that individuals share.
 
     table       pyarrow, a row for each sequence of at least `SharingSettings.min_individuals` individuals, by p-value:
-                see docs/sharing.md for the columns; in a command, a function that writes it
+                see docs/sharing.md for the columns; empty in a command, which writes it
     cohort      the individuals
     sizes       float64 [individuals]: recombinations of each, from its distinct junctions
     q           the share of sequences that survive selection; fitted without likely copies
