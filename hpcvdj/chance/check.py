@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hpcvdj.chance.amino_acids import other_amino_acids
@@ -40,8 +41,8 @@ from hpcvdj.recombination.exclusions import ExclusionKind
 from hpcvdj.recombination.germline import SegmentType
 from hpcvdj.recombination.igor import model_folders, models_of, read_model
 from hpcvdj.recombination.models import ANY, Alleles, Model
-from hpcvdj.recombination.productive import productive_probability
-from hpcvdj.recombination.repertoire import PGEN_COLUMNS, PgenProblem, Repertoire
+from hpcvdj.recombination.productive import FIRST, LAST, productive_probability
+from hpcvdj.recombination.repertoire import CDR3_ENDS, PGEN_COLUMNS, PgenProblem, Repertoire
 from hpcvdj.repertoires.genes import by_gene, has_nucleotides, kinds_of, sequences
 from hpcvdj.repertoires.inputs import Inputs, read_table
 from hpcvdj.repertoires.junctions import Junctions
@@ -65,6 +66,9 @@ FEWEST_TO_COMPARE = 200
 FEWEST_TO_SAY, FEWEST_TO_REFUSE, MOST_IMPOSSIBLE = 20, 100, 0.5
 """The numbers of rows from which on a table is checked, and from which on it is refused if the model cannot make such a
 share of its rows."""
+
+FEW_WITH_ENDS = 0.2
+"""The largest share of rows with the ends of a junction in a table of CDR3s, which have such ends by chance."""
 
 MANY_IMPOSSIBLE = 0.1
 """The share of impossible rows that is worth a line."""
@@ -225,7 +229,7 @@ def check_model(checks: Checks, sample: Junctions, model: Model, name: str = "")
     """
     fit = replace(check_fit(sample, model, name), keep_misfits=checks.keep_misfits, force=checks.force)
     if not checks.force:
-        _require_possible(fit, model)
+        _require_possible(fit, model, sample)
     lines = fit.lines()
     if lines and fit.compared:
         log.warning(
@@ -312,19 +316,37 @@ def _require_readable(sample: Junctions, model: Model, names: str) -> None:
         raise InputError(f"{of}{fault}; {option('force', True)} goes on")
 
 
-def _require_possible(fit: ModelFit, model: Model) -> None:
+def _require_possible(fit: ModelFit, model: Model, sample: Junctions) -> None:
     """Raise InputError if the model cannot make half of the rows of all tables, or of one table."""
     too_many = fit.rows >= FEWEST_TO_REFUSE and fit.impossible >= MOST_IMPOSSIBLE
     if not too_many and not fit.tables:
         return
     share = f"{100 * fit.impossible:.0f} % of {fit.rows:,} rows" if too_many else "half or more of their rows"
     tables = f"{few(fit.tables)}: " if fit.tables else ""
+    if remedy := _of_cdr3s(sample, fit.tables):
+        raise InputError(f"{tables}{model.name} cannot make {share}{remedy}; {option('force', True)} goes on")
     other = f", or better {option('model', fit.better[0])}" if fit.better is not None else ""
     raise InputError(
         f"{tables}{model.name} cannot make {share}: are they of another species or locus, with calls that are not "
         f"theirs, or cut elsewhere than at Cys 104 and Phe/Trp 118? Give their model{other}; {option('force', True)} "
         "goes on"
     )
+
+
+def _of_cdr3s(sample: Junctions, tables: Sequence[str]) -> str:
+    """What to do if most rows of `tables`, by default of all, are CDR3s without the ends of junctions; else empty."""
+    names = sample.repertoire_ids or []
+    rows = np.arange(len(sample))
+    if tables:
+        rows = rows[np.isin(sample.repertoire_of, [names.index(name) for name in tables])]
+    nucleotides = has_nucleotides(sample.repertoire)
+    ends = "^TG[CT].*(TT[CT]|GT[ACGT]|TGG)$" if nucleotides else f"^[{FIRST}].*[{LAST}{CDR3_ENDS[1]}]$"
+    if len(rows) == 0 or np.mean(pc.match_substring_regex(sequences(sample.repertoire, rows), ends)) > FEW_WITH_ENDS:
+        return ""
+    lacking = ": most do not begin with Cys 104 and end with Phe/Trp 118"
+    if nucleotides:
+        return f"{lacking}, as a junction does: give junctions, not CDR3s"
+    return f"{lacking}: {option('columns', {'cdr3_aa': 'junction_aa'})} says that junction_aa has CDR3s without them"
 
 
 _OF_OTHERS = (ExclusionKind.NOT_IN_MODEL, ExclusionKind.TIE_NOT_IN_MODEL, ExclusionKind.OTHER_LOCUS)

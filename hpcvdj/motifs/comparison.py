@@ -22,6 +22,7 @@ from hpcvdj.motifs.sequences import Input, InputSet, inputs_of, read_inputs
 from hpcvdj.motifs.settings import MotifConfig
 from hpcvdj.motifs.tiles import TILES, Shape, Tile, TileFiles, layout_of, plan, tiles_of_rank
 from hpcvdj.recombination.productive import Rows
+from hpcvdj.repertoires.inputs import require_hdf5
 from hpcvdj.runs.folder import Identity, RunFolder, save_failure
 from hpcvdj.runs.pacing import Pacer
 from hpcvdj.runs.partition import block_range
@@ -83,6 +84,8 @@ def compare_sequences(source: Path | SequenceSet | Sequence[Input], config: Moti
     """
     started = time.perf_counter()
     inputs = inputs_of([source]) if isinstance(source, Path) else source
+    assert run.target is not None
+    require_hdf5(run.target)
     with run.exclusive(*_files(inputs)):
         if not run.is_root:
             # If a signal comes while root reads, root ends the run.

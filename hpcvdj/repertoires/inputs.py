@@ -74,6 +74,12 @@ SAMPLED_TABLES = 16
 RESULT_SUFFIXES = (".h5", ".hdf5")
 
 
+def require_hdf5(output: Path) -> None:
+    """Raise InputError unless a result in HDF5 may have the name `output`."""
+    if output.suffix not in RESULT_SUFFIXES and not output.is_dir():
+        raise InputError(f"{output}: the name must end in .h5")
+
+
 def require_result(output: Path) -> None:
     """Raise InputError unless a result or a table may have the name `output`."""
     if output.suffix not in RESULT_SUFFIXES and not is_table(output) and not output.is_dir():

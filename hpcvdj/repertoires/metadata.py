@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -98,12 +99,21 @@ def _source(metadata: object) -> object:
 
 def _text(metadata: object) -> pa.Table:
     """The table with all values as text, in which missing values are empty, however they are written."""
-    reader = open_table(metadata) if isinstance(metadata, str | Path) else MemoryReader(metadata)
+    reader = open_table(metadata) if isinstance(metadata, str | Path) else MemoryReader(_with_names(metadata))
     schema = pa.schema([(name, pa.large_string()) for name in reader.columns])
     table = pa.Table.from_batches([batch.cast(schema) for batch in reader.batches()], schema)
     words = pa.array(_MISSING, pa.large_string())
     columns = [pc.if_else(pc.is_in(column, words), "", column) for column in table.columns]
     return pa.table(columns, schema=schema)
+
+
+def _with_names(metadata: Any) -> Any:
+    """The metadata; names in the index of a data frame of pandas become a column."""
+    index = getattr(metadata, "index", None)
+    if getattr(index, "nlevels", 0) != 1 or index is None or index.dtype.kind in "biufM":
+        return metadata
+    named = index.name if index.name not in (None, *metadata.columns) else "the index"
+    return metadata.reset_index(names=named)
 
 
 def columns_in(metadata: object) -> list[str]:

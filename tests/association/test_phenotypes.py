@@ -60,6 +60,16 @@ def test_alleles_of_other_resolutions_are_not_lacking(caplog):
     ]
 
 
+def test_alleles_in_lists():
+    """As a column of a data frame has them."""
+    of = [["A*02:01", "B*07:02"] if k < 12 else ["A*01:01"] if k < 23 else [] for k in range(24)]
+    metadata = pa.table({"donor": NAMES, "hla": of})
+    found = phenotypes_of(Donors(metadata=metadata, hla="hla"), {name: name for name in NAMES})
+    assert [(each.name, int(each.case.sum()), len(each.donors)) for each in found] == [
+        ("A*01:01", 11, 23), ("A*02:01", 12, 23), ("B*07:02", 12, 23)
+    ]  # fmt: skip
+
+
 def test_missing_values_of_r_are_no_values():
     """They were controls, lacked all alleles, and were one subject."""
     arms = ["ill", "well", "NA", "ill", "well", "NaN"] * 4

@@ -236,6 +236,21 @@ def test_another_species():
     assert 1 <= len(said) <= 2
 
 
+@pytest.mark.parametrize("field", ["junction", "junction_aa"])
+def test_cdr3s_in_a_column_of_junctions(field):
+    """They were taken for another species.  Junctions of this model that another one cannot make are no CDR3s."""
+    model, ends = load_model("human_trb_m15"), 3 if field == "junction" else 1
+    table = hpcvdj.generate(model, 900, seed=5, productive=True, backend="cpu").select(["v_call", "j_call", field])
+    cut = pa.array([text[ends:-ends] for text in table[field].to_pylist()])
+    reading = PgenConfig().reads(reading_of([field], None, None, strict=False))
+    remedy = "give junctions, not CDR3s" if field == "junction" else "columns={'cdr3_aa': 'junction_aa'} says that"
+    with pytest.raises(InputError, match=f"most do not begin with Cys 104 .*{remedy}.*force=True goes on$"):
+        check_model(Checks(), sample_of_table(table.set_column(2, field, cut), model, reading), model)
+    lengthened = pa.array([text[:ends] * 40 + text for text in table[field].to_pylist()])
+    with pytest.raises(InputError, match="are they of another species"):
+        check_model(Checks(), sample_of_table(table.set_column(2, field, lengthened), model, reading), model)
+
+
 @pytest.mark.olga
 @pytest.mark.parametrize("rows", [19, 20, 300])
 def test_a_table_of_another_locus_is_refused_at_once(rows, model, tmp_path):

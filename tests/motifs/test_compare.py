@@ -307,3 +307,10 @@ def content_of_toy(path):
 
 def test_the_documentation_lists_the_scores():
     assert markdown() in (ROOT / "docs" / "motifs.md").read_text()
+
+
+def test_another_ending_is_refused_at_once(fasta, tmp_path):
+    """A result named like a table was HDF5 nevertheless."""
+    _, err = hpcvdj_command("motifs", "compare", fasta, "-k", "8", "-o", tmp_path / "o.tsv", code=2)
+    assert error_line(err) == f"hpcvdj: error: {tmp_path}/o.tsv: the name must end in .h5"
+    assert [path.name for path in tmp_path.iterdir()] == ["some.fasta"]

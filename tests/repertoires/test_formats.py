@@ -37,6 +37,18 @@ def test_the_fields_come_first_then_the_other_columns(vdjtools):
     assert rows_of(vdjtools, ["sequence_id"]) == [{"sequence_id": "1"}, {"sequence_id": "2"}]
 
 
+@pytest.mark.parametrize("header", ["junction_aa", "cdr3aa"])
+def test_a_column_that_is_named_is_no_other_sequence(tmp_path, header):
+    """Of AIRR or of another format, a column with CDR3s was read as junctions, too."""
+    path = tmp_path / "a.tsv"
+    path.write_text(VDJTOOLS.replace("cdr3aa", header))
+    table = open_table(path, Opening(columns=(("cdr3_aa", header),)))
+    assert {"junction", "junction_aa"} & {*table.columns} == ({"junction"} if header == "cdr3aa" else set())
+    assert "cdr3_aa" in table.columns
+    swapped = open_table(path, Opening(columns=(("v_call", "j"), ("j_call", "v"))))
+    assert {"v_call", "j_call", "v", "j"} <= {*swapped.columns}
+
+
 def test_columns_that_are_named_replace_those_of_the_format(vdjtools, tmp_path):
     named = rows_of(vdjtools, ["junction", "v_call"], columns=(("junction", "cdr3aa"),))
     assert named[0] == {"junction": "CAF", "v_call": "TRBV1"}

@@ -1,10 +1,11 @@
 """hpcvdj.repertoires.metadata: what a table says of samples, from a file and in memory, and what is refused."""
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 
 from hpcvdj.errors import InputError
-from hpcvdj.repertoires.metadata import column_of, listed_in
+from hpcvdj.repertoires.metadata import column_of, listed_in, others_in
 
 NAMES = ("a", "b", "c")
 COLUMNS = {"file": ["a.tsv.gz", "b.tsv", "in/c.parquet"], "year": [2019, 2020, 2020], "arm": ["x", "y", "y"]}
@@ -101,3 +102,17 @@ def test_other_misspelt_names_are_counted():
     metadata = pa.table({"who": ["P1", "p2", "P3"], "arm": ["x", "y", "y"]})
     with pytest.raises(InputError, match=r"p2 names no table, and P02 has no row \(and 1 more like this\)"):
         listed_in(metadata, "arm", ("P1", "P02", "P03"))
+
+
+@pytest.mark.parametrize(
+    "index", [["a", "b", "c"], pd.Index(["a", "b", "c"], name="donor"), pd.Index(list("abc"), name="arm")]
+)
+def test_names_in_the_index_of_a_data_frame(index):
+    metadata = pd.DataFrame({"arm": ["x", "y", "y"]}, index=index)
+    assert listed_in(metadata, "arm", NAMES) == {"a": "x", "b": "y", "c": "y"}
+
+
+def test_numbers_in_the_index_are_no_names():
+    metadata = pd.DataFrame({"who": ["1", "0"], "arm": ["x", "y"]})
+    assert listed_in(metadata, "arm", ("0", "1")) == {"1": "x", "0": "y"}
+    assert others_in(metadata.set_index("arm"), ("0", "1")) == []

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from hpcvdj.errors import InputError, choices, few, option, require_choice, told
+from hpcvdj.recombination.repertoire import ANCHOR_LETTERS
 
 REASON = "reader_excluded"
 """A column beside the AIRR fields: why a row has no junction, as `Exclusion.text`; empty for rows that have one."""
@@ -220,7 +221,15 @@ class Translation:
         """
         kind = format_of(table_columns, opening, heading)
         fields = dict(kind(first_rows).fields(table_columns)) if kind is not None else {}
-        fields |= {field: Field((column,)) for field, column in opening.columns}
+        given = {field: Field((column,)) for field, column in opening.columns}
+        moved = {column for _, column in opening.columns}
+        # A column that has CDR3s, as users say, does not have junctions as well.
+        no_more = {
+            name
+            for name in ANCHOR_LETTERS
+            if name in moved or not moved.isdisjoint(fields[name].sources if name in fields else ())
+        }
+        fields = {name: field for name, field in fields.items() if name not in no_more} | given
         lacking = [name for field in fields.values() for name in field.sources if name not in table_columns]
         if lacking:
             there = otherwise_separated(table_columns) or f"there are {few(table_columns, 40)}"
@@ -231,7 +240,7 @@ class Translation:
         numbers = [ROW_ID] if self._numbered and (kind is not None or fields) else []
         airr_fields = numbers + [name for name in fields if name != REASON]
         self.airr_fields = airr_fields if fields else []
-        self.columns = airr_fields + [name for name in table_columns if name not in airr_fields]
+        self.columns = airr_fields + [name for name in table_columns if name not in {*airr_fields, *no_more}]
 
     def sources(self, wanted: Sequence[str]) -> list[str]:
         """The table's columns that `wanted`, some of `columns` and `REASON`, are made of, each once; at least one."""
