@@ -90,6 +90,34 @@ def uniform_p_value(uniform, numbers, seed):
     return float((1 + (np.array(distances) >= stats.kstest(uniform, "uniform").statistic).sum()) / (1 + REDRAWN))
 
 
+def with_tests(tables, database, model, **options):
+    """What `hpcvdj.annotate` answers, and the last test of each sample, with the union of the records."""
+    tests, test = {}, annotate._tested
+
+    def recorded(sample, judged, *further):
+        tests[sample.name] = test(sample, judged, *further), getattr(judged, "union", judged)
+        return tests[sample.name][0]
+
+    with patch.object(annotate, "_tested", recorded):
+        answer = hpcvdj.annotate(tables, database, model, backend="cpu", **options)
+    return answer, list(tests.values())
+
+
+def by_decoys(tables, database, model):
+    """The figures of epitopes that are no decoys, with κ from the decoys."""
+    answer, tests = with_tests(tables, database, model, decoys=("decoy",))
+    found, expected = (
+        sum(getattr(tested, what)[~union.decoy].sum() for tested, union in tests) for what in ("k", "expected")
+    )
+    return {
+        "found": int(found), "expected": float(expected), "ratio": float(found / expected),
+        "decoys_of_samples": [tested.of_decoys[0] for tested, _ in tests],
+        "kappa": [each.kappa.value for each in answer.samples], "source": [each.kappa.source for each in answer.samples],
+        "epitopes_called": sum(each.called[0] for each in answer.samples),
+        "hits_called": sum(each.called[1] for each in answer.samples),
+    }  # fmt: skip
+
+
 def of_samples(name, options):
     """The figures of a locus."""
     junctions, records, samples, seed = options.junctions, options.records, options.samples, options.seed
@@ -100,14 +128,10 @@ def of_samples(name, options):
     database = database_of(drawn.slice(0, records), seed)
     parts = [drawn.slice(records + k * junctions, junctions) for k in range(samples)]
     tables = {f"s{k}": part.select(["v_call", "j_call", "junction"]) for k, part in enumerate(parts)}
-    numbers, test = [], annotate._tested
-
-    def recorded(sample, union, *further):
-        numbers.append((test(sample, union, *further), union))
-        return numbers[-1][0]
-
-    with patch.object(annotate, "_tested", recorded):
-        answer = hpcvdj.annotate(tables, database, model, kappa=1.0, backend="cpu")
+    if options.by_decoys:
+        return by_decoys(tables, database, model) | {
+            "junctions": junctions, "records": records, "samples": samples, "seed": seed}  # fmt: skip
+    answer, numbers = with_tests(tables, database, model, kappa=1.0)
     found, expected = (sum(getattr(each, what) for each in answer.samples) for what in ("found", "expected"))
     # Sums of independent indicators vary less than Poisson numbers.
     deviation = np.sqrt(sum((tested.chance * (1 - tested.chance)).sum() for tested, _ in numbers))
@@ -178,6 +202,7 @@ if __name__ == "__main__":
         records=(3_000, "of the database, or receptors"),
         samples=(2, "samples"),
         planted=(40, "records that are put into each sample, 0: none"),
+        by_decoys=(False, "κ by decoys, of which small samples have few, and what it does to other epitopes"),
         pairs=(False, "of cells with two chains"),
         seed=(1, "of what is drawn"),
     )  # fmt: skip

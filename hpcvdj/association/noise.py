@@ -11,10 +11,11 @@ one sample only, because whether any read is seen depends on k alone.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from hpcvdj.association.law import TAIL, solved
+from hpcvdj.association.law import TAIL
 from hpcvdj.chance.p_values import Counts, Floats
 
 BOUNDS = (1e-6, 1e3), (1e-6, 10.0)
@@ -25,6 +26,9 @@ HEAVIEST = 50
 
 EXACT = 16
 """The largest number of reads that figures show exactly."""
+
+WIDEST, EXACTLY = 25.0, 1e-8
+"""The largest ln of a fold change in an interval, and how exactly the ends are known."""
 
 _CELLS = 1 << 21
 """Entries of the largest temporary array."""
@@ -127,11 +131,9 @@ class Counted:
         result = np.empty(len(self.total))
         fold = np.zeros(len(self.total)) if log_fold is None else log_fold
         size = np.round(_OCTAVE * np.log2(self.total)).astype(np.int64)
-        share = self.ratio / (self.ratio + 1)
         for octaves in np.unique(size).tolist():
             rows, total = np.flatnonzero(size == octaves), 2 ** (octaves / _OCTAVE)
-            before, after = (1 / (noise.linear / (total * part) + noise.quadratic * spread)
-                             for part, spread in zip((1 - share, share), self.spread, strict=True))  # fmt: skip
+            before, after = (1 / of_sample for of_sample in self._dispersions(noise, total))
             step = 0.75 / np.sqrt(1 / (1 / before + 1 / after) + total / 4)
             least, shift = min(before, after), np.log(self.ratio)
             most = np.log1p(total / least) + 30 / least + 8 * np.sqrt(2 / least)
@@ -149,6 +151,13 @@ class Counted:
                 result[part] = (value(part, odds) * weight).sum(axis=1) / weight.sum(axis=1)
         return result
 
+    def _dispersions(self, noise: Noise, total: Any) -> tuple[Any, Any]:
+        """1 / r of the samples before and after, of clonotypes with so many reads in both."""
+        share = self.ratio / (self.ratio + 1)
+        before, after = (noise.linear / (total * part) + noise.quadratic * spread
+                         for part, spread in zip((1 - share, share), self.spread, strict=True))  # fmt: skip
+        return before, after
+
     def log_likelihood(self, noise: Noise) -> float:
         """The log-likelihood of all clonotypes."""
         return float((self.number * np.log(np.maximum(self.probability(noise), 1e-300))).sum())
@@ -158,13 +167,59 @@ class Counted:
 
         Each is float64 [rows].
         """
-        part = replace(self, total=self.total[rows], after=self.after[rows], number=self.number[rows])
-        estimate = np.log2((part.after + 0.5) / (part.total - part.after + 0.5) / self.ratio)
-        widest = np.full(len(rows), 25.0)
-        low = solved(lambda log: part.at_least(noise, None, log) - TAIL, widest, 32)
-        high = solved(lambda log: part.at_least(noise, part.after + 1, log) - (1 - TAIL), widest, 32)
-        low, high = np.where(part.after > 0, low, -np.inf), np.where(part.after < part.total, high, np.inf)
-        return estimate, low / np.log(2), high / np.log(2)
+        total, after = self.total[rows], self.after[rows]
+        estimate = np.log((after + 0.5) / (total - after + 0.5) / self.ratio)
+        deviation = np.sqrt(1 / (after + 0.5) + 1 / (total - after + 0.5) + sum(self._dispersions(noise, total)))
+
+        def end(side: int) -> Floats:
+            """The lower ends for -1, the upper ones for 1; infinite for clonotypes of one sample."""
+            reads, level = after + (side > 0), TAIL if side < 0 else 1 - TAIL
+            some = np.flatnonzero((after > 0) if side < 0 else (after < total))
+
+            def missing(of: Counts, log_fold: Floats) -> Floats:
+                part = replace(self, total=total[some[of]], after=reads[some[of]])
+                return part.at_least(noise, log_fold=log_fold) - level
+
+            likely = np.sort([estimate[some], estimate[some] + side * (0.5 + 3 * deviation[some])], axis=0)
+            ends = np.full(len(rows), side * np.inf)
+            ends[some] = _roots(missing, *likely) / np.log(2)
+            return ends
+
+        return estimate / np.log(2), end(-1), end(1)
+
+
+def _roots(increasing: Callable[[Counts, Floats], Floats], a: Floats, b: Floats) -> Floats:
+    """The roots of an increasing function of each row, most of them from `a` to `b`, all within `WIDEST` of 0.
+
+    Chandrupatla's method takes the inverse parabola through three points where that is safe, and halves the interval
+    elsewhere (Advances in Engineering Software 28:145, 1997).
+
+    increasing  the values of some of the rows, at a point for each
+    """
+    roots, left = np.empty(len(a)), np.arange(len(a))
+    of_a, of_b, part = increasing(left, a), increasing(left, b), np.full(len(a), 0.5)
+    outside = np.flatnonzero((of_a > 0) | (of_b < 0))
+    a[outside], b[outside] = -WIDEST, WIDEST
+    of_a[outside], of_b[outside] = increasing(outside, a[outside]), increasing(outside, b[outside])
+    while len(left):
+        x = a + part * (b - a)
+        of_x = increasing(left, x)
+        same = (of_x < 0) == (of_a < 0)
+        c, of_c = np.where(same, a, b), np.where(same, of_a, of_b)
+        b, of_b = np.where(same, b, a), np.where(same, of_b, of_a)
+        a, of_a = x, of_x
+        width = np.abs(b - a)
+        roots[left] = np.where(np.abs(of_a) < np.abs(of_b), a, b)
+        with np.errstate(all="ignore"):
+            place, value = (a - b) / (c - b), (of_a - of_b) / (of_c - of_b)
+            parabola = of_a / (of_b - of_a) * of_c / (of_b - of_c)
+            parabola += (c - a) / (b - a) * of_a / (of_c - of_a) * of_b / (of_c - of_b)
+            smooth = (value**2 < place) & ((1 - value) ** 2 < 1 - place)
+        least = np.minimum(EXACTLY / width, 0.5)
+        part = np.clip(np.where(smooth, parabola, 0.5), least, 1 - least)
+        on = (width > 2 * EXACTLY) & (of_x != 0)
+        left, a, b, of_a, of_b, part = (values[on] for values in (left, a, b, of_a, of_b, part))
+    return roots
 
 
 def noise_of(pairs: Sequence[Counted]) -> Noise:
