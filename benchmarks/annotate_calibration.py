@@ -112,7 +112,7 @@ def by_decoys(tables, database, model):
     return {
         "found": int(found), "expected": float(expected), "ratio": float(found / expected),
         "decoys_of_samples": [tested.of_decoys[0] for tested, _ in tests],
-        "kappa": [each.kappa.value for each in answer.samples], "source": [each.kappa.source for each in answer.samples],
+        "kappa": [(each.kappa.value, each.kappa.source) for each in answer.samples],
         "epitopes_called": sum(each.called[0] for each in answer.samples),
         "hits_called": sum(each.called[1] for each in answer.samples),
     }  # fmt: skip

@@ -6,7 +6,7 @@ import socket
 from itertools import groupby
 
 from hpcvdj.cli import common
-from hpcvdj.runs.ranks import usable_cores
+from hpcvdj.runs.ranks import starting, usable_cores
 from hpcvdj.runs.settings import Launch, Threads
 
 
@@ -15,6 +15,7 @@ def command(threads: Threads = None) -> None:
 
     Start it as you would start count (mpiexec -n 4 hpcvdj info) to see that launcher and MPI library match.
     """
+    starting.always = True
     run = common.begin(Launch(threads))
     from hpcvdj.kernels.backends import gpu_count, open_backend
     from hpcvdj.runs.provenance import library_versions

@@ -13,6 +13,10 @@ ROOT = 0
 _SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE", "PALS_SIZE", "SLURM_STEP_NUM_TASKS")
 _RANKS = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "PALS_RANKID")
 
+_TRACES = ("PMI", "OMPI_", "MPI", "HYD", "I_MPI", "MV2_", "PALS_", "ALPS_", "PRTE_", "FLUX_", "JSM_", "SLURM_", "PBS_",
+           "LSB_", "COBALT_")  # fmt: skip
+"""How variables begin that launchers, MPI libraries and schedulers set."""
+
 _LAST_WORDS_SECONDS = 0.3
 """Seconds that a failing rank gives the launcher to forward its message before it ends all ranks."""
 
@@ -24,6 +28,11 @@ def launched_ranks() -> int:
     """Return how many ranks the launcher started, according to its environment; 1 without a launcher."""
     sizes = (os.environ.get(name, "") for name in _SIZES)
     return max((int(size) for size in sizes if size.isdigit()), default=1)
+
+
+def may_have_ranks() -> bool:
+    """Whether the environment has any trace of a launcher, of an MPI library or of a scheduler."""
+    return any(name.startswith(_TRACES) for name in os.environ)
 
 
 def launched_rank() -> int:

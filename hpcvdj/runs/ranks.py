@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
@@ -25,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.errors import HpcvdjError, LauncherError, LostRankError, installing
-from hpcvdj.runs.launcher import ROOT, last_words, launched_rank, launched_ranks, leave_launch
+from hpcvdj.runs.launcher import ROOT, last_words, launched_rank, launched_ranks, leave_launch, may_have_ranks
 from hpcvdj.runs.liveness import Liveness
 
 log = logging.getLogger(__name__)
@@ -333,7 +334,7 @@ def limit_arrow() -> None:
 
 def log_if_serial(current: World) -> None:
     """Log how to use more ranks if there is no MPI library, in commands whose work ranks share."""
-    if current.library == NO_LIBRARY:
+    if current.library == NO_LIBRARY and (may_have_ranks() or find_spec("mpi4py") is None):
         log.info("no MPI library found: running serially; for more ranks %s", installing("mpich"))
 
 
@@ -341,10 +342,12 @@ class Starting:
     """How ranks start.
 
     patience  seconds that they wait for each other while MPI starts
+    always    whether MPI starts even if nothing hints at a launcher
     threads   threads of each rank, once a command has set them
     """
 
     patience = PATIENCE_SECONDS
+    always = False
     threads: int | None = None
 
 
@@ -353,11 +356,14 @@ starting = Starting()
 
 @cache
 def world() -> World:
-    """Return the ranks that this process belongs to.  The first call starts MPI.
+    """Return the ranks that this process belongs to.  The first call starts MPI, if there may be a launcher.
 
     Raises LauncherError if the launcher started more ranks than the MPI library joins.
     """
     launched = launched_ranks()
+    if not (starting.always or may_have_ranks() or "mpi4py.MPI" in sys.modules):
+        # On login nodes, some MPI libraries end a program that no launcher started.
+        return World()
     try:
         with _limited(launched):
             from mpi4py import MPI

@@ -1,5 +1,6 @@
 """hpcvdj.runs.ranks in a world of one rank, and what it makes of a launcher's environment."""
 
+import os
 import subprocess
 import sys
 
@@ -54,6 +55,20 @@ def test_ranks_add_up_integers_only():
     """The order of additions would show in the last bits of floats."""
     with pytest.raises(TypeError, match="float64"):
         World().sum(np.ones(2))
+
+
+MPI_STARTED = "import sys; from hpcvdj.runs.ranks import world; print(world().size, 'mpi4py.MPI' in sys.modules)"
+
+
+@pytest.mark.parametrize("traces", [{}, {"SLURM_JOB_ID": "7"}, {"PALS_APID": "7"}])
+def test_mpi_starts_where_there_may_be_a_launcher(launcher_free, traces):
+    """Some MPI libraries end a program on a login node."""
+    pytest.importorskip("mpi4py")
+    environment = {**os.environ, **traces}
+    done = subprocess.run(
+        [sys.executable, "-c", MPI_STARTED], capture_output=True, text=True, check=True, timeout=60, env=environment
+    )
+    assert done.stdout.split() == ["1", str(bool(traces))]
 
 
 @pytest.mark.parametrize(
