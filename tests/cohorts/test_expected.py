@@ -167,7 +167,9 @@ def intervals(numbers, truth, few):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("truth", "few"), [(0.4, False), (0.4, True), (1.0, True)])
+@pytest.mark.parametrize(
+    ("truth", "few"), [pytest.param(0.4, False, marks=pytest.mark.exhaustive), (0.4, True), (1.0, True)]
+)
 def test_the_interval_of_the_share_has_it_as_often_as_it_says(numbers, truth, few):
     found = list(intervals(numbers, truth, few))
     has = [low <= truth <= high for _, (low, high) in found]

@@ -58,9 +58,19 @@ def expected_edges(kind, weights, strands, minimum, top):
     return sorted(kept)
 
 
-@pytest.mark.parametrize("layout", [(512, 512), (7, 3), (4, 4)])
+KINDS = ("weights", 1), ("cosine", 2), ("background", 2)
+LAYOUTS = (512, 512), (7, 3), (4, 4)
+
+
 @pytest.mark.parametrize(("minimum", "top"), [(0.2, None), (None, 2), (0.05, 3), (None, 100), (9.0, 1)])
-@pytest.mark.parametrize(("kind", "strands"), [("weights", 1), ("cosine", 2), ("background", 2)])
+@pytest.mark.parametrize(
+    ("kind", "strands", "layout"),
+    [
+        pytest.param(*kind, layout, marks=[] if kind == KINDS[2] or layout == LAYOUTS[0] else pytest.mark.exhaustive)
+        for kind in KINDS
+        for layout in LAYOUTS
+    ],
+)
 def test_edges_are_those_of_the_definition(fasta, tmp_path, monkeypatch, kind, strands, minimum, top, layout):
     edges = EdgeFilter(min_score=minimum, top=top)
     summary = compare(
