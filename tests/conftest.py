@@ -88,6 +88,21 @@ def shared_data() -> Path:
 
 
 @pytest.fixture(scope="session")
+def write_parts():
+    """Writes a table as the folder of Parquet that hpcvdj writes, with so many rows in each file."""
+    import pyarrow.parquet as pq
+
+    from hpcvdj.storage.folders import atomic_folder, exclusive_folder
+
+    def written(target, table, rows):
+        with exclusive_folder(target, overwrite=False), atomic_folder(target, overwrite=False) as folder:
+            for number, first in enumerate(range(0, len(table), rows)):
+                pq.write_table(table.slice(first, rows), folder / f"part-{number:06}.parquet")
+
+    return written
+
+
+@pytest.fixture(scope="session")
 def on_ranks():
     """Runs a command on a number of ranks: see `Ranks`.
 

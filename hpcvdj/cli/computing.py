@@ -117,12 +117,14 @@ def planned(
         return [(together_of(tables, reading), output)]
     targets = targets_of(junctions, tables, output)
     make_folder(junctions, output)
-    return [(Inputs((table,), reading), target) for table, target in targets]
+    return [(Inputs((*parts,), reading, together=len(parts) > 1), target) for parts, target in targets]
 
 
 def make_folder(junctions: list[Path], output: Path) -> None:
     """Make the folder `output` if each of several tables has an output."""
-    if len(junctions) > 1 or junctions[0].is_dir():
+    from hpcvdj.repertoires.inputs import is_one
+
+    if len(junctions) > 1 or not is_one(junctions[0]):
         try:
             output.mkdir(parents=True, exist_ok=True)
         except OSError as error:

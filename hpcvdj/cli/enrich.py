@@ -55,12 +55,12 @@ def command(
     from hpcvdj.api.tables import used_model
     from hpcvdj.chance.question import AnswerTable, ask
     from hpcvdj.enrichment.question import EnrichmentQuestion, read_once_lines
-    from hpcvdj.repertoires.inputs import tables_in, targets_of
+    from hpcvdj.repertoires.inputs import name_of, tables_in, targets_of
     from hpcvdj.repertoires.writers import writer_of
 
     opened = run.from_root(asked.opening)
 
-    def plan() -> "list[tuple[Table, Path]]":
+    def plan() -> "list[tuple[list[Table], Path]]":
         several = "run hpcvdj once for each table"
         tables = tables_in(junctions, opened)
         work = targets_of(junctions, tables, output, suffix=".tsv", require=writer_of, alone=several)
@@ -69,23 +69,24 @@ def command(
         make_folder(junctions, output)
         return work
 
-    def compute(item: "tuple[Table, Path]", run: "Run") -> None:
-        table, target = item
+    def compute(item: "tuple[list[Table], Path]", run: "Run") -> None:
+        tables, target = item
         written = AnswerTable[Any](target, overwrite, resume, plot=plot)
-        with naming(table.path.name):
-            answer = ask(question, [table], loaded, asked.checks, run, written)
+        with naming(name_of(tables).name):
+            answer = ask(question, tables, loaded, asked.checks, run, written)
         if answer is not None and len(work) == 1:
             asking.report(question, answer, written)
         elif answer is not None:
             advice = "".join(f"; {line}" for line in read_once_lines(answer))
-            common.say(f"{table.path.name}: {question.line(answer)}, {target}{advice}")
+            common.say(f"{name_of(tables).name}: {question.line(answer)}, {target}{advice}")
 
     with run.request:
         others = run.from_root(lambda: tables_in([control], opened) if control is not None else [])
         question = EnrichmentQuestion(settings, choice, others)
         work = run.from_root(plan)
         loaded = run.from_root(lambda: used_model(model))
-        outcomes = run.deal(work, compute, common.complain, [(table.state or (0, 0))[1] for table, _ in work])
-        _, refused = sorted_out(work, outcomes, lambda table: table.path.name)
+        sizes = [sum((table.state or (0, 0))[1] for table in tables) for tables, _ in work]
+        outcomes = run.deal(work, compute, common.complain, sizes)
+        _, refused = sorted_out(work, outcomes, lambda tables: name_of(tables).name)
     if refused:
         raise not_all(refused, len(work), "tested")

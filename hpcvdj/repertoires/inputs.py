@@ -29,6 +29,7 @@ from hpcvdj.repertoires.readers import MemoryReader, possible_suffixes, table_su
 from hpcvdj.repertoires.reading import Reading
 from hpcvdj.repertoires.table import Table, repertoire_name, table_at, table_of
 from hpcvdj.repertoires.writers import endings_in_words, is_part, is_table
+from hpcvdj.storage.folders import MARK
 from hpcvdj.storage.inputs import changed, file_digest, require_unchanged
 
 log = logging.getLogger(__name__)
@@ -94,10 +95,11 @@ def targets_of(
     suffix: str = ".h5",
     require: Callable[[Path], object] = require_result,
     alone: str = "",
-) -> list[tuple[Table, Path]]:
-    """The output of each repertoire, as (table, path), if repertoires are computed one after another.
+) -> list[tuple[list[Table], Path]]:
+    """The output of each repertoire, as (tables, path), if repertoires are computed one after another.
 
-    The output of one file is the file `output`.  Several files, or a folder, have outputs in the folder `output`: the
+    Only a table that hpcvdj wrote as a folder of Parquet has several tables, its parts.  The output of one file, or of
+    such a folder, is the file `output`.  Several of these, or another folder, have outputs in the folder `output`: the
     names of the tables with `suffix`.
 
     tables   the tables at `paths`
@@ -106,9 +108,10 @@ def targets_of(
 
     InputError if two outputs would be the same file, or if `output` exists as a file or is named like one.
     """
-    if len(paths) == 1 and not paths[0].is_dir():
+    repertoires = _repertoires(tables)
+    if len(paths) == 1 and is_one(paths[0]):
         require(output)
-        return [(tables[0], output)]
+        return [(repertoires[0], output)]
     alone = alone or f"{option('together', True)} for one result"
     if output.exists() and not output.is_dir():
         raise InputError(f"{output}: is a file; several repertoires need an output folder, or {alone}")
@@ -117,22 +120,38 @@ def targets_of(
             f"{output}: the results of several repertoires go to a folder, which should not be named like a file; give "
             f"another name, or {alone}"
         )
-    for folder, parts in Counter(table.path.parent for table in tables if table.part).items():
-        if parts > 1:
-            log.warning(
-                "%s: a table in %s files, each of which gets a result; hpcvdj convert makes one file of it",
-                folder, f"{parts:,}",
-            )  # fmt: skip
-    targets: dict[Path, Table] = {}
-    for table in tables:
-        target = output / f"{repertoire_name(table.path)}{suffix}"
+    targets: dict[Path, list[Table]] = {}
+    for repertoire in repertoires:
+        first = repertoire[0]
+        target = output / f"{first.repertoire_id if first.part else repertoire_name(first.path)}{suffix}"
         if target in targets:
             raise InputError(
-                f"{table.path}: its result would be {target}, like that of {targets[target].path}; rename one of the "
-                "tables"
+                f"{name_of(repertoire)}: its result would be {target}, like that of {name_of(targets[target])}; rename "
+                "one of the tables"
             )
-        targets[target] = table
-    return [(table, target) for target, table in targets.items()]
+        targets[target] = repertoire
+    return [(repertoire, target) for target, repertoire in targets.items()]
+
+
+def is_one(path: Path) -> bool:
+    """Whether a path is one table: a file, or a folder of Parquet that hpcvdj wrote."""
+    return not path.is_dir() or (path / MARK).is_file()
+
+
+def name_of(tables: Sequence[Table]) -> Path:
+    """The path of a table, or of the folder whose parts tables are."""
+    return tables[0].path.parent if tables[0].part else tables[0].path
+
+
+def _repertoires(tables: Sequence[Table]) -> list[list[Table]]:
+    """The tables; parts of one folder together."""
+    together: list[list[Table]] = []
+    for table in tables:
+        if together and table.part and name_of(together[-1]) == table.path.parent:
+            together[-1].append(table)
+        else:
+            together.append([table])
+    return together
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ def test_names(file, name):
 
 def targets(paths, output):
     """Each file, and where its result goes."""
-    return [(table.path, target) for table, target in targets_of(paths, tables_in(paths), output)]
+    return [(table.path, target) for (table,), target in targets_of(paths, tables_in(paths), output)]
 
 
 def test_one_file_goes_to_a_file():
@@ -45,6 +45,23 @@ def test_several_files_and_folders_go_to_a_folder(tmp_path):
     out = tmp_path / "out"
     assert targets([folder], out) == [(folder / "a.parquet", out / "a.h5"), (folder / "b.tsv.gz", out / "b.h5")]
     assert targets([Path("c.tsv"), folder], out)[0] == (Path("c.tsv"), out / "c.h5")
+
+
+def test_parts_of_a_folder_that_hpcvdj_wrote_have_one_result(tmp_path, write_parts):
+    rows = pa.table({name: ["x"] * 5 for name in ("sequence_id", "v_call", "j_call", "junction")})
+    (tmp_path / "in").mkdir()
+    for name in ("d.dataset", "e"):
+        write_parts(tmp_path / "in" / name, rows, 2)
+    one, other, alone = tmp_path / "in" / "d.dataset", tmp_path / "in" / "e", tmp_path / "in" / "a.tsv"
+    alone.touch()
+    parts = sorted(one.glob("*.parquet"))
+    ((tables, target),) = targets_of([one], tables_in([one]), tmp_path / "o.h5")
+    assert (target, len(parts)) == (tmp_path / "o.h5", 3)
+    assert [table.path for table in tables] == parts
+    several = targets_of([one, other, alone], tables_in([one, other, alone]), tmp_path / "out")
+    assert [(len(tables), target.name) for tables, target in several] == [(3, "d.h5"), (3, "e.h5"), (1, "a.h5")]
+    with pytest.raises(InputError, match=r"in/e: its result would be .*e\.h5, like that of .*e\.tsv; rename one"):
+        targets_of([tmp_path / "e.tsv", other], tables_in([tmp_path / "e.tsv", other]), tmp_path / "out")
 
 
 def test_a_folder_with_other_text(tmp_path, caplog):
