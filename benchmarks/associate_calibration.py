@@ -7,9 +7,9 @@ A line of JSON for each model and cohort.  `null`: nothing goes with the cases. 
 without.  Each line has the shares of small randomised p-values, the inflation and the hits, of the exact test and of
 Fisher's.  With --unit ball, of balls; p-values are then compared with uniform ones by one ball of each family, as balls
 that overlap depend on each other, and in place of `planted` there are `families`: sequences that differ in one place
-from a rare one, each in few donors, at 3 or 10 times the rate in cases, as amino acids.  With --visits, what `--time`
-finds in persons with two samples of one time, or one, and one of the next, of whom 25 clonotypes grow 10 or 30 times,
-or none.
+from a rare one, each in few donors, at 3 or 10 times the rate in cases, as amino acids.  With --trend, donors have
+ages, and the older half, with the planted sequences, is twice as deep.  With --visits, what `--time` finds in persons
+with two samples of one time, or one, and one of the next, of whom 25 clonotypes grow 10 or 30 times, or none.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ SMALL = (0.05, 0.01, 0.001)
 ODDS = (3, 10)
 
 
-def asked(tables, model, case, batch=None, **options):
-    about = metadata(case, **({} if batch is None else {"lane": batch}))
+def asked(tables, model, ill, batch=None, **options):
+    about = metadata(ill, **({} if batch is None else {"lane": batch}))
     given = {"metadata": about, "case": {"disease": "ill"}, "backend": "cpu", "max_p": 1.0, **options}
     found, times = timed(lambda: hpcvdj.associate(tables, model, **given))
     return found, times["seconds"]
@@ -58,8 +58,11 @@ def figures(found, odds_of):
     names = names_of(found)[own.rows]
     odds = np.array([odds_of.get(name, 1) for name in names])
     copy = found.carriers.copy[own.rows]
-    of_fisher = np.ones(len(own.p))
-    of_fisher[own.kept] = q_values(own.fisher[0][own.kept])
+    tests = [("exact", own.uniform, own.q), ("weighted", own.uniform, own.q_weighted)]
+    if own.fisher is not None:
+        of_fisher = np.ones(len(own.p))
+        of_fisher[own.kept] = q_values(own.fisher[0][own.kept])
+        tests.append(("fisher", own.fisher[1], of_fisher))
     null = odds == 1
     compared = np.flatnonzero(null)
     if found.carriers.family is not None:
@@ -69,10 +72,7 @@ def figures(found, odds_of):
         "compared": len(compared), "uniform_p_value": float(stats.kstest(own.uniform[compared], "uniform").pvalue),
         "auc": found.auc and found.auc.area,
     }  # fmt: skip
-    for name, uniform, q in (
-        ("exact", own.uniform, own.q), ("weighted", own.uniform, own.q_weighted),
-        ("fisher", own.fisher[1], of_fisher),
-    ):  # fmt: skip
+    for name, uniform, q in tests:
         hit = (q <= 0.05) & ~copy
         told[name] = {
             **{f"below_{level}": float((uniform[null] < level).mean()) for level in SMALL},
@@ -143,6 +143,25 @@ def by_balls(model, options):
     yield line
 
 
+def planted_in(pool, options):
+    """Sequences that some donors have, to be planted: the odds by the place in the pool."""
+    carriers = pool.numbers / len(pool.sequence) * options.size * options.donors / 2
+    common = np.flatnonzero((carriers >= options.donors / 32) & (carriers <= options.donors / 8))
+    common = np.random.default_rng([options.seed, 1]).permutation(common)
+    return {int(own): ODDS[k % 2] for k, own in enumerate(common[: 2 * options.planted])}
+
+
+def by_age(model, options):
+    """The lines of a model, of a trend."""
+    case, sizes, pool, about = drawn(model, options)
+    age = np.random.default_rng([options.seed, 3]).permutation(options.donors) / 2 + np.where(case, 50, 0)
+    for cohort, odds in (("null", {}), ("planted", planted_in(pool, options))):
+        tables = pool.donors(sizes, case, odds, options.seed)
+        found, seconds = asked(tables, model, case, None, case=None, trend="age", metadata=metadata(case, age=age))
+        of_names = {pool.names[own]: ratio for own, ratio in odds.items()}
+        yield {"trend": "age", **about, "cohort": cohort, "seconds": seconds, **figures(found, of_names)}
+
+
 def by_sequences(model, options):
     """The lines of a model."""
     case, sizes, pool, about = drawn(model, options)
@@ -150,10 +169,7 @@ def by_sequences(model, options):
     found, seconds = asked(pool.donors(sizes, case, {}, seed), model, case)
     yield {**about, "cohort": "null", "seconds": seconds, **figures(found, {})}
     if options.planted:
-        rng = np.random.default_rng([seed, 1])
-        carriers = pool.numbers / len(pool.sequence) * size * donors / 2
-        common = rng.permutation(np.flatnonzero((carriers >= donors / 32) & (carriers <= donors / 8)))
-        odds = {int(own): ODDS[k % 2] for k, own in enumerate(common[: 2 * options.planted])}
+        odds = planted_in(pool, options)
         found, seconds = asked(pool.donors(sizes, case, odds, seed), model, case)
         of_names = {pool.names[own]: ratio for own, ratio in odds.items()}
         yield {**about, "cohort": "planted", "seconds": seconds, **figures(found, of_names)}
@@ -204,7 +220,8 @@ def visited(model, options):
 
 def measured(options):
     """The lines of all models."""
-    ways = visited if options.visits else by_balls if options.unit == "ball" else by_sequences
+    ways = visited if options.visits else by_age if options.trend else by_sequences
+    ways = by_balls if options.unit == "ball" else ways
     for model in options.models:
         for line in ways(model, options):
             yield {"model": model, "version": hpcvdj.__version__, **line}
@@ -218,6 +235,7 @@ if __name__ == "__main__":
         size=(2_000, "recombinations of each control; cases have twice as many"),
         planted=(60, "sequences or families at each odds; 0: no such cohort"),
         unit=("vj-aa", "vj-aa or ball"),
+        trend=(False, "with ages instead of cases"),
         visits=(0, "of --time instead: persons of each kind"),
         seed=(1, "of what is drawn"),
     )  # fmt: skip
