@@ -60,10 +60,11 @@ def test_alleles_of_other_resolutions_are_not_lacking(caplog):
     ]
 
 
-def test_alleles_in_lists():
-    """As a column of a data frame has them."""
+@pytest.mark.parametrize("kind", [pa.list_(pa.string()), pa.large_list(pa.large_string())])
+def test_alleles_in_lists(kind):
+    """As a column of a data frame has them, of pandas or polars."""
     of = [["A*02:01", "B*07:02"] if k < 12 else ["A*01:01"] if k < 23 else [] for k in range(24)]
-    metadata = pa.table({"donor": NAMES, "hla": of})
+    metadata = pa.table({"donor": NAMES, "hla": pa.array(of, kind)})
     found = phenotypes_of(Donors(metadata=metadata, hla="hla"), {name: name for name in NAMES})
     assert [(each.name, int(each.case.sum()), len(each.donors)) for each in found] == [
         ("A*01:01", 11, 23), ("A*02:01", 12, 23), ("B*07:02", 12, 23)

@@ -251,6 +251,18 @@ def test_cdr3s_in_a_column_of_junctions(field):
         check_model(Checks(), sample_of_table(table.set_column(2, field, lengthened), model, reading), model)
 
 
+def test_one_table_of_cdr3s(tmp_path):
+    """The others have junctions, and more rows."""
+    model = load_model("human_trb_m15")
+    table = rows_of(model, 1_500, productive=True)
+    cut = pa.array([text[3:-3] for text in table["junction"].to_pylist()])
+    tables = {"a.tsv": table, "b.tsv": table.set_column(2, "junction", cut).slice(0, 300)}
+    for name, rows in tables.items():
+        write_table(tmp_path / name, rows.to_batches(), overwrite=False)
+    with pytest.raises(InputError, match=r"^b\.tsv: .* most do not begin with Cys 104 .* give junctions, not CDR3s"):
+        check_tables(Checks(), [tables_of([tmp_path], PgenConfig().reads(Reading()))], model)
+
+
 @pytest.mark.olga
 @pytest.mark.parametrize("rows", [19, 20, 300])
 def test_a_table_of_another_locus_is_refused_at_once(rows, model, tmp_path):

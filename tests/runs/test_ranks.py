@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from hpcvdj.runs.launcher import launched_rank, launched_ranks
-from hpcvdj.runs.ranks import World
+from hpcvdj.runs.ranks import NO_LIBRARY, World
+from tests.commands import new_process
 
 NO_MPI = (
     "import sys; sys.modules['mpi4py'] = None\n"
@@ -69,6 +70,20 @@ def test_mpi_starts_where_there_may_be_a_launcher(launcher_free, traces):
         [sys.executable, "-c", MPI_STARTED], capture_output=True, text=True, check=True, timeout=60, env=environment
     )
     assert done.stdout.split() == ["1", str(bool(traces))]
+
+
+def test_mpi_that_a_program_started_is_used(launcher_free):
+    pytest.importorskip("mpi4py")
+    started = "from mpi4py import MPI; from hpcvdj.runs.ranks import world; print(world().library)"
+    done = subprocess.run([sys.executable, "-c", started], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.strip() != NO_LIBRARY
+
+
+def test_info_starts_mpi(launcher_free):
+    """It says whether launcher and library match, and which library it is."""
+    pytest.importorskip("mpi4py")
+    out, _ = new_process("info")
+    assert NO_LIBRARY not in out
 
 
 @pytest.mark.parametrize(
