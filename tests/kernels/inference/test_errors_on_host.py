@@ -145,7 +145,7 @@ def test_models_of_olga(cuda_on_host, name):
     require_same(own, on_host(own), on_cpu(own))
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_missing_barrier_shows(cuda_on_host):
     """Taken away one by one, each changes the counts in some order of the threads."""
     own = problem_with(at_rate(small_model(2)), "lists", 40, errors=True)
