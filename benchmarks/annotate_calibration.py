@@ -5,7 +5,8 @@ python benchmarks/annotate_calibration.py --models human_trb human_igk --samples
 A line of JSON for each model: hits found and expected, whether randomised p-values are uniform (the KS distance among
 those of drawn samples, as epitopes have sequences in common), epitopes called at q <= 0.05; and, with planted hits, how
 many are called at a false discovery rate of 0.2, and how many of these are false, and are estimated to be.  With
---pairs, hits found and expected of cells with two chains.
+--by-decoys, κ from the decoys, and hits of the other epitopes that are found and expected.  With --pairs, hits found
+and expected of cells with two chains.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ def with_tests(tables, database, model, **options):
     tests, test = {}, annotate._tested
 
     def recorded(sample, judged, *further):
-        tests[sample.name] = test(sample, judged, *further), getattr(judged, "union", judged)
+        tests[sample.name] = test(sample, judged, *further), judged.union
         return tests[sample.name][0]
 
     with patch.object(annotate, "_tested", recorded):
@@ -202,7 +203,7 @@ if __name__ == "__main__":
         records=(3_000, "of the database, or receptors"),
         samples=(2, "samples"),
         planted=(40, "records that are put into each sample, 0: none"),
-        by_decoys=(False, "κ by decoys, of which small samples have few, and what it does to other epitopes"),
+        by_decoys=(False, "instead: κ from the decoys, and the hits of the other epitopes"),
         pairs=(False, "of cells with two chains"),
         seed=(1, "of what is drawn"),
     )  # fmt: skip

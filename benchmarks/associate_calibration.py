@@ -157,7 +157,7 @@ def by_age(model, options):
     age = np.random.default_rng([options.seed, 3]).permutation(options.donors) / 2 + np.where(case, 50, 0)
     for cohort, odds in (("null", {}), ("planted", planted_in(pool, options))):
         tables = pool.donors(sizes, case, odds, options.seed)
-        found, seconds = asked(tables, model, case, None, case=None, trend="age", metadata=metadata(case, age=age))
+        found, seconds = asked(tables, model, case, case=None, trend="age", metadata=metadata(case, age=age))
         of_names = {pool.names[own]: ratio for own, ratio in odds.items()}
         yield {"trend": "age", **about, "cohort": cohort, "seconds": seconds, **figures(found, of_names)}
 

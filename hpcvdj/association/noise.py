@@ -27,8 +27,8 @@ HEAVIEST = 50
 EXACT = 16
 """The largest number of reads that figures show exactly."""
 
-WIDEST, EXACTLY = 25.0, 1e-8
-"""The largest ln of a fold change in an interval, and how exactly the ends are known."""
+EXACTLY = 1e-8
+"""How exactly the ln of the ends of intervals are known."""
 
 _CELLS = 1 << 21
 """Entries of the largest temporary array."""
@@ -167,6 +167,9 @@ class Counted:
 
         Each is float64 [rows].
         """
+        # Slow to import.
+        from scipy.optimize.elementwise import bracket_root, find_root
+
         total, after = self.total[rows], self.after[rows]
         estimate = np.log((after + 0.5) / (total - after + 0.5) / self.ratio)
         deviation = np.sqrt(1 / (after + 0.5) + 1 / (total - after + 0.5) + sum(self._dispersions(noise, total)))
@@ -176,50 +179,17 @@ class Counted:
             reads, level = after + (side > 0), TAIL if side < 0 else 1 - TAIL
             some = np.flatnonzero((after > 0) if side < 0 else (after < total))
 
-            def missing(of: Counts, log_fold: Floats) -> Floats:
-                part = replace(self, total=total[some[of]], after=reads[some[of]])
+            def excess(log_fold: Floats, of: Counts) -> Floats:
+                part = replace(self, total=total[of], after=reads[of])
                 return part.at_least(noise, log_fold=log_fold) - level
 
             likely = np.sort([estimate[some], estimate[some] + side * (0.5 + 3 * deviation[some])], axis=0)
+            around = bracket_root(excess, *likely, args=(some,)).bracket
             ends = np.full(len(rows), side * np.inf)
-            ends[some] = _roots(missing, *likely) / np.log(2)
+            ends[some] = find_root(excess, around, args=(some,), tolerances={"xatol": EXACTLY}).x / np.log(2)
             return ends
 
         return estimate / np.log(2), end(-1), end(1)
-
-
-def _roots(increasing: Callable[[Counts, Floats], Floats], a: Floats, b: Floats) -> Floats:
-    """The roots of an increasing function of each row, most of them from `a` to `b`, all within `WIDEST` of 0.
-
-    Chandrupatla's method takes the inverse parabola through three points where that is safe, and halves the interval
-    elsewhere (Advances in Engineering Software 28:145, 1997).
-
-    increasing  the values of some of the rows, at a point for each
-    """
-    roots, left = np.empty(len(a)), np.arange(len(a))
-    of_a, of_b, part = increasing(left, a), increasing(left, b), np.full(len(a), 0.5)
-    outside = np.flatnonzero((of_a > 0) | (of_b < 0))
-    a[outside], b[outside] = -WIDEST, WIDEST
-    of_a[outside], of_b[outside] = increasing(outside, a[outside]), increasing(outside, b[outside])
-    while len(left):
-        x = a + part * (b - a)
-        of_x = increasing(left, x)
-        same = (of_x < 0) == (of_a < 0)
-        c, of_c = np.where(same, a, b), np.where(same, of_a, of_b)
-        b, of_b = np.where(same, b, a), np.where(same, of_b, of_a)
-        a, of_a = x, of_x
-        width = np.abs(b - a)
-        roots[left] = np.where(np.abs(of_a) < np.abs(of_b), a, b)
-        with np.errstate(all="ignore"):
-            place, value = (a - b) / (c - b), (of_a - of_b) / (of_c - of_b)
-            parabola = of_a / (of_b - of_a) * of_c / (of_b - of_c)
-            parabola += (c - a) / (b - a) * of_a / (of_c - of_a) * of_b / (of_c - of_b)
-            smooth = (value**2 < place) & ((1 - value) ** 2 < 1 - place)
-        least = np.minimum(EXACTLY / width, 0.5)
-        part = np.clip(np.where(smooth, parabola, 0.5), least, 1 - least)
-        on = (width > 2 * EXACTLY) & (of_x != 0)
-        left, a, b, of_a, of_b, part = (values[on] for values in (left, a, b, of_a, of_b, part))
-    return roots
 
 
 def noise_of(pairs: Sequence[Counted]) -> Noise:

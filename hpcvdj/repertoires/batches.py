@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.names import MISSING
 
+_TEXTS = (pa.string(), pa.large_string())
+
 T = TypeVar("T")
 U = TypeVar("U")
 
@@ -26,7 +28,7 @@ def with_columns(batch: pa.RecordBatch, columns: dict[str, pa.Array]) -> pa.Reco
 
 
 def as_strings(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch with all values as AIRR TSV writes them: text, T or F, the empty string for null, texts with commas."""
+    """The batch with all values as AIRR TSV writes them: text, T or F, lists with commas, the empty string for null."""
     return pa.RecordBatch.from_arrays([_as_text(column) for column in batch.columns], names=batch.schema.names)
 
 
@@ -35,18 +37,16 @@ def _as_text(column: pa.Array) -> pa.Array:
         column = column.dictionary_decode()
     if pa.types.is_boolean(column.type):
         column = pc.if_else(column, "T", "F")
-    if _is_list(column.type) and column.type.value_type in (pa.string(), pa.large_string()):
-        column = pc.binary_join(column.cast(pa.list_(pa.string())), ",")
+    if isinstance(column, pa.ListArray | pa.LargeListArray) and column.type.value_type in _TEXTS:
+        # Not pc.binary_join, to which a list with a missing value is a missing list.
+        lists = column.to_pylist()
+        column = pa.array([None if texts is None else ",".join(filter(None, texts)) for texts in lists], pa.string())
     if pa.types.is_binary(column.type) or pa.types.is_nested(column.type):
         raise InputError(f"a column of type {column.type} cannot be read as text; drop or convert it")
     text = column.cast(pa.large_string()).fill_null("")
     # Parquet files and tables in memory may hold any bytes as text.
     text.validate(full=True)
     return text
-
-
-def _is_list(kind: pa.DataType) -> bool:
-    return any(test(kind) for test in (pa.types.is_list, pa.types.is_large_list))
 
 
 def without_missing(column: pa.Array) -> pa.Array:

@@ -109,8 +109,8 @@ def _text(metadata: object) -> pa.Table:
 
 def _with_names(metadata: Any) -> Any:
     """The metadata; names in the index of a data frame of pandas become a column."""
-    index = getattr(metadata, "index", None)
-    if getattr(index, "nlevels", 0) != 1 or index is None or index.dtype.kind in "biufM":
+    index: Any = getattr(metadata, "index", None)
+    if getattr(index, "nlevels", 0) != 1 or index.dtype.kind in "biufM":
         return metadata
     named = index.name if index.name not in (None, *metadata.columns) else "the index"
     return metadata.reset_index(names=named)

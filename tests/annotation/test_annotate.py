@@ -20,37 +20,12 @@ from hpcvdj.recombination.selection import RESIDUES
 from hpcvdj.repertoires.databases import database_of
 from hpcvdj.repertoires.writers import write_table
 from hpcvdj.reports.outputs import DIFFERS
+from tests.annotation.drawn import records_of, sample_of
 from tests.commands import error_line, hpcvdj_command
 from tests.kernels.pgen.problems import values_of
 from tests.loci import LOCI, exhaustive_but
 from tests.report.conftest import Page
-from tests.selected import few_genes, log_factor_of, with_factor
-
-WEIGHTS = {"V_length:TRBV9:14": 0.7, "left:4:G": 0.5, "J_length:TRBJ2-7:15": -0.6}
-
-
-@pytest.fixture(scope="module")
-def model():
-    return with_factor(few_genes(), WEIGHTS)
-
-
-@pytest.fixture(scope="module")
-def drawn(model):
-    return hpcvdj.generate(model, 12_000, seed=3, selection=True, backend="cpu")
-
-
-def records_of(rows, epitopes, seed=0):
-    """A database of drawn junctions, half of whose epitopes are decoys."""
-    epitope = np.random.default_rng(seed).integers(0, epitopes, len(rows))
-    return pa.table({
-        "v_call": rows["v_call"], "j_call": rows["j_call"], "junction_aa": rows["junction_aa"],
-        "epitope": pa.array([f"E{k:02}" for k in epitope]),
-        "organism": pa.array(np.where(epitope < epitopes // 2, "decoy", "other")),
-    })  # fmt: skip
-
-
-def sample_of(rows):
-    return rows.select(["sequence_id", "v_call", "j_call", "junction"])
+from tests.selected import log_factor_of
 
 
 def ball(text):
@@ -400,92 +375,6 @@ def test_probabilities_of_a_database_are_kept_and_change_nothing(few, tmp_path, 
     assert "no such folder; create it first" in error_line(err)
     _, err = hpcvdj_command(*words(files, cache, "--cache", cache, "--overwrite"), code=2)
     assert str(cache) in error_line(err)
-
-
-@pytest.mark.slow
-def test_samples_with_few_hits_have_kappa_from_the_others(model, drawn, tmp_path):
-    """Twelve small samples of one model, each with too few hits."""
-    database = records_of(drawn.slice(0, 1_000), 20)
-    size = 150
-    tables = {f"s{k:02}": sample_of(drawn.slice(2_000 + size * k, size)) for k in range(12)}
-    alone = hpcvdj.annotate({"s00": tables["s00"]}, database, model, cache=tmp_path, backend="cpu").samples[0]
-    assert alone.kappa.source in ("none", "records")
-    together = hpcvdj.annotate(tables, database, model, cache=tmp_path, backend="cpu")
-    assert {own.kappa.source for own in together.samples} == {"samples"}
-    (kappa,) = {own.kappa.value for own in together.samples}
-    found, expected = (sum(getattr(own, name) for own in together.samples) for name in ("found", "expected"))
-    # Nothing is selected beyond the model's factor.
-    assert abs(kappa - 1) < 0.3
-    assert abs(found - expected) <= 5 * np.sqrt(expected)
-    large = {**tables, "large": sample_of(drawn.slice(6_000, 6_000))}
-    with_one = hpcvdj.annotate(large, database, model, decoys=("decoy",), cache=tmp_path, backend="cpu")
-    by = {own.name: own.kappa for own in with_one.samples}
-    assert by["large"].source == "decoys"
-    (of_all,) = {own.value for own in by.values() if own.source == "samples"}
-    assert {name for name, own in by.items() if own.source == "decoys"} == {"large"}
-    low, high = by["large"].low, by["large"].high
-    assert low < of_all < high
-
-
-@pytest.mark.slow
-def test_without_kappa_nothing_is_called(model, drawn):
-    """Neither of one sample with a few planted hits, nor of several; those with ten hits in all have κ of these."""
-    database = records_of(drawn.slice(0, 60), 3)
-    parts = [(drawn.slice(2_000 + 90 * k, 60), drawn.slice(3 * k, 3)) for k in range(6)]
-    planted = {f"s{k}": pa.concat_tables(list(map(sample_of, own))) for k, own in enumerate(parts)}
-    with pytest.warns(hpcvdj.HpcvdjWarning, match="too few hits to estimate kappa, so nothing is called"):
-        alone = hpcvdj.annotate(planted["s0"], database, model, backend="cpu")
-    (sample,) = alone.samples
-    assert (sample.kappa.source, sample.called, sample.found) == ("none", (0, 0), 3)
-    assert alone.hits["fdr"].null_count == len(alone.hits) == 3
-    assert alone.epitopes["q_value"].null_count == len(alone.epitopes)
-    assert hpcvdj.annotate(planted["s0"], database, model, kappa=1.0, backend="cpu").samples[0].called[1] == 3
-    with pytest.warns(hpcvdj.HpcvdjWarning, match="s0, s1, s2 and 3 more: kappa is that of all records") as said:
-        together = hpcvdj.annotate(planted, database, model, backend="cpu").samples
-    assert sum("kappa is that of all records" in str(own.message) for own in said) == 1, "once for all samples"
-    of_one = hpcvdj.annotate(planted, database, model, kappa=1.0, backend="cpu").samples
-    ((source, kappa),) = {(own.kappa.source, own.kappa.value) for own in together}
-    assert source == "records"
-    found, expected = sum(own.found for own in together), sum(own.expected for own in of_one)
-    assert kappa == pytest.approx(found / expected, rel=1e-12)
-
-
-def test_a_sample_that_is_the_database_decides_for_itself_only(model, drawn):
-    """Four drawn samples with two planted hits each, and the records themselves as the fifth."""
-    database = records_of(drawn.slice(0, 60), 3)
-    tables = {f"s{k}": sample_of(pa.concat_tables([drawn.slice(2_000 + 90 * k, 60), drawn.slice(2 * k, 2)]))
-              for k in range(4)}  # fmt: skip
-    tables["of the database"] = sample_of(drawn.slice(0, 60))
-    with pytest.warns(hpcvdj.HpcvdjWarning, match=r"^of the database: hits are 1,000 times as common as chance makes"):
-        answer = hpcvdj.annotate(tables, database, model, mismatches=0, backend="cpu")
-    by = {sample.name: sample for sample in answer.samples}
-    assert [by[f"s{k}"].kappa.source for k in range(4)] == ["none"] * 4, "eight hits in all"
-    assert (by["of the database"].kappa.source, by["of the database"].kappa.value) == ("bound", 1000)
-    assert {sample.called for sample in answer.samples} == {(0, 0)}
-    assert answer.hits["fdr"].null_count == len(answer.hits)
-    itself = tables["of the database"]
-    alone = hpcvdj.annotate(itself, database, model, mismatches=0, kappa=1000.0, backend="cpu").samples[0]
-    assert alone.kappa.source == "given", "people may set it"
-
-
-@pytest.mark.slow
-def test_a_sample_that_stands_out_among_the_others_is_told(model, drawn):
-    """κ of a sample with twelve planted hits was fitted to these, and nothing said that they are there."""
-    database = records_of(drawn.slice(0, 200), 4)
-    tables = {f"s{k}": sample_of(drawn.slice(2_000 + 1_500 * k, 1_500)) for k in range(4)}
-    tables["planted"] = pa.concat_tables([sample_of(drawn.slice(9_000, 1_500)), sample_of(drawn.slice(0, 30))])
-    with pytest.warns(hpcvdj.HpcvdjWarning, match="^planted: hits are far more common than in the other samples"):
-        answer = hpcvdj.annotate(tables, database, model, backend="cpu")
-    by = {sample.name: sample for sample in answer.samples}
-    assert by["planted"].kappa.source in ("records", "bound")
-    assert [by[f"s{k}"].of_the_others for k in range(4)] == [None] * 4
-    others = by["planted"].of_the_others
-    found, expected = (sum(getattr(by[f"s{k}"], name) for k in range(4)) for name in ("found", "expected"))
-    assert others.p_value < 1e-3
-    given = hpcvdj.annotate(tables["planted"], database, model, kappa=others.kappa, backend="cpu")
-    assert given.samples[0].called[1] > 10
-    assert found >= 10
-    assert expected > 0
 
 
 def test_hits_of_decoys_are_marked_and_counted(model, drawn):

@@ -3,12 +3,15 @@
 from types import SimpleNamespace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from scipy import stats
 
+import hpcvdj
 from hpcvdj.annotation.annotate import _by_luck, _common_kappa, _of_the_others
 from hpcvdj.annotation.settings import AnnotationSettings
 from hpcvdj.annotation.statistics import FEWEST_HITS, HitKappa
+from tests.annotation.drawn import records_of, sample_of
 
 
 def of_a_sample(source, value, records, decoys=(0, 0.0)):
@@ -95,3 +98,89 @@ def test_a_sample_is_compared_with_the_records_of_the_others(found, source, told
         assert others.p_value == pytest.approx(stats.poisson.sf(found - 1, 20.0), rel=1e-9)
     tests[1] = of_a_sample("none", 1.0, (1, 0.5))
     assert _of_the_others(tests, tests[0]) is None, "nine hits of the others say nothing"
+
+
+@pytest.mark.slow
+def test_samples_with_few_hits_have_kappa_from_the_others(model, drawn, tmp_path):
+    """Twelve small samples of one model, each with too few hits."""
+    database = records_of(drawn.slice(0, 1_000), 20)
+    size = 150
+    tables = {f"s{k:02}": sample_of(drawn.slice(2_000 + size * k, size)) for k in range(12)}
+    alone = hpcvdj.annotate({"s00": tables["s00"]}, database, model, cache=tmp_path, backend="cpu").samples[0]
+    assert alone.kappa.source in ("none", "records")
+    together = hpcvdj.annotate(tables, database, model, cache=tmp_path, backend="cpu")
+    assert {own.kappa.source for own in together.samples} == {"samples"}
+    (kappa,) = {own.kappa.value for own in together.samples}
+    found, expected = (sum(getattr(own, name) for own in together.samples) for name in ("found", "expected"))
+    # Nothing is selected beyond the model's factor.
+    assert abs(kappa - 1) < 0.3
+    assert abs(found - expected) <= 5 * np.sqrt(expected)
+    large = {**tables, "large": sample_of(drawn.slice(6_000, 6_000))}
+    with_one = hpcvdj.annotate(large, database, model, decoys=("decoy",), cache=tmp_path, backend="cpu")
+    by = {own.name: own.kappa for own in with_one.samples}
+    assert by["large"].source == "decoys"
+    (of_all,) = {own.value for own in by.values() if own.source == "samples"}
+    assert {name for name, own in by.items() if own.source == "decoys"} == {"large"}
+    low, high = by["large"].low, by["large"].high
+    assert low < of_all < high
+
+
+@pytest.mark.slow
+def test_without_kappa_nothing_is_called(model, drawn):
+    """Neither of one sample with a few planted hits, nor of several; those with ten hits in all have κ of these."""
+    database = records_of(drawn.slice(0, 60), 3)
+    parts = [(drawn.slice(2_000 + 90 * k, 60), drawn.slice(3 * k, 3)) for k in range(6)]
+    planted = {f"s{k}": pa.concat_tables(list(map(sample_of, own))) for k, own in enumerate(parts)}
+    with pytest.warns(hpcvdj.HpcvdjWarning, match="too few hits to estimate kappa, so nothing is called"):
+        alone = hpcvdj.annotate(planted["s0"], database, model, backend="cpu")
+    (sample,) = alone.samples
+    assert (sample.kappa.source, sample.called, sample.found) == ("none", (0, 0), 3)
+    assert alone.hits["fdr"].null_count == len(alone.hits) == 3
+    assert alone.epitopes["q_value"].null_count == len(alone.epitopes)
+    assert hpcvdj.annotate(planted["s0"], database, model, kappa=1.0, backend="cpu").samples[0].called[1] == 3
+    with pytest.warns(hpcvdj.HpcvdjWarning, match="s0, s1, s2 and 3 more: kappa is that of all records") as said:
+        together = hpcvdj.annotate(planted, database, model, backend="cpu").samples
+    assert sum("kappa is that of all records" in str(own.message) for own in said) == 1, "once for all samples"
+    of_one = hpcvdj.annotate(planted, database, model, kappa=1.0, backend="cpu").samples
+    ((source, kappa),) = {(own.kappa.source, own.kappa.value) for own in together}
+    assert source == "records"
+    found, expected = sum(own.found for own in together), sum(own.expected for own in of_one)
+    assert kappa == pytest.approx(found / expected, rel=1e-12)
+
+
+def test_a_sample_that_is_the_database_decides_for_itself_only(model, drawn):
+    """Four drawn samples with two planted hits each, and the records themselves as the fifth."""
+    database = records_of(drawn.slice(0, 60), 3)
+    tables = {f"s{k}": sample_of(pa.concat_tables([drawn.slice(2_000 + 90 * k, 60), drawn.slice(2 * k, 2)]))
+              for k in range(4)}  # fmt: skip
+    tables["of the database"] = sample_of(drawn.slice(0, 60))
+    with pytest.warns(hpcvdj.HpcvdjWarning, match=r"^of the database: hits are 1,000 times as common as chance makes"):
+        answer = hpcvdj.annotate(tables, database, model, mismatches=0, backend="cpu")
+    by = {sample.name: sample for sample in answer.samples}
+    assert [by[f"s{k}"].kappa.source for k in range(4)] == ["none"] * 4, "eight hits in all"
+    assert (by["of the database"].kappa.source, by["of the database"].kappa.value) == ("bound", 1000)
+    assert {sample.called for sample in answer.samples} == {(0, 0)}
+    assert answer.hits["fdr"].null_count == len(answer.hits)
+    itself = tables["of the database"]
+    alone = hpcvdj.annotate(itself, database, model, mismatches=0, kappa=1000.0, backend="cpu").samples[0]
+    assert alone.kappa.source == "given", "people may set it"
+
+
+@pytest.mark.slow
+def test_a_sample_that_stands_out_among_the_others_is_told(model, drawn):
+    """κ of a sample with twelve planted hits was fitted to these, and nothing said that they are there."""
+    database = records_of(drawn.slice(0, 200), 4)
+    tables = {f"s{k}": sample_of(drawn.slice(2_000 + 1_500 * k, 1_500)) for k in range(4)}
+    tables["planted"] = pa.concat_tables([sample_of(drawn.slice(9_000, 1_500)), sample_of(drawn.slice(0, 30))])
+    with pytest.warns(hpcvdj.HpcvdjWarning, match="^planted: hits are far more common than in the other samples"):
+        answer = hpcvdj.annotate(tables, database, model, backend="cpu")
+    by = {sample.name: sample for sample in answer.samples}
+    assert by["planted"].kappa.source in ("records", "bound")
+    assert [by[f"s{k}"].of_the_others for k in range(4)] == [None] * 4
+    others = by["planted"].of_the_others
+    found, expected = (sum(getattr(by[f"s{k}"], name) for k in range(4)) for name in ("found", "expected"))
+    assert others.p_value < 1e-3
+    given = hpcvdj.annotate(tables["planted"], database, model, kappa=others.kappa, backend="cpu")
+    assert given.samples[0].called[1] > 10
+    assert found >= 10
+    assert expected > 0

@@ -92,6 +92,16 @@ def test_intervals_are_where_tails_are_a_fortieth(noise):
     np.testing.assert_allclose(lower[:-1], 0.025, rtol=1e-6)
 
 
+def test_clonotypes_of_one_sample_have_one_end():
+    own = Counted.given(np.array([0, 5]), np.array([4, 0]), (1.0, 1.0))
+    only_after = int(np.flatnonzero(own.after)[0])
+    for rows in ([], [only_after], [1 - only_after]):
+        fold, low, high = own.folds(Noise(0.5, 0.1), np.array(rows, dtype=np.int64))
+        assert np.isfinite(fold).all()
+        assert np.isfinite(low).tolist() == [row == only_after for row in rows]
+        assert np.isfinite(high).tolist() == [row != only_after for row in rows]
+
+
 def test_reads_of_figures_are_rounded_to_eighths_of_octaves():
     rng = np.random.default_rng(6)
     before, after = (np.floor(1 / rng.random(3_000)).astype(np.int64) - 1 for _ in range(2))

@@ -63,7 +63,7 @@ def test_alleles_of_other_resolutions_are_not_lacking(caplog):
 @pytest.mark.parametrize("kind", [pa.list_(pa.string()), pa.large_list(pa.large_string())])
 def test_alleles_in_lists(kind):
     """As a column of a data frame has them, of pandas or polars."""
-    of = [["A*02:01", "B*07:02"] if k < 12 else ["A*01:01"] if k < 23 else [] for k in range(24)]
+    of = [["A*02:01", "B*07:02"] if k < 12 else [None, "A*01:01"] if k < 23 else [] for k in range(24)]
     metadata = pa.table({"donor": NAMES, "hla": pa.array(of, kind)})
     found = phenotypes_of(Donors(metadata=metadata, hla="hla"), {name: name for name in NAMES})
     assert [(each.name, int(each.case.sum()), len(each.donors)) for each in found] == [

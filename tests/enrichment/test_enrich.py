@@ -489,27 +489,3 @@ def test_wrong_usage(table_file, tmp_path, model):
         _, err = hpcvdj_command("enrich", *words, "-m", model.name, "--backend", "cpu", code=2)
         assert message in error_line(err), words
     assert not (tmp_path / "o.tsv").exists()
-
-
-@pytest.mark.slow
-def test_a_folder_of_parts_is_one_sample(tmp_path, write_parts):
-    """pgen and enrich took each part alone."""
-    drawn = hpcvdj.generate("human_trb_m15", 4_000, seed=8, productive=True, backend="cpu")
-    write_table(tmp_path / "d.tsv", drawn.to_batches(), overwrite=False)
-    write_parts(tmp_path / "d.dataset", drawn, 1_500)
-    for name in ("d.tsv", "d.dataset"):
-        for command in ("enrich", "pgen"):
-            words = [command, tmp_path / name, "-m", "human_trb_m15"]
-            hpcvdj_command(*words, "-o", tmp_path / f"{command}_{name}.tsv")
-    assert (tmp_path / "enrich_d.tsv.tsv").read_bytes() == (tmp_path / "enrich_d.dataset.tsv").read_bytes()
-    names = ["sequence_id", "pgen_nt", "pgen_aa"]
-    one, parts = (
-        [
-            [row[name] for name in names]
-            for batch in read_batches(tmp_path / f"pgen_{name}.tsv")
-            for row in batch.to_pylist()
-        ]
-        for name in ("d.tsv", "d.dataset")
-    )
-    assert len(parts) == 4_000
-    assert parts == one

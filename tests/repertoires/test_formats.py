@@ -45,6 +45,12 @@ def test_a_column_that_is_named_is_no_other_sequence(tmp_path, header):
     table = open_table(path, Opening(columns=(("cdr3_aa", header),)))
     assert {"junction", "junction_aa"} & {*table.columns} == ({"junction"} if header == "cdr3aa" else set())
     assert "cdr3_aa" in table.columns
+    by_field = open_table(path, Opening(columns=(("cdr3_aa", "junction_aa"),)))
+    assert {"cdr3_aa", "junction_aa"} & {*by_field.columns} == {"cdr3_aa"}, "as the message says"
+    column = Opening(columns=(("cdr3_aa", header),))
+    read, expected = ([batch.to_pylist() for batch in open_table(path, how).batches(["cdr3_aa"])]
+                      for how in (by_field.opening, column))  # fmt: skip
+    assert read == expected
     swapped = open_table(path, Opening(columns=(("v_call", "j"), ("j_call", "v"))))
     assert {"v_call", "j_call", "v", "j"} <= {*swapped.columns}
 

@@ -6,11 +6,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import hpcvdj
 from hpcvdj.errors import InputError
 from hpcvdj.repertoires.inputs import Inputs, numbered, survey, tables_in, tables_of, targets_of
+from hpcvdj.repertoires.readers import read_batches
 from hpcvdj.repertoires.readers.parquet import ParquetReader
 from hpcvdj.repertoires.reading import Reading
 from hpcvdj.repertoires.table import Table, repertoire_name
+from hpcvdj.repertoires.writers import write_table
+from tests.commands import hpcvdj_command
 
 
 @pytest.mark.parametrize(
@@ -125,3 +129,27 @@ def test_the_repertoires_of_a_table(tmp_path, monkeypatch, repertoires, found):
         assert surveyed.unnamed == (5 if repertoires is None else repertoires.count(""))
     # Parquet says how many rows it has.
     assert read == ([] if repertoires is None else [["repertoire_id"]])
+
+
+@pytest.mark.slow
+def test_a_folder_of_parts_is_one_sample(tmp_path, write_parts):
+    """pgen and enrich took each part alone."""
+    drawn = hpcvdj.generate("human_trb_m15", 4_000, seed=8, productive=True, backend="cpu")
+    write_table(tmp_path / "d.tsv", drawn.to_batches(), overwrite=False)
+    write_parts(tmp_path / "d.dataset", drawn, 1_500)
+    for name in ("d.tsv", "d.dataset"):
+        for command in ("enrich", "pgen"):
+            words = [command, tmp_path / name, "-m", "human_trb_m15"]
+            hpcvdj_command(*words, "-o", tmp_path / f"{command}_{name}.tsv")
+    assert (tmp_path / "enrich_d.tsv.tsv").read_bytes() == (tmp_path / "enrich_d.dataset.tsv").read_bytes()
+    names = ["sequence_id", "pgen_nt", "pgen_aa"]
+    one, parts = (
+        [
+            [row[name] for name in names]
+            for batch in read_batches(tmp_path / f"pgen_{name}.tsv")
+            for row in batch.to_pylist()
+        ]
+        for name in ("d.tsv", "d.dataset")
+    )
+    assert len(parts) == 4_000
+    assert parts == one

@@ -61,7 +61,7 @@ def test_ranks_add_up_integers_only():
 MPI_STARTED = "import sys; from hpcvdj.runs.ranks import world; print(world().size, 'mpi4py.MPI' in sys.modules)"
 
 
-@pytest.mark.parametrize("traces", [{}, {"SLURM_JOB_ID": "7"}, {"PALS_APID": "7"}])
+@pytest.mark.parametrize("traces", [{}, {"SLURM_JOB_ID": "7"}, {"PALS_APID": "7"}, {"MPI": "yes"}])
 def test_mpi_starts_where_there_may_be_a_launcher(launcher_free, traces):
     """Some MPI libraries end a program on a login node."""
     pytest.importorskip("mpi4py")

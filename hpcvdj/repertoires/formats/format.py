@@ -109,7 +109,8 @@ class Opening:
     """How a table is opened.
 
     format   the name of a `Format`; None detects it by the header
-    columns  (AIRR field, column of the table) pairs, which take precedence over the format
+    columns  (AIRR field, column of the table, or AIRR field that the format makes) pairs, which take precedence over
+             the format
     """
 
     format: str | None = None
@@ -221,7 +222,11 @@ class Translation:
         """
         kind = format_of(table_columns, opening, heading)
         fields = dict(kind(first_rows).fields(table_columns)) if kind is not None else {}
-        given = {field: Field((column,)) for field, column in opening.columns}
+        # Messages name AIRR fields, so that fields of a format are columns, too.
+        given = {
+            field: fields[column] if column in fields and column not in table_columns else Field((column,))
+            for field, column in opening.columns
+        }
         moved = {column for _, column in opening.columns}
         # A column that has CDR3s, as users say, does not have junctions as well.
         no_more = {
