@@ -202,7 +202,9 @@ def read_again(compared: Compared, names: Sequence[str], moved: Path | None = No
         return None
     inputs = [replace(source, path=_now(source, moved, several=len(compared.inputs) > 1)) for source in compared.inputs]
     gone = next((source for source in inputs if not source.path.is_file()), None)  # type: ignore[union-attr]
-    if gone is not None and moved is None:
+    if gone is not None and moved is not None:
+        raise InputError(f"{gone}: not there; name with {option('sequences')} where it is")
+    if gone is not None:
         if compared.sequence_field:
             log.warning(
                 "%s: not there, so clusters have no genes and no consensus; %s says where it is",
@@ -231,7 +233,7 @@ def _now(source: Input, moved: Path | None, *, several: bool) -> Path | None:
         return source.path
     if moved.is_dir():
         return moved / source.path.name
-    if several:
+    if several and moved.exists():
         raise InputError(
             f"{option('sequences', moved)}: is one file, but several were compared; name the folder that has them"
         )
@@ -253,6 +255,13 @@ class _Tables:
     def __init__(self, inputs: Sequence[Input], sequence_field: str, rows: Rows, further: Sequence[str]) -> None:
         self._inputs, self._field, self._rows = inputs, sequence_field, rows
         self._has = [source.columns for source in inputs]
+        for source, has in zip(inputs, self._has, strict=True):
+            # A table of one column is separated otherwise, which its reader says.
+            if sequence_field not in has and len(has) > 1:
+                raise InputError(
+                    f"{source}: no column {sequence_field}; {option('sequence_field', 'COLUMN')} names the column of "
+                    f"the sequences (this table has {few(has, 12)})"
+                )
         self._further = [name for name in further if any(name in has for has in self._has)]
         self._index_of: dict[str, int] = {}
         self._first: list[tuple[str, ...]] = []

@@ -3,10 +3,8 @@
 A missing value is the empty string, a boolean is T or F.
 """
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, TypeVar, cast
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,9 +15,6 @@ from hpcvdj.errors import InputError
 from hpcvdj.recombination.names import MISSING
 
 _TEXTS = (pa.string(), pa.large_string())
-
-T = TypeVar("T")
-U = TypeVar("U")
 
 
 def with_columns(batch: pa.RecordBatch, columns: dict[str, pa.Array]) -> pa.RecordBatch:
@@ -73,25 +68,3 @@ def numbers_by_text(column: pa.Array, function: Callable[[str], int], dtype: Any
     encoded = pc.dictionary_encode(column)
     numbers = np.array([function(text) for text in encoded.dictionary.to_pylist()], dtype=dtype)
     return np.asarray(numbers[encoded.indices.to_numpy(zero_copy_only=False)])
-
-
-def ahead(items: Iterable[T]) -> Iterator[T]:
-    """The items.  While the caller uses one item, another thread makes the next."""
-    source, end = iter(items), object()
-    with ThreadPoolExecutor(1) as thread:
-        following = thread.submit(next, source, end)
-        while (item := following.result()) is not end:
-            following = thread.submit(next, source, end)
-            yield cast(T, item)
-
-
-def in_threads(work: Callable[[T], U], items: Iterable[T], threads: int = 2) -> Iterator[U]:
-    """`work` of each item, in their order, in several threads.  This thread makes the items: only it may use MPI."""
-    with ThreadPoolExecutor(threads) as pool:
-        waiting = deque[Future[U]]()
-        for item in items:
-            waiting.append(pool.submit(work, item))
-            if len(waiting) > threads:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()

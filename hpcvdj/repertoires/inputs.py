@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hpcvdj.errors import InputError, few, option
-from hpcvdj.repertoires.batches import ahead, with_columns, without_missing
+from hpcvdj.repertoires.batches import with_columns, without_missing
 from hpcvdj.repertoires.formats.format import BY_HEADER, REASON, Opening
 from hpcvdj.repertoires.junctions import REPERTOIRE, Junctions, Reference, read_junctions
 from hpcvdj.repertoires.read_counts import READS
@@ -29,6 +29,7 @@ from hpcvdj.repertoires.readers import MemoryReader, possible_suffixes, table_su
 from hpcvdj.repertoires.reading import Reading
 from hpcvdj.repertoires.table import Table, repertoire_name, table_at, table_of
 from hpcvdj.repertoires.writers import endings_in_words, is_part, is_table
+from hpcvdj.storage.ahead import ahead
 from hpcvdj.storage.folders import MARK
 from hpcvdj.storage.inputs import changed, file_digest, require_unchanged
 

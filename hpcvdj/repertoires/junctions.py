@@ -25,7 +25,7 @@ from hpcvdj.recombination.exclusions import ExcludedRows, Exclusion, ExclusionKi
 from hpcvdj.recombination.germline import Germline, Segment, SegmentType
 from hpcvdj.recombination.models import Alleles, Model
 from hpcvdj.recombination.repertoire import Repertoire
-from hpcvdj.repertoires.batches import in_threads, numbers_by_text, without_missing
+from hpcvdj.repertoires.batches import numbers_by_text, without_missing
 from hpcvdj.repertoires.exclusion_collector import Codes, ExclusionCollector
 from hpcvdj.repertoires.formats.format import REASON, ROW_ID
 from hpcvdj.repertoires.genes import stacked, unpacked
@@ -34,6 +34,7 @@ from hpcvdj.repertoires.read_counts import READS, UNKNOWN, read_counts
 from hpcvdj.repertoires.reading import Reading
 from hpcvdj.repertoires.table import Table
 from hpcvdj.repertoires.unfit import ambiguous_rows, unfit_row, with_ends
+from hpcvdj.storage.ahead import in_threads
 
 log = logging.getLogger(__name__)
 

@@ -10,7 +10,6 @@ from typing import Any
 
 from hpcvdj.chance.clone_sizes import CloneSizes
 from hpcvdj.errors import InputError, few, option
-from hpcvdj.repertoires.batches import in_threads
 from hpcvdj.repertoires.inputs import RESULT_SUFFIXES
 from hpcvdj.repertoires.metadata import listed_in
 from hpcvdj.repertoires.readers import open_table, table_suffixes
@@ -23,6 +22,7 @@ from hpcvdj.results.facts import Facts, facts_path, read_facts, require_describe
 from hpcvdj.runs.partition import evenly
 from hpcvdj.runs.ranks import limit_arrow, starting, usable_cores
 from hpcvdj.runs.run import Run
+from hpcvdj.storage.ahead import in_threads
 from hpcvdj.storage.damage import damage
 
 TIMES = "associate --time"

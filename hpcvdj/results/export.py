@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from hpcvdj.errors import InputError, option
-from hpcvdj.repertoires.batches import ahead, with_columns
+from hpcvdj.repertoires.batches import with_columns
 from hpcvdj.repertoires.formats.format import REQUIRED
 from hpcvdj.repertoires.inputs import columns_of_all, in_columns
 from hpcvdj.repertoires.table import Table
@@ -18,6 +18,7 @@ from hpcvdj.results.facts import Facts, Targets
 from hpcvdj.results.lookup import Lookup, require_new_columns
 from hpcvdj.results.reader import Result
 from hpcvdj.runs.progress import Progress
+from hpcvdj.storage.ahead import ahead
 from hpcvdj.storage.files import require_distinct
 from hpcvdj.storage.inputs import file_digest, file_state, require_regular, require_unchanged
 

@@ -140,7 +140,7 @@ class TableOutput(Output):
             require_new_columns(table.open().columns, table.path, self.quantity, width)
 
     def write_slice(self, files: SliceFiles, index: int, rows: ComputedRows, facts: Facts, ranks: Ranks) -> None:
-        files.write(index, self._kind.of_parts(), rows.with_values(), self.run.raise_if_stopping)
+        files.write(index, self._kind.of_parts(), rows.with_values())
 
     def join(self, files: SliceFiles, inputs: Inputs, facts: Facts, ranks: Ranks, rows: int) -> None:
         slices = files.digests(files.finished)

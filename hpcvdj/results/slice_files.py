@@ -147,7 +147,11 @@ class SliceFiles:
         return {self.rows(index): self._record(index)[0][self.rows(index).name] for index in indices}
 
     def write(
-        self, index: int, kind: type[TableWriter], rows: Iterable[pa.RecordBatch], between: Callable[[], None]
+        self,
+        index: int,
+        kind: type[TableWriter],
+        rows: Iterable[pa.RecordBatch],
+        between: Callable[[], None] = lambda: None,
     ) -> None:
         """Write the rows of a slice as a table of a kind.  Call `between` after each batch."""
         with atomic_path(self.rows(index), overwrite=True) as temporary:

@@ -19,8 +19,9 @@ from hpcvdj.runs.folder import Identity, RunFolder, raise_if_complete
 from hpcvdj.runs.pacing import SAVE_SECONDS
 from hpcvdj.runs.partition import evenly
 from hpcvdj.runs.provenance import run_facts
-from hpcvdj.runs.ranks import World, limit_arrow
+from hpcvdj.runs.ranks import World, limit_arrow, starting
 from hpcvdj.runs.stopping import NOTHING_YET, Agreement, StopRequest, StopWorkError, stopped_by, told_otherwise
+from hpcvdj.storage.ahead import in_threads
 from hpcvdj.storage.files import behind_links, exclusive_lock, require_distinct, require_writable
 from hpcvdj.storage.folders import exclusive_folder
 
@@ -216,10 +217,12 @@ class Run:
         if self._agreement is not None and self._agreement.passed():
             raise StopWorkError
 
-    def each(self, items: Iterable[T], work: Callable[[T], None], saved: str) -> None:
+    def each(self, items: Iterable[T], work: Callable[[T], Callable[[], None] | None], saved: str) -> None:
         """Do the items of this rank one after another.  All ranks leave together.
 
         items  items, which may read files; call `raise_if_stopping` between steps, in `items` and in `work`
+        work   may return what is left to do for its item without other ranks, such as to write files; if this rank has
+               more than one thread, another one does that while this one goes on with the next item
         saved  the end of the message if a signal stops the run: what is saved
 
         Raises StoppedError on every rank if a rank had a signal and work is left, and the HpcvdjError of a rank once
@@ -227,12 +230,18 @@ class Run:
         """
         failure: HpcvdjError | None = None
         finished = False
+
+        def left() -> Iterator[Callable[[], None]]:
+            for item in items:
+                self.raise_if_stopping()
+                if (rest := work(item)) is not None:
+                    yield rest
+
         agreement = self._agreement = Agreement(self.world, lambda: bool(self.request) or failure is not None)
         try:
             try:
-                for item in items:
-                    self.raise_if_stopping()
-                    work(item)
+                for _ in in_threads(lambda rest: rest(), left(), threads=int(starting.threads != 1)):
+                    pass
                 finished = True
             except StopWorkError:
                 pass

@@ -6,9 +6,9 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from hpcvdj.repertoires.batches import ahead
 from hpcvdj.repertoires.inputs import Inputs, columns_of_all, in_text, with_repertoire
 from hpcvdj.repertoires.table import Table
+from hpcvdj.storage.ahead import ahead
 from hpcvdj.storage.inputs import DAMAGE, packing, unpacked
 
 _EXPANSION = 5

@@ -43,7 +43,7 @@ def compute_slices(task: Task, *, across: bool) -> FinishedRun:
     run, output, files = task.run, task.output, task.files
     work = _SliceWork(task, across=across)
     work.compute_all()
-    slowest = run.slowest(*work.seconds)
+    read, prepare, kernel, write = run.slowest(*work.seconds)
     ranks = run.rank_facts(work.backend)
     begun = time.perf_counter()
 
@@ -57,8 +57,7 @@ def compute_slices(task: Task, *, across: bool) -> FinishedRun:
         return total, makers
 
     total, makers = run.root_works(join, while_written(output.target))
-    read, kernel, write = slowest
-    seconds = read, 0.0, kernel, 0.0, 0.0, write + time.perf_counter() - begun
+    seconds = read, prepare, kernel, 0.0, 0.0, write + time.perf_counter() - begun
     return FinishedRun(total, makers, task.config, work.backend, seconds)
 
 
@@ -91,14 +90,14 @@ class _SliceWork:
     """Reads, computes and writes slices.
 
     backend  the backend of this rank
-    seconds  float64 [3]: seconds that it took to read, to compute and to write
+    seconds  float64 [4]: seconds that it took to read, to load the kernel, to compute and to write
     checked  what root's check returned
     """
 
     def __init__(self, task: Task, *, across: bool) -> None:
         self.task, self.files, self.run, self.sliced = task, task.files, task.run, task.sliced
         self._across, self._first = across, FirstRows()
-        self.seconds, self.checked = np.zeros(3), dict[str, Any]()
+        self.seconds, self.checked = np.zeros(4), dict[str, Any]()
 
     def compute_all(self) -> None:
         """Compute the unfinished slices, then again the slices that have ids of earlier slices."""
@@ -146,7 +145,8 @@ class _SliceWork:
                 return
             yield part
 
-    def _compute(self, part: InputSlice, progress: Progress) -> None:
+    def _compute(self, part: InputSlice, progress: Progress) -> Callable[[], None] | None:
+        """Read and compute a slice.  Return how to write it, unless it is written, as the large slices of a result."""
         task, begun = self.task, time.perf_counter()
         # Other ranks have the slices before this one.
         progress.advance(max(0, part.first_row - progress.done))
@@ -160,20 +160,29 @@ class _SliceWork:
         task.output.require_columns(part.tables, store.values.shape[1])
         read = time.perf_counter()
         alone = self.run.alone()
-        timings = compute(problem, task.config, self.backend, alone, store).timings
-        batches, quantity = self.sliced.written(part), task.output.quantity
-        rows = ComputedRows(inputs, junctions, quantity, store.values, timings, batches, part.first_row)
-        task.output.write_slice(self.files, part.index, rows, task.facts, alone.rank_facts(self.backend))
-        only = part.index == 0 and part.rows < self.sliced.size
-        arrays = dict[str, NDArray[Any]]()
-        if self._across and not only:
-            arrays[IDS] = id_hashes(junctions, part.tables)
-        if task.config.judged:
-            arrays[JUDGED] = task.config.judged_values(problem, store.values)
-        self.files.finish(part.index, rows.facts.recorded(), arrays)
-        kernel = float(timings.kernel.sum())
-        self.seconds += read - begun, kernel, time.perf_counter() - read - kernel
-        log.debug("rows %s to %s are written", f"{part.first_row:,}", f"{part.first_row + part.rows:,}")
+        computed = compute(problem, task.config, self.backend, alone, store)
+        timings, ranks = computed.timings, alone.rank_facts(self.backend)
+        self.seconds[:3] += read - begun, computed.prepare, float(timings.kernel.sum())
+
+        def write() -> None:
+            begun = time.perf_counter()
+            batches, quantity = self.sliced.written(part), task.output.quantity
+            rows = ComputedRows(inputs, junctions, quantity, store.values, timings, batches, part.first_row)
+            task.output.write_slice(self.files, part.index, rows, task.facts, ranks)
+            only = part.index == 0 and part.rows < self.sliced.size
+            arrays = dict[str, NDArray[Any]]()
+            if self._across and not only:
+                arrays[IDS] = id_hashes(junctions, part.tables)
+            if task.config.judged:
+                arrays[JUDGED] = task.config.judged_values(problem, store.values)
+            self.files.finish(part.index, rows.facts.recorded(), arrays)
+            self.seconds[3] += time.perf_counter() - begun
+            log.debug("rows %s to %s are written", f"{part.first_row:,}", f"{part.first_row + part.rows:,}")
+
+        if task.output.has_rows:
+            return write
+        write()
+        return None
 
     def _forget_repeated(self) -> FirstRows:
         """Return the first row with each id that repeats in a later slice, and forget these slices."""

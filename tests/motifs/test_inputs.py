@@ -3,6 +3,7 @@
 import gzip
 import json
 import re
+import shutil
 
 import h5py
 import numpy as np
@@ -103,6 +104,11 @@ def test_without_the_column_the_junction_tells(tmp_path):
     assert (len(cdr3.sequences), cdr3.inputs[0].told_by) == (5, "")
     words = ("motifs", "compare", path, "--sequence-field", "cdr3", "-k", 4, "-d", 0, "-o", tmp_path / "o.h5")
     assert "5 rows, all used, as no column says which are productive" in hpcvdj_command(*words)[0]
+    words = ("motifs", "compare", path, "--sequence-field", "cdr4", "-k", 4, "-d", 0, "-o", tmp_path / "p.h5")
+    assert error_line(hpcvdj_command(*words, code=2)[1]).endswith(
+        f"{path}: no column cdr4; --sequence-field COLUMN names the column of the sequences (this table has "
+        "sequence_id, cdr3)"
+    )
 
 
 def test_fasta_files_are_one_set(tmp_path):
@@ -168,6 +174,12 @@ def test_every_command_says_the_tables(tables, run, tmp_path):
     assert [row["name"] for row in rows] == list(expected)
     line = error_line(hpcvdj_command(*words, "--sequences", tmp_path / "moved" / "one.tsv", code=2)[1])
     assert "is one file, but several were compared" in line
+    line = error_line(hpcvdj_command(*words, "--sequences", tmp_path / "nowhere", code=2)[1])
+    assert line.endswith(f"{tmp_path / 'nowhere'}: not there; name with --sequences where it is")
+    (tmp_path / "half").mkdir()
+    shutil.copy(tmp_path / "moved" / tables[0].name, tmp_path / "half")
+    line = error_line(hpcvdj_command(*words, "--sequences", tmp_path / "half", code=2)[1])
+    assert line.endswith(f"{tmp_path / 'half' / tables[1].name}: not there; name with --sequences where it is")
     write(tmp_path / "moved" / "one.tsv", [("a", "V", "TGTTTT", "T")])
     line = error_line(hpcvdj_command(*words, "--sequences", tmp_path / "moved", code=2)[1])
     assert "one.tsv: is not what was compared" in line

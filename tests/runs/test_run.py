@@ -2,12 +2,14 @@
 
 import os
 import signal
+import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from hpcvdj.errors import InputError, MachineError, StoppedError
+from hpcvdj.runs.ranks import starting
 from hpcvdj.runs.run import Run
 
 
@@ -57,6 +59,76 @@ def test_a_signal_within_an_item_or_while_reading_is_heard():
     with pytest.raises(StoppedError, match="SIGUSR1"):
         run.each(items(), lambda item: None, "")
     assert read == [0]
+
+
+@pytest.fixture
+def threads(monkeypatch):
+    return lambda number: monkeypatch.setattr(starting, "threads", number)
+
+
+def test_what_is_left_of_an_item_is_done_while_the_next_is_begun(threads):
+    threads(2)
+    begun, done = threading.Event(), []
+
+    def work(item):
+        if item == 2:
+            begun.set()
+
+        def rest():
+            # Never set if the second item waited for the rest of the first.
+            assert begun.wait(30)
+            assert threading.get_ident() != here
+            done.append(item)
+
+        return rest
+
+    here = threading.get_ident()
+    Run().each([1, 2], work, "")
+    assert done == [1, 2]
+
+
+def test_one_thread_does_what_is_left_of_an_item_before_the_next(threads):
+    threads(1)
+    steps, here = [], threading.get_ident()
+
+    def work(item):
+        steps.append(f"begins {item}")
+        return lambda: steps.append(f"ends {item}" if threading.get_ident() == here else "elsewhere")
+
+    Run().each([1, 2], work, "")
+    assert steps == ["begins 1", "ends 1", "begins 2", "ends 2"]
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_run_that_stops_ends_what_it_has_begun(threads, number):
+    threads(number)
+    run, saved = Run(), []
+
+    def work(item):
+        if item == 2:
+            run.request.name = "SIGTERM"
+        return lambda: saved.append(item)
+
+    with pytest.raises(StoppedError):
+        run.each(range(1, 5), work, "")
+    assert saved == [1, 2]
+
+
+@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize("last", [1, 3])
+def test_a_failure_in_what_is_left_of_an_item_is_everybodys(threads, number, last):
+    threads(number)
+
+    def work(item):
+        def rest():
+            if item == 1:
+                raise InputError("disk full")
+
+        return rest
+
+    with pytest.raises(InputError, match="disk full") as caught:
+        Run().each(range(1, 1 + last), work, "")
+    assert caught.value.on_every_rank
 
 
 def test_the_failure_of_an_item_is_everybodys():

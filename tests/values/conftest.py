@@ -14,8 +14,9 @@ def signal_after_a_slice(monkeypatch):
 
     def count_then_signal(self, part, progress):
         counted.append(part.index)
-        right(self, part, progress)
+        rest = right(self, part, progress)
         run.request.name = "SIGTERM"
+        return rest
 
     monkeypatch.setattr(slices._SliceWork, "_compute", count_then_signal)
     return run, counted

@@ -489,7 +489,7 @@ def test_tables_that_are_cut_do_not_stay_open(paper_germline, tmp_path, monkeypa
 
     def watched(*arguments):
         opened.append(len(os.listdir("/proc/self/fd")))
-        right(*arguments)
+        return right(*arguments)
 
     monkeypatch.setattr(slices._SliceWork, "_compute", watched)
     counted_together(sorted(tmp_path.glob("*.tsv")), paper_germline, tmp_path / "o.h5", rows=5)
