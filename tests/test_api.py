@@ -40,6 +40,38 @@ def test_arrow_and_pandas_agree_with_the_file(table, tmp_path, paper_germline):
     assert by_method["pathways_n2"].to_pylist() == counted["pathways_n2"].to_pylist()[:20]
 
 
+def test_a_folder_is_one_table(tmp_path, write_parts):
+    """Of several individuals, or of one in parts."""
+    model = "human_trb_m15"
+    table = hpcvdj.generate(model, 500, productive=True).select(["v_call", "j_call", "junction", "junction_aa"])
+    tables = tmp_path / "tables"
+    tables.mkdir()
+    for name, part in {"a": table.slice(0, 200), "b": table.slice(200).append_column("age", [["9"] * 300])}.items():
+        csv.write_csv(part, tables / f"{name}.tsv", csv.WriteOptions(delimiter="\t"))
+    read = hpcvdj.read_table(tables)
+    assert read["repertoire_id"].to_pylist() == ["a"] * 200 + ["b"] * 300
+    assert read["age"].to_pylist() == [None] * 200 + [9] * 300
+    expected = hpcvdj.count(table, "human", max_n=2)
+    counted = hpcvdj.count(tables, "human", max_n=2)
+    assert counted.column_names == [*read.column_names, *expected.column_names[table.num_columns :]]
+    assert counted["weight"].to_pylist() == expected["weight"].to_pylist()
+    write_parts(tmp_path / "parts.dataset", table, 150)
+    for folder, names in ((tables, "a b"), (tmp_path / "parts.dataset", "parts")):
+        of_folder, of_table = (hpcvdj.pgen(given, model) for given in (folder, table))
+        assert of_folder["pgen_nt"].to_pylist() == of_table["pgen_nt"].to_pylist()
+        assert " ".join(dict.fromkeys(of_folder["repertoire_id"].to_pylist())) == names
+    parts = hpcvdj.enrich(tmp_path / "parts.dataset", model, kappa=1, min_neighbours=1)
+    assert parts.table.equals(hpcvdj.enrich(table, model, kappa=1, min_neighbours=1).table)
+    assert parts.clonotypes > 400
+    with pytest.raises(hpcvdj.InputError, match="2 repertoires"):
+        hpcvdj.enrich(tables, model, kappa=1)
+    fits = [hpcvdj.infer(given, model, iterations=1, hold_out=0, rows="all") for given in (tables, table)]
+    assert fits[0].trace[-1].log_likelihood == fits[1].trace[-1].log_likelihood
+    (tables / "b.tsv").write_text("v_call\tjunction\nTRBV1\tTGT\n")
+    with pytest.raises(hpcvdj.InputError, match=r"b\.tsv, line 1: no column j_call"):
+        hpcvdj.pgen(tables, model)
+
+
 def test_the_weight_is_the_sum_of_the_columns(table):
     counted = hpcvdj.count(table, GERMLINE, max_n=3)
     columns = [counted[f"pathways_n{m}"].to_pylist() for m in range(4)]
@@ -54,6 +86,21 @@ def test_the_weight_is_the_sum_of_the_columns(table):
 def test_counting_twice_replaces_the_columns(table):
     once = hpcvdj.count(table, GERMLINE, max_n=2)
     assert hpcvdj.count(once, GERMLINE, max_n=2).equals(once)
+
+
+def test_a_frame_without_rows_has_the_same_columns(table):
+    frame = table.to_pandas()
+    empty, counted = (hpcvdj.count(part, GERMLINE, max_n=2) for part in (frame.head(0), frame))
+    assert len(empty) == 0
+    added = [name for name in counted if name not in frame]
+    assert empty[added].dtypes.astype(str).tolist() == counted[added].dtypes.astype(str).tolist()
+
+
+def test_what_is_no_model_or_no_list(table):
+    with pytest.raises(hpcvdj.InputError, match="None is no model; give a Model, the name of one, or its folder"):
+        hpcvdj.pgen(table, None)
+    with pytest.raises(hpcvdj.InputError, match=r"not one; give \[sequence\]"):
+        hpcvdj.translate("TGTGCC")
 
 
 def test_errors(table):

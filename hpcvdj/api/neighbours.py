@@ -7,7 +7,7 @@ from typing import Any
 
 from hpcvdj.api.individuals import answered
 from hpcvdj.api.parameters import InOneProcess, taking
-from hpcvdj.api.tables import given_table
+from hpcvdj.api.tables import given_parts
 from hpcvdj.chance.settings import Checks, ClonotypeChoice
 from hpcvdj.enrichment.enrich import Enrichment
 from hpcvdj.enrichment.question import EnrichmentQuestion, read_once_lines
@@ -43,9 +43,9 @@ def enrich(junctions: Any, model: Model | str | Path, *, control: Any, **options
     leaves. Raises InputError if the model cannot make half of the rows (unless `force`), if no clonotype is left, or
     for rows of several repertoires.
     """
-    others = [given_table(control)] if control is not None else []
+    others = given_parts(control) if control is not None else []
     question = EnrichmentQuestion(EnrichmentSettings.of(options), ClonotypeChoice.of(options), others)
-    answer = answered(question, [given_table(junctions)], model, Checks.of(options))
+    answer = answered(question, given_parts(junctions), model, Checks.of(options))
     for line in read_once_lines(answer):
         log.warning("%s", line)
     return answer

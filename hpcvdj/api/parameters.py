@@ -18,7 +18,8 @@ R = TypeVar("R")
 
 PARAMETERS = {
     "junctions": "a table with the AIRR columns v_call, j_call and junction: a pandas or polars DataFrame, a pyarrow "
-    "Table (or any object with the Arrow stream interface), or the path of a file that `read_table` reads",
+    "Table (or any object with the Arrow stream interface), or the path of a file, or of a folder of files, that "
+    "`read_table` reads",
     "germline": "a Germline, the name of one that comes with hpcvdj (`human_trb`) or of a species (`human`, for all "
     "its loci), the path of a germline table, or a list of these",
     "backend": "`auto` takes a GPU if there is one, `cuda` requires one, `cpu` does not use it",

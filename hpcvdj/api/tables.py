@@ -16,11 +16,12 @@ from hpcvdj.recombination.igor import load_model, model_folders
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.packaged import germline_paths
 from hpcvdj.recombination.repertoire import JunctionField
-from hpcvdj.repertoires.formats.format import REASON, ROW_ID, RowError
+from hpcvdj.repertoires.formats.format import BY_HEADER, REASON, ROW_ID, Opening, RowError
 from hpcvdj.repertoires.formats.listed import field_of, has_amino_acids
-from hpcvdj.repertoires.readers import MemoryReader, TableReader, open_table
+from hpcvdj.repertoires.inputs import columns_of_all, in_columns, tables_in
+from hpcvdj.repertoires.readers import MemoryReader, TableReader
 from hpcvdj.repertoires.settings import GermlineSettings, TableSettings
-from hpcvdj.repertoires.table import Table, table_at, table_of
+from hpcvdj.repertoires.table import Table, table_of
 from hpcvdj.results.frames import Kind, beside, of_kind
 from hpcvdj.runs.run import Run
 from hpcvdj.values.convert import Converted
@@ -44,12 +45,12 @@ class Given:
 
     original  the table with the AIRR fields of its format; for a path, the table that `read_table` returns
     arrow     the same as a pyarrow Table; for a path, also the reasons of the format for rows without a junction
-    reader    the reader of a path
+    readers   the readers of a path: several for a folder
     """
 
     original: Any
     arrow: pa.Table
-    reader: TableReader | None = None
+    readers: Sequence[TableReader] = ()
 
     @staticmethod
     def of(table: Any) -> "Given":
@@ -57,21 +58,28 @@ class Given:
         if not isinstance(table, str | Path):
             reader = MemoryReader(table)
             return Given(_with_airr_fields(table, reader), reader.table)
-        return Given.read(open_table(table))
+        return Given.read(Path(table))
 
     @staticmethod
-    def read(reader: TableReader) -> "Given":
-        """Return the table of a reader, with numbers as such."""
-        names = [*reader.columns, *[REASON] * reader.explains]
-        batches = list(reader.batches(names))
+    def read(path: Path, opening: Opening = BY_HEADER) -> "Given":
+        """Return the table at a path, or all tables of a folder as one, with numbers as such."""
+        tables = tables_in([path], opening)
+        readers = [table.open() for table in tables]
+        reasons = [REASON] * any(reader.explains for reader in readers)
+        if path.is_dir():
+            names = [*columns_of_all(tables), *reasons]
+            batches = list(in_columns(tables, names))
+        else:
+            names = [*readers[0].columns, *reasons]
+            batches = list(readers[0].batches(names))
         columns = batches[0].schema if batches else pa.schema([(name, pa.string()) for name in names])
         table = typed(pa.Table.from_batches(batches, columns))
-        return Given(table.drop_columns([REASON] * reader.explains), table, reader)
+        return Given(table.drop_columns(reasons), table, readers)
 
     def require(self, columns: Sequence[str]) -> None:
         """Raise InputError, which names the file, unless it has these `columns`.  It may lack sequence_id."""
-        if self.reader is not None:
-            self.reader.require([name for name in columns if name != ROW_ID])
+        for reader in self.readers:
+            reader.require([name for name in columns if name != ROW_ID])
 
     def beside(self, values: pa.Table) -> Any:
         """Return a table of the kind of the original with values beside its columns."""
@@ -93,7 +101,8 @@ def read_table(
 ) -> Any:
     """Read a table of junctions in any format that hpcvdj knows, as AIRR fields.
 
-    path     a file: AIRR TSV or CSV (plain, gzip or zstd), Parquet, or the table of another program
+    path     a file: AIRR TSV or CSV (plain, gzip or zstd), Parquet, or the table of another program; or a folder of
+             such files, whose rows become one table with the name of each file in repertoire_id, unless a row has one
     {options}
     kind     of the table: `pyarrow`, `pandas` or `polars`
 
@@ -103,8 +112,7 @@ def read_table(
 
     Raises InputError for a file that cannot be read, and for a format that it does not have.
     """
-    reader = open_table(path, TableSettings.of(locals()).opening())
-    return of_kind(Given.read(reader).original, kind)
+    return of_kind(Given.read(Path(path), TableSettings.of(locals()).opening()).original, kind)
 
 
 @documented(TableSettings)
@@ -131,9 +139,9 @@ def convert(
     return convert_tables(list(map(Path, paths)), opening, Run().to(Path(target), overwrite=overwrite))
 
 
-def given_table(table: Any) -> Table:
-    """Return a table in memory, or at a path, of which hpcvdj reads only what it needs."""
-    return table_at(Path(table)) if isinstance(table, str | Path) else table_of(table)
+def given_parts(table: Any) -> list[Table]:
+    """Return a table in memory, or at a path, or those of a folder, of which hpcvdj reads only what it needs."""
+    return tables_in([Path(table)]) if isinstance(table, str | Path) else [table_of(table)]
 
 
 def is_column(values: Any) -> bool:

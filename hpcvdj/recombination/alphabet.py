@@ -14,6 +14,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcvdj.errors import InputError
+
 BASES = "ACTG"
 """The base of each code: `BASES[code]`."""
 
@@ -115,13 +117,19 @@ def unpack(words: NDArray[np.uint64], length: int) -> NDArray[np.uint8]:
     return ((words[:, np.newaxis] >> _SHIFTS) & np.uint64(3)).astype(np.uint8).ravel()[:length]
 
 
-def translate(sequences: Iterable[str]) -> list[str]:
-    """Translate sequences of A, C, G and T.  The translation of a sequence that is out of frame is empty.
+def translate(sequences: Iterable[str | None]) -> list[str]:
+    """Translate sequences of A, C, G and T in either case; the translation of one that is out of frame is empty.
 
-    >>> translate(["GCCAGCAGT", "GCCTGA", "GCCA"])
-    ['ASS', 'A*', '']
+    A codon with any other letter becomes X, and a missing sequence the empty one.  Raises InputError for one text,
+    whose letters would be taken for sequences.
+
+    >>> translate(["GCCAGCAGT", "gcctga", "GCNGCC", "GCCA", None])
+    ['ASS', 'A*', 'XA', '', '']
     """
+    if isinstance(sequences, str):
+        raise InputError("translate takes a list of sequences, not one; give [sequence]")
+    texts = ((sequence or "").upper() for sequence in sequences)
     return [
-        "" if len(sequence) % 3 else "".join(AMINO_ACIDS[sequence[k : k + 3]] for k in range(0, len(sequence), 3))
-        for sequence in sequences
+        "" if len(text) % 3 else "".join(AMINO_ACIDS.get(text[k : k + 3], "X") for k in range(0, len(text), 3))
+        for text in texts
     ]

@@ -119,6 +119,8 @@ def load_model(name: str | Path, *, pseudogenes: bool = False) -> Model:
 
     If a folder has the name, the folder is read.  InputError names the file, the position and the remedy.
     """
+    if not isinstance(name, str | Path):
+        raise InputError(f"{name!r} is no model; give a Model, the name of one, or its folder")
     published = str(name).endswith(PUBLISHED) and not Path(name).is_dir()
     model = read_model(model_folder(name), str(name), pseudogenes=pseudogenes, published=published)
     if model.corrected:

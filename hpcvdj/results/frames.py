@@ -77,7 +77,8 @@ def pandas_column(column: pa.Array) -> Any:
     if pa.types.is_floating(column.type):
         return column.to_numpy(zero_copy_only=False)
     if not pa.types.is_integer(column.type):
-        return column.to_pylist()
+        # Of an empty list, pandas makes a column of floats.
+        return column.to_pylist() or np.empty(0, dtype=object)
     return pd.arrays.IntegerArray(np.asarray(column.fill_null(0)), np.asarray(column.is_null()))
 
 

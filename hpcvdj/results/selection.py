@@ -1,5 +1,6 @@
 """Sequences chosen from a result, which may be huge: their values are read in blocks, when they are needed."""
 
+import logging
 import math
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,8 @@ from hpcvdj.storage.damage import damage
 
 if TYPE_CHECKING:
     from hpcvdj.results.reader import Result
+
+log = logging.getLogger(__name__)
 
 BLOCK_BYTES = 1 << 26
 """Bytes of the blocks in which a file is searched."""
@@ -82,8 +85,8 @@ class Selection:
         *,
         rows: Iterable[int] | None = None,
         sequence_id: str | Iterable[str] | None = None,
-        v_call: str | None = None,
-        j_call: str | None = None,
+        v_call: str | Iterable[str] | None = None,
+        j_call: str | Iterable[str] | None = None,
         min_pathways: int | None = None,
         repertoire_id: str | Iterable[str] | None = None,
     ) -> "Selection":
@@ -91,21 +94,23 @@ class Selection:
 
         rows            data rows of the input, from 0 (the column `row`)
         sequence_id     an id, or several
-        v_call, j_call  an allele, or a gene for all its alleles
+        v_call, j_call  an allele, or a gene for all its alleles, or several
         min_pathways    the least number of pathways, all n-lengths together
         repertoire_id   a repertoire, or several
 
-        Raises InputError for a row or an id that is not among these sequences, with the reason if it was excluded.
+        Logs a warning of a call with which nothing was counted.  Raises InputError for a row or an id that is not among
+        these sequences, with the reason if it was excluded.
         """
         keep = np.ones(len(self), dtype=bool)
         if rows is not None:
             keep &= self._among("row", np.fromiter(rows, dtype=np.int64))
         if sequence_id is not None:
-            keep &= self._among("sequence_id", as_bytes([sequence_id] if isinstance(sequence_id, str) else sequence_id))
+            keep &= self._among("sequence_id", as_bytes(_several(sequence_id)))
         if repertoire_id is not None:
-            keep &= self._of(as_bytes([repertoire_id] if isinstance(repertoire_id, str) else repertoire_id))
-        if v_call is not None or j_call is not None:
-            keep &= self._called(v_call, j_call)
+            keep &= self._of(as_bytes(_several(repertoire_id)))
+        for segment, calls in enumerate((v_call, j_call)):
+            if calls is not None:
+                keep &= self._called(segment, _several(calls))
         if min_pathways is not None and min_pathways > 0:
             least, totals = int(min_pathways), self.result.pathways().totals
             keep &= _take(self.result.counters, self.index, lambda block: totals(block) >= least)
@@ -142,16 +147,26 @@ class Selection:
             return np.full(len(self), len(asked) > 0)
         return _take(self.result.dataset("sequences/repertoire_id"), self.index, lambda block: np.isin(block, asked))
 
-    def _called(self, v_call: str | None, j_call: str | None) -> NDArray[np.bool_]:
-        """Return which sequences have these calls, by their V–J pairs, without reading the calls of sequences."""
-        keep = np.zeros(len(self.result), dtype=bool)
-        for v, j, rows in self.result.pairs:
-            keep[rows] = _is_call(v, v_call) and _is_call(j, j_call)
+    def _called(self, segment: int, calls: list[str]) -> NDArray[np.bool_]:
+        """Return which sequences have one of the calls, by their V–J pairs, without reading the calls of sequences.
+
+        segment  0 for V, 1 for J
+        """
+        keep, names = np.zeros(len(self.result), dtype=bool), set[str]()
+        for *pair, rows in self.result.pairs:
+            of_pair = {pair[segment], pair[segment].partition("*")[0]}
+            names |= of_pair
+            keep[rows] = not of_pair.isdisjoint(calls)
+        if unknown := [call for call in calls if call not in names]:
+            log.warning(
+                "%s: nothing was counted with the %s %s; it has %s", self.result.path, ("v_call", "j_call")[segment],
+                few(unknown), few(sorted(name for name in names if "*" not in name)),
+            )  # fmt: skip
         return np.asarray(keep[self.index])
 
 
-def _is_call(allele: str, call: str | None) -> bool:
-    return call is None or call in (allele, allele.partition("*")[0])
+def _several(values: str | Iterable[str]) -> list[str]:
+    return [values] if isinstance(values, str) else list(values)
 
 
 def _take(

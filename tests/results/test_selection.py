@@ -116,7 +116,7 @@ def test_chosen_by_id(result, frame):
         result.select(sequence_id=frame.sequence_id[3])
 
 
-def test_chosen_by_pathways_and_calls(result, frame, monkeypatch):
+def test_chosen_by_pathways_and_calls(result, frame, monkeypatch, caplog):
     monkeypatch.setattr(selection, "BLOCK_BYTES", 4400)
     totals = result.counters[:].sum(axis=1)
     for least in (0, 1, 1000, int(np.median(totals)), int(totals.max()), int(totals.max()) + 1, 1 << 70):
@@ -127,7 +127,12 @@ def test_chosen_by_pathways_and_calls(result, frame, monkeypatch):
     chosen = result.select(v_call="TRBV1", min_pathways=least)
     assert 0 < len(chosen) < len(result.select(v_call="TRBV1*01"))
     assert chosen.index.tolist() == result.select(min_pathways=least).select(v_call="TRBV1*01").index.tolist()
+    several = result.select(v_call=["TRBV1", "TRBV2*01"])
+    assert len(several) == len(result.select(v_call="TRBV1")) + len(result.select(v_call="TRBV2*01"))
+    assert len(result.select(v_call="TRBV2*01")) > 0
+    assert not caplog.messages
     assert len(result.select(j_call="TRBJ9")) == 0
+    assert "nothing was counted with the j_call TRBJ9; it has TRBJ1-1, TRBJ1-2, " in caplog.text
     gene = [call.partition("*")[0] == "TRBV1" for call in frame.v_call]
     assert len(result.select(v_call="TRBV1")) == sum(gene) - sum(gene[k] for k in EXCLUDED)
 
