@@ -172,6 +172,8 @@ def test_report(tmp_path):
     out, _ = hpcvdj_command("report", *results, "--name", "a", "--name", "b", "-o", tmp_path / "c.html")
     assert f"figures    {drawn}" in out
     hpcvdj.report(results[0], tmp_path / "page.html", overwrite=True)
+    with pytest.raises(hpcvdj.InputError, match="nothing to report; give outputs of hpcvdj"):
+        hpcvdj.report([], tmp_path / "none.html")
     with pytest.raises(hpcvdj.InputError, match="overwrite=True to replace it"):
         hpcvdj.report(results[0], tmp_path / "page.html")
 

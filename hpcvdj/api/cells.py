@@ -10,7 +10,7 @@ from hpcvdj.api.counting import count
 from hpcvdj.api.known_cells import annotated_cells
 from hpcvdj.api.parameters import documented
 from hpcvdj.api.probabilities import pgen
-from hpcvdj.errors import InputError, few
+from hpcvdj.errors import InputError, few, require_choice
 from hpcvdj.recombination.germline import Germline
 from hpcvdj.recombination.models import Model
 from hpcvdj.results.frames import require
@@ -22,6 +22,8 @@ Kind = Literal["VDJ", "VJ"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 _CHAIN_FIELDS = ("sequence_id", "v_call", "j_call", "junction", "cdr3")
+
+_READ = "read the receptors with scirpy.io"
 
 CELL_COLUMNS = ("pathways_total", "weight", "pgen_nt", "pgen_aa")
 """The columns that cells get by default."""
@@ -35,11 +37,14 @@ def primary_chains(adata: Any, *, chain: Kind = "VDJ", airr_key: str = "airr", i
     """
     require("pandas")
     require("awkward", "anndata")
+    require_choice("chain", chain, KINDS)
+    if not hasattr(adata, "obsm"):
+        raise InputError(f"cells are in an AnnData or MuData object, not in a {type(adata).__name__}; {_READ}")
     import awkward as ak
     import pandas as pd
 
     for key, remedy in (
-        (airr_key, "read the receptors with scirpy.io, or name the modality: mdata['airr']"),
+        (airr_key, f"{_READ}, or name the modality: mdata['airr']"),
         (index_key, "choose the chains with scirpy.pp.index_chains(adata)"),
     ):
         if key not in adata.obsm:
@@ -94,7 +99,8 @@ def annotate_cells(
     Raises InputError if neither `counted` nor `model` is given, for columns that there are not, or for what `adata`
     lacks.
     """
-    if hasattr(adata, "mod"):
+    # A DataFrame has a method mod.
+    if hasattr(adata, "mod") and hasattr(adata, "obsm"):
         arguments = {"counted": counted, "model": model, "database": database, "vj_model": vj_model, "columns": columns,
                      "chain": chain, "airr_key": airr_key, "index_key": index_key, **options}  # fmt: skip
         return _annotate_modality(adata, airr_mod, arguments)
@@ -121,7 +127,7 @@ def annotate_cells(
     chains = table.drop(columns="sequence_id", errors="ignore").fillna("")
     missing = next((name for name in ("v_call", "j_call") if name not in table), None)
     if missing and not (isinstance(counted, Result) and model is None):
-        raise InputError(f"adata.obsm[{airr_key!r}] has no field {missing}; read the receptors with scirpy.io")
+        raise InputError(f"adata.obsm[{airr_key!r}] has no field {missing}; {_READ}")
     annotated = []
     if isinstance(counted, Result):
         annotated.append(join(counted, table))
@@ -148,7 +154,10 @@ def _annotate_modality(mdata: Any, name: str, arguments: dict[str, Any]) -> Any:
     answer = annotate_cells(cells, **arguments)
     for column in cells.obs:
         if column not in before or not cells.obs[column].equals(before[column]):
-            mdata.obs[f"{name}:{column}"] = cells.obs[column].reindex(mdata.obs_names)
+            of_all = cells.obs[column].reindex(mdata.obs_names)
+            if column.endswith("_excluded"):
+                of_all = of_all.fillna(f"not a cell of {name}")
+            mdata.obs[f"{name}:{column}"] = of_all
     return answer
 
 

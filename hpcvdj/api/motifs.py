@@ -71,6 +71,8 @@ def _source_of(sequences: Any) -> SequenceSet | list[Input]:
     if not is_column(sequences):
         return [_input(sequences)]
     items = list(sequences)
+    if not items:
+        raise InputError("no sequences to compare; give at least one")
     are_texts = [isinstance(item, str) and not _is_file(item) for item in items]
     if all(are_texts):
         return sequence_set(items)

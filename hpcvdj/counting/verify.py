@@ -6,13 +6,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.counting.config import Config
-from hpcvdj.errors import choices
+from hpcvdj.errors import InputError, choices
 from hpcvdj.kernels.pathways.methods import PathwayMethod
 from hpcvdj.kernels.quantities import Pathways
 from hpcvdj.recombination.germline import Germline, d_forms, j_forms, v_forms
 from hpcvdj.recombination.pathways import algorithm_1, direct_sum
 from hpcvdj.recombination.repertoire import Problem
 from hpcvdj.repertoires.inputs import Inputs
+from hpcvdj.repertoires.junctions import Junctions
+from hpcvdj.repertoires.species import warn_of_rows
+from hpcvdj.repertoires.tally import tally_of
 from hpcvdj.runs.progress import Progress, told_if_slow
 from hpcvdj.runs.run import Run
 from hpcvdj.values.compute import count_in_memory, shared_repertoire
@@ -35,9 +38,21 @@ class Check:
 def sampled_problem(
     run: Run, inputs: Inputs, germline: Germline, max_n: int, sample: int | None, seed: int, d_forms: str
 ) -> tuple[Problem, int]:
-    """Return a problem with `sample` random sequences of a table (None: all), and the number of all, on every rank."""
+    """Return a problem with `sample` random sequences of a table (None: all), and the number of all, on every rank.
+
+    Warns of excluded rows.  Raises InputError if no row is left.
+    """
+
+    def read() -> Junctions:
+        junctions = inputs.read(germline)
+        tally = tally_of(junctions)
+        if not len(junctions):
+            raise InputError(f"{inputs.path}: {tally.exclusions}")
+        warn_of_rows(tally, germline, inputs.names)
+        return junctions
+
     with told_if_slow(f"reading {inputs.path.name}", shown=run.is_root):
-        junctions = run.on_root(lambda: inputs.read(germline))
+        junctions = run.on_root(read)
     everything = chosen = shared_repertoire(junctions.repertoire if junctions is not None else None, run)
     if sample is not None:
         rows = np.random.default_rng(seed).choice(len(everything), size=min(sample, len(everything)), replace=False)

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from hpcvdj.errors import InputError
 from hpcvdj.probabilities.settings import PgenConfig
 from hpcvdj.recombination.igor import model_folder
 from hpcvdj.recombination.models import Array, Model
@@ -45,7 +46,10 @@ class Likelihoods:
 
 def likelihoods_of(path: Path, models: Mapping[str, Model]) -> Likelihoods:
     """The likelihoods of the table at `path` under models, by name."""
-    table = pa.Table.from_batches(open_table(path).batches(["v_call", "j_call", "junction"]))
+    batches = list(open_table(path).batches(["v_call", "j_call", "junction"]))
+    if not batches:
+        raise InputError(f"{path}: no data rows; the table has a header line only")
+    table = pa.Table.from_batches(batches)
     digest = file_digest(path)
     facts = {name: read_facts(model_folder(model.name)) or {} for name, model in models.items()}
     inferred_from = [name for name in models if digest in (table[1] for table in facts[name].get("tables", []))]

@@ -50,6 +50,8 @@ def write_report(
         for library in LIBRARIES:
             require(library, "report")
         paths = [Path(path) for path in files]
+        if not paths:
+            raise InputError("nothing to report; give outputs of hpcvdj")
         refused = refused_steps(paths)
         paths = each_file(paths)
         require_distinct(target, *paths, *map(facts_path, paths), *filter(None, [metadata]))

@@ -176,6 +176,19 @@ def test_verify(tmp_path):
 
 
 @pytest.mark.slow
+def test_verify_needs_rows(tmp_path):
+    """It would find no difference in a table of which it counts nothing."""
+    lines = SMALL.read_text().splitlines()
+    other = tmp_path / "other.tsv"
+    other.write_text("\n".join([lines[0], *(line.replace("TRBV", "TRAV") for line in lines[1:9])]) + "\n")
+    _, err = hpcvdj_command("verify", other, "-g", GERMLINE, code=2)
+    assert f"{other}: no row could be used: 8 of 8 rows excluded: " in error_line(err)
+    other.write_text("\n".join([*lines[:5], lines[5].replace("TRBV", "TRAV")]) + "\n")
+    out, err = hpcvdj_command("verify", other, "-g", GERMLINE, "--max-n", "1")
+    assert out.startswith("4 junctions")
+    assert "other.tsv: 1 of 5 rows excluded:" in err
+
+
 def test_verify_sees_a_wrong_kernel(monkeypatch):
     """Verification that cannot fail would verify nothing."""
     right = BitwiseKernel.start

@@ -251,6 +251,7 @@ def test_python_takes_lists_and_dicts(tables):
         (["ACGT", pa.table({})], "item 2 of the list is a Table, others are sequences"),
         (["ACGTACGT", str(tables[0])], "item 2 of the list is the file"),
         ([None, frames[0]], "cannot read junctions from a NoneType"),
+        ([], "no sequences to compare; give at least one"),
     ):
         with pytest.raises(InputError, match=message):
             hpcvdj.motifs.compare(wrong, **options)

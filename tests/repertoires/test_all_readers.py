@@ -129,6 +129,17 @@ def test_chains_of_cells(tmp_path):
     assert reader.recognised
 
 
+def test_chains_of_cells_in_mudata(tmp_path):
+    """MuData begins with a line of text; h5py finds what follows it."""
+    mudata = pytest.importorskip("mudata")
+    path = written_cells(tmp_path / "a.h5ad", [[CHAIN, CHAIN], [], [CHAIN]])
+    cells = anndata.read_h5ad(path)
+    mudata.MuData({"gex": anndata.AnnData(np.zeros((3, 1), np.float32)), "airr": cells}).write(tmp_path / "a.h5mu")
+    of_cells, of_all = open_table(path), open_table(tmp_path / "a.h5mu")
+    assert of_all.recognised
+    assert list(of_all.batches()) == list(of_cells.batches())
+
+
 def test_chains_keep_ids_of_their_own(tmp_path):
     path = written_cells(tmp_path / "a.h5ad", [[CHAIN | {"sequence_id": "x"}, CHAIN | {"sequence_id": None}]])
     rows = pa.Table.from_batches(open_table(path).batches(["sequence_id"])).to_pylist()

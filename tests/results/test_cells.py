@@ -94,9 +94,18 @@ def test_cells_of_a_modality(adata, frame):
         of_all = mdata.obs[f"airr:{name}"]
         assert of_all.index.tolist() == mdata.obs_names.tolist()
         assert of_all.loc[adata.obs_names].equals(mdata["airr"].obs[name].rename(f"airr:{name}"))
-    assert mdata.obs.loc["expressed only"].isna().all()
+    of_other = mdata.obs.loc["expressed only"]
+    assert of_other.pop("airr:VDJ_1_pathways_excluded") == "not a cell of airr"
+    assert of_other.isna().all()
     with pytest.raises(InputError, match=r"no modality 'tcr', but gex, airr; .*airr_mod"):
         hpcvdj.annotate_cells(mdata, GERMLINE, airr_mod="tcr")
+
+
+def test_what_has_no_cells(adata, frame):
+    with pytest.raises(InputError, match="cells are in an AnnData or MuData object, not in a DataFrame"):
+        hpcvdj.annotate_cells(frame, GERMLINE)
+    with pytest.raises(InputError, match=r"chain must be one of VDJ, VJ \(got .X.\)"):
+        hpcvdj.annotate_cells(adata, GERMLINE, chain="X")
 
 
 def test_cells_joined_to_a_result(adata, frame, tmp_path, paper_germline):

@@ -33,12 +33,15 @@ class AnnDataReader(TableReader):
     suffixes = ()
     perhaps = (".h5ad", ".h5mu")
 
-    GROUPS = "obsm/airr", "mod/airr/obsm/airr"
-    """The groups of the chains in AnnData and MuData."""
+    GROUPS = "mod/airr/obsm/airr", "obsm/airr"
+    """The groups of the chains in MuData, whose own obsm/airr says which cells the modality has, and in AnnData."""
 
-    @staticmethod
-    def recognises(head: bytes) -> bool:
-        return head.startswith(b"\x89HDF\r\n\x1a\n")
+    BEGINS = 0, 512, 1024, 2048
+    """Where HDF5 may begin in a file; before it, MuData says what it is."""
+
+    @classmethod
+    def recognises(cls, head: bytes) -> bool:
+        return any(head.startswith(b"\x89HDF\r\n\x1a\n", begin) for begin in cls.BEGINS)
 
     @property
     def recognised(self) -> bool:
