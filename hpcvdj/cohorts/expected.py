@@ -24,6 +24,9 @@ BOOTSTRAPS = 200
 
 _MOST_STEPS = 200
 
+_IMPOSSIBLE = 1e300
+"""Finite, so that steps between this number and others are numbers."""
+
 FEWEST_IN_CLASS = 5.0
 """The expected number of sequences in the last class of a fit of q, if all sequences survive."""
 
@@ -111,8 +114,14 @@ class Numbers:
         return total
 
 
-def _deficit(observed: Counts, numbers: Numbers, draws: Draws) -> Callable[[float], float]:
-    """Return the negative Poisson log-likelihood of ln q, without a constant.
+def _as_deep(log_q: float) -> float:
+    return 0.0
+
+
+def _deficit(
+    observed: Counts, numbers: Numbers, draws: Draws, deeper: Callable[[float], float]
+) -> Callable[[float], float]:
+    """Return the negative Poisson log-likelihood of ln q, without a constant; `_IMPOSSIBLE` where q is impossible.
 
     Large numbers of individuals are one class: a few sequences that an antigen made public, of which next to none are
     expected, would otherwise decide q, and hide themselves.
@@ -126,16 +135,25 @@ def _deficit(observed: Counts, numbers: Numbers, draws: Draws) -> Callable[[floa
     in_class = classes(observed.astype(np.float64))
 
     def deficit(log_q: float) -> float:
-        expected = np.maximum(classes(numbers.spectrum(draws.on_grid(log_q))), 1e-300)
+        log_deeper = deeper(log_q)
+        if not np.isfinite(log_deeper):
+            return _IMPOSSIBLE
+        # f_m depends on the products n p', so more recombinations are the same as larger probabilities.
+        spectrum = numbers.spectrum(draws.on_grid(log_q - log_deeper)) * np.exp(log_deeper)
+        expected = np.maximum(classes(spectrum), 1e-300)
         return float((expected - in_class * np.log(expected)).sum())
 
     return deficit
 
 
-def survivors_share(observed: Counts, numbers: Numbers, draws: Draws) -> tuple[float, bool]:
+def survivors_share(
+    observed: Counts, numbers: Numbers, draws: Draws, deeper: Callable[[float], float] = _as_deep
+) -> tuple[float, bool]:
     """Fit q by the Poisson likelihood of the numbers of sequences in 2, 3, … individuals.
 
     observed  int64 [individuals + 1]
+    deeper    the logarithm of how many times as many recombinations individuals have at a ln q, for the same number of
+              distinct junctions, as `numbers` says; infinity if no number of recombinations makes so many
 
     Returns q, and whether it is at its upper bound, 1.  Raises InputError if it is at its lower bound.
     """
@@ -144,7 +162,7 @@ def survivors_share(observed: Counts, numbers: Numbers, draws: Draws) -> tuple[f
     if not observed[2:].any():
         return 1.0, True
 
-    deficit = _deficit(observed, numbers, draws)
+    deficit = _deficit(observed, numbers, draws, deeper)
     tried = np.linspace(np.log(SMALLEST_Q), 0.0, 41)
     values = [deficit(log_q) for log_q in tried]
     best = int(np.argmin(values))
@@ -159,14 +177,18 @@ def survivors_share(observed: Counts, numbers: Numbers, draws: Draws) -> tuple[f
     return (1.0, True) if values[-1] <= minimum.fun else (float(np.exp(minimum.x)), False)
 
 
-def share_interval(observed: Counts, numbers: Numbers, draws: Draws, q: float, redrawn: Floats) -> tuple[float, float]:
+def share_interval(
+    observed: Counts, numbers: Numbers, draws: Draws, q: float, redrawn: Floats,
+    deeper: Callable[[float], float] = _as_deep,
+) -> tuple[float, float]:  # fmt: skip
     """Return the 95 % interval of a fitted q, by the likelihood ratio, and by the error of the draws.
 
     redrawn  the weights of other draws on the grid at q, as `bootstrapped` returns them
+    deeper   as of `survivors_share`
     """
     from scipy.optimize import brentq
 
-    deficit, at = _deficit(observed, numbers, draws), float(np.log(q))
+    deficit, at = _deficit(observed, numbers, draws, deeper), float(np.log(q))
     allowed = deficit(at) + Z**2 / 2
 
     def end(bound: float) -> float:
