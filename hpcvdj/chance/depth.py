@@ -123,7 +123,8 @@ def recombinations_of(distinct: Counts, weights: Floats, names: Sequence[str]) -
             missing = wanted - distinct_of(n, weights)
             if missing <= 1e-9 * wanted:
                 break
-            n += missing / float((weights * p * np.exp(-n * p)).sum())
+            slope = float((weights * p * np.exp(-n * p)).sum())
+            n = n + missing / slope if slope else np.inf
             if not n <= MOST_REPEATED * max(wanted, 1):
                 raise InputError(
                     f"{name}: has {wanted:,} distinct junctions, and the model hardly makes so many; is it the model "

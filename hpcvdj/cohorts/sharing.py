@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from hpcvdj.chance.calls import RARE_ALLELE, Others, contradicted, suspicious, with_other_genes
 from hpcvdj.chance.check import BROKEN_GENE, CONTRADICTED_CALL, IMPOSSIBLE, OF_RARE_ALLELE, UNCHECKED, ModelFit
 from hpcvdj.chance.dealing import ROWS_TOGETHER, hashes_of
-from hpcvdj.chance.depth import Counts, Draws, Floats, recombinations_of
+from hpcvdj.chance.depth import STEP, Counts, Draws, Floats, recombinations_of
 from hpcvdj.chance.draws import Chance, log_factors
 from hpcvdj.chance.fit import TAIL
 from hpcvdj.chance.p_values import poisson_tail
@@ -42,9 +42,9 @@ from hpcvdj.storage.memory import return_freed_memory
 
 log = logging.getLogger(__name__)
 
-MOST_STEPS, SETTLED = 20, 1e-6
+MOST_STEPS, FIRST_STEPS, SETTLED = 20, 5, 1e-6
 """The largest number of steps in which q and the numbers of recombinations are computed from each other, and the change
-of ln q that ends them."""
+of ln q that ends the first of them."""
 
 TYPICAL = 20
 """The number of individuals that say how much the numbers of recombinations grow when q gets smaller."""
@@ -475,19 +475,19 @@ def _fitted(
     observed  int64: sequences in 0, 1, … of the `individuals`, without likely copies
     """
     q, at_bound = fixed_q or 1.0, False
-    for _ in range(MOST_STEPS):
+    for step in range(MOST_STEPS):
         depth.at = float(np.log(q))
         sizes = depth.sizes()
         if fixed_q is not None:
             return q, at_bound, sizes
         q, at_bound = survivors_share(observed, Numbers(sizes[individuals]), drawn.unit, depth.deeper)
-        if abs(np.log(q) - depth.at) < SETTLED:
+        change = abs(float(np.log(q)) - depth.at)
+        # On the grid of probabilities, steps may go to and fro by a thousandth.
+        if change < (SETTLED if step < FIRST_STEPS else STEP / 10):
             return q, at_bound, sizes
-    log.warning(
-        "the share of survivors did not settle: %.3g, and %.3g the step before; %s sets it", np.exp(depth.at), q,
-        option("q"),
-    )  # fmt: skip
-    return float(np.exp(depth.at)), at_bound, sizes
+    before = float(np.exp(depth.at))
+    log.warning("the share of survivors is not settled: %.3g, then %.3g; %s sets it", before, q, option("q"))
+    return before, at_bound, sizes
 
 
 def _not_tested(computed: _Computed, drawn: _Drawn, asked: SharingTest) -> NDArray[np.int8]:
