@@ -21,7 +21,7 @@ from hpcvdj.chance.depth import Draws, recombinations_of
 from hpcvdj.chance.draws import Chance, log_factors
 from hpcvdj.chance.p_values import Floats
 from hpcvdj.chance.shown import Shown
-from hpcvdj.cohorts.cohort import Cohort, sequences_of
+from hpcvdj.cohorts.cohort import Cohort, Sequences, SequenceUnit, sequences_of
 from hpcvdj.cohorts.improbable import Improbable, improbable_of
 from hpcvdj.cohorts.ranking import Auc, auc
 from hpcvdj.cohorts.sharing import require_different_people
@@ -79,6 +79,12 @@ class Association(Shown):
         return sum(int(test.is_hit(self.max_q, self.carriers.copy).sum()) for test in self.tested)
 
 
+def _of_several(cohort: Cohort, unit: SequenceUnit, model: Model, individuals: int) -> Sequences:
+    """The sequences that so many individuals have, or more; nothing is kept of the others."""
+    every = sequences_of(cohort, unit, model)
+    return every.only(np.flatnonzero(every.has.numbers >= individuals))
+
+
 def associate(
     cohort: Cohort, phenotypes: Sequence[Phenotype], model: Model, settings: AssociationSettings, run: Run,
     fit: ModelFit = UNCHECKED,
@@ -109,8 +115,7 @@ def associate(
         balls = Balls.of(cohort, model, settings.min_individuals)
         sequences = balls.sequences.only(balls.asked)
     else:
-        every = sequences_of(cohort, settings.unit, model)
-        sequences = every.only(np.flatnonzero(every.has.numbers >= settings.min_individuals))
+        sequences = _of_several(cohort, settings.unit, model, settings.min_individuals)
     p = chance.of_ranks([sequences.repertoire], PGEN_AA if balls is None else COLUMNS, run)[0]
     p_junctions = improbable = None
     if cohort.nucleotides:

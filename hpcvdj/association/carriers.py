@@ -76,11 +76,12 @@ def carriers_of(
     large = LargeClones.of(has, cohort.sizes, cohort.run)
     copies = copies_of(has, p_junctions, spelled, p, spelled, contaminated, large)
     likely = copies.likely & (copies.junction >= 0)
-    of_entry = spelled[has.sequence]
+    junction = has.sequence
+    of_entry = spelled[junction]
     kept = of_entry >= 0
     copied = np.zeros(len(spelled), dtype=bool)
     copied[copies.junction[likely]] = True
-    kept &= ~copied[has.sequence] | _is_source(has)
+    kept &= ~copied[junction] | _is_source(has)
     carried = Holding.of(of_entry[kept], has.individual[kept], len(p), has.individuals, None, np.maximum)
     return Carriers(sequences, p, log_factor, carried, likely)
 
@@ -103,5 +104,5 @@ def counts_of(has: Holding, rows: Counts, group: Counts, groups: int) -> Counts:
     """
     part = has.only(rows)
     of_entry = group[part.individual]
-    cells = part.sequence[of_entry >= 0] * groups + of_entry[of_entry >= 0]
+    cells = part.sequence[of_entry >= 0].astype(np.int64) * groups + of_entry[of_entry >= 0]
     return np.bincount(cells, minlength=len(rows) * groups).reshape(len(rows), groups)

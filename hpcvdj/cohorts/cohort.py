@@ -1,5 +1,6 @@
 """A cohort: the distinct junctions of several individuals, and the individuals that have each junction."""
 
+import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,6 +23,8 @@ from hpcvdj.recombination.repertoire import Repertoire
 from hpcvdj.repertoires.genes import amino_acids, has_nucleotides, kinds_of, letter_words, merged, numbers_of_pairs
 from hpcvdj.runs.run import Run
 from hpcvdj.storage.memory import return_freed_memory
+
+log = logging.getLogger(__name__)
 
 Counts = NDArray[np.int64]
 Places = NDArray[np.integer[Any]]
@@ -114,9 +117,9 @@ class Holding:
         return np.diff(self.begins)
 
     @property
-    def sequence(self) -> Counts:
-        """The sequence of each entry, int64 [entries]."""
-        return np.repeat(np.arange(len(self.begins) - 1), self.numbers)
+    def sequence(self) -> NDArray[np.int32]:
+        """The sequence of each entry, int32 [entries]."""
+        return np.repeat(np.arange(len(self.begins) - 1, dtype=np.int32), self.numbers)
 
     @property
     def sizes(self) -> Counts:
@@ -145,7 +148,9 @@ class Holding:
 
 def _begins(counts: Counts) -> Counts:
     """Return where the entries of each sequence begin, int64 [sequences + 1], from the number of entries of each."""
-    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64, copy=False)
+    begins = np.zeros(len(counts) + 1, dtype=np.int64)
+    np.cumsum(counts, out=begins[1:])
+    return begins
 
 
 @dataclass(frozen=True)
@@ -288,6 +293,7 @@ def cohort_of(dealt: Dealt, model: Model, people: People | None = None) -> Cohor
 
 
 def _require_two(names: list[str], sizes: Counts) -> None:
+    """Raise InputError unless two individuals have junctions.  Warn of those who have none."""
     wrong = next((name for name in names if "," in name), None)
     if wrong is not None:
         raise InputError(f"an individual is called {wrong!r}, and commas separate individuals; rename it")
@@ -298,6 +304,8 @@ def _require_two(names: list[str], sizes: Counts) -> None:
             "compared: give tables of others, whose repertoire_id differs, or name individuals with "
             f"{option('individual', 'COLUMN')}"
         )
+    if nobody := [name for name, size in zip(names, sizes.tolist(), strict=True) if not size]:
+        log.warning("without a junction that takes part: %s", few(nobody))
 
 
 def _most_common(reasons: Counter[str]) -> dict[str, int]:
@@ -376,11 +384,7 @@ class Sequences:
             words = letter_words(letters)
         first, _ = groups_of(words, length, kinds_of(repertoire))
         repertoire, order = repertoire.subset(first), order[first]
-        starts = np.cumsum([0, *(len(part.variants) for part in parts)])
-        sequence = np.concatenate([part.has.sequence + start for part, start in zip(parts, starts, strict=False)])
-        individual = np.concatenate([part.has.individual for part in parts])
-        reads = None if self.has.reads is None else np.concatenate([part.has.reads for part in parts])  # type: ignore[misc]
-        has = Holding.of(np.argsort(order)[sequence], individual, len(order), self.has.individuals, reads, np.maximum)
+        has = Holding.one_after_another([part.has for part in parts]).only(order)
         together = Sequences(
             self.unit, repertoire, has, nothing, np.concatenate([part.variants for part in parts])[order],
             *amino_acids(repertoire, np.arange(len(repertoire))),

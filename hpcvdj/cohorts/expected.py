@@ -22,7 +22,8 @@ from hpcvdj.kernels.carriers import numbers_of_carriers, products_of_pairs, weig
 
 BOOTSTRAPS = 200
 
-_MOST_STEPS = 200
+MARGIN = 1e-6
+"""By how much the bounds of a ln p are wider than they are without rounding."""
 
 _IMPOSSIBLE = 1e300
 """Finite, so that steps between this number and others are numbers."""
@@ -92,26 +93,18 @@ class Numbers:
 
         No p makes all individuals have a sequence; the p for half an individual less is a lower bound.
         """
-        held = int((self._sizes > 0).sum())
-        log_p_of = np.full(self.individuals + 1, np.nan)
+        # Slow to import.
+        from scipy.optimize.elementwise import find_root
+
+        sizes = self._sizes[self._sizes > 0]
+        held, log_p_of = len(sizes), np.full(self.individuals + 1, np.nan)
         if held:
             wanted = np.minimum(np.arange(1, held + 1), held - 0.5)
-            # Newton's steps in log p do not overshoot, as they begin where the expected number is too small.
-            log_p = np.log(wanted / self._sizes.sum())
-            for _ in range(_MOST_STEPS):
-                missing = wanted - self.expected(log_p)
-                if (missing <= 1e-12 * wanted).all():
-                    break
-                log_p += missing / self._slope(log_p)
-            log_p_of[1 : held + 1] = log_p
+            # Each individual has it with at most n p, and with at least the chance of the smallest individual.
+            low, high = np.log(wanted / sizes.sum()), np.log(-np.log1p(-wanted / held) / sizes.min())
+            ends = low - MARGIN, high + MARGIN
+            log_p_of[1 : held + 1] = find_root(lambda log_p, n: self.expected(log_p) - n, ends, args=(wanted,)).x
         return log_p_of
-
-    def _slope(self, log_p: Floats) -> Floats:
-        """Return the derivative of `expected` with respect to log p."""
-        p, total = np.exp(log_p), np.zeros(len(log_p))
-        for size in self._ascending:
-            total += size * p * np.exp(-size * p)
-        return total
 
 
 def _as_deep(log_q: float) -> float:

@@ -235,7 +235,7 @@ def _alike(cohort: Cohort, is_low: NDArray[np.bool_]) -> Floats:
     total = run.sum(np.bincount(has.individual, has.reads, has.individuals).astype(np.int64))
     # The largest of all ranks are among the largest of each.
     entries = np.flatnonzero(is_low[has.sequence])
-    chosen = distinct(has.sequence[entries[_largest(has, entries)]])
+    chosen = distinct(has.sequence[entries[_largest(has, entries)]]).astype(np.int64)
     largest = junctions_of(cohort, chosen).on_root(run)
 
     def share_alike() -> Floats:

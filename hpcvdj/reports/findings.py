@@ -12,6 +12,7 @@ from hpcvdj.reports.associations import association, expansion
 from hpcvdj.reports.elements import MOST_LISTED, Figure, PageTable, Section, shown
 from hpcvdj.reports.outputs import EPITOPES, HITS, TIMES, Finding, Outputs, hits_text
 from hpcvdj.reports.parts import anchor, individuals_table, number_of, quantiles_figure, spaced
+from hpcvdj.results.facts import Facts
 
 MOST_IN_MATRIX = 120
 """A heat map shows at most this many individuals: those with the largest values."""
@@ -120,24 +121,51 @@ def pairs_standing_out(finding: Finding) -> str:
     further = f" Samples of one person: {'; '.join(same[:5])}{'; …' if len(same) > 5 else ''}." if same else ""
     common = common_junctions(finding)
     further += f" {common:,} improbable junctions are of a common source." if common else ""
+    lacking: int = finding.facts.get("no_power") or 0
+    if lacking:
+        further += f" In {lacking:,} of {total:,} pairs, copies would hardly be seen, for want of improbable junctions."
     if not pairs:
         return f"None of {total:,} pairs stands out.{further}"
     listed = "; ".join(pairs[:5]) + ("; …" if len(pairs) > 5 else "")
     return f"{len(pairs):,} of {total:,} pairs share more improbable junctions than chance explains: {listed}.{further}"
 
 
+def is_given(facts: Facts) -> bool:
+    """Whether q was given, not fitted."""
+    return (facts.get("settings") or {}).get("q") is not None
+
+
+def is_too_small(facts: Facts) -> bool:
+    """Whether q was fitted to individuals of whom some contaminated each other, for want of others."""
+    everybody = facts.get("q_individuals") == len(facts.get("individuals") or [])
+    return everybody and not is_given(facts) and bool(facts.get("standing_out"))
+
+
+def share_text(facts: Facts) -> str:
+    """q, and what it is fitted to."""
+    q = shown(number_of(facts["q"]))
+    if is_given(facts):
+        return f"which was given: {q}"
+    chosen, everybody = facts.get("q_individuals"), len(facts.get("individuals") or [])
+    of = f" {chosen:,} individuals, no two of whom contaminated each other" if chosen and chosen < everybody else ""
+    copies = facts.get("copies_shared")
+    text = f"fitted to{of or ' all sequences'}{f' without {copies:,} likely copies' if copies else ''}: {q}"
+    # Facts of older versions have no interval.
+    if interval := facts.get("q_interval"):
+        text += " (95 % interval {} to {})".format(*map(shown, interval))
+    if is_too_small(facts):
+        text += "; too small, as some individuals contaminated each other, and the others share too little for a fit"
+    return text
+
+
 def sharing(outputs: Outputs, finding: Finding, number: int) -> Section:
     """The section about sharing: observed and expected sharing, the overlap of individuals, shared sequences."""
     facts, prefix = finding.facts, f"sharing_{number}"
     q = shown(number_of(facts["q"]))
-    fitted = f"fitted to all sequences: {q}"
-    # Facts of older versions have no interval.
-    if interval := facts.get("q_interval"):
-        fitted += " (95 % interval {} to {})".format(*map(shown, interval))
     words = [
         f"A sequence ({facts['unit']}) that recombination makes often is found in many individuals without any common "
         f"antigen. The model {facts['model']} gives the number of individuals expected for each; q is the fraction of "
-        f"sequences that survive selection, {fitted}.",
+        f"sequences that survive selection, {share_text(facts)}.",
         "A hit is shared by more individuals than the model explains. The test does not say why: a common antigen, "
         "selection that the model lacks, and contamination all look the same.",
     ]

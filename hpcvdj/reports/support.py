@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from hpcvdj.errors import few
 from hpcvdj.reports.associations import inflation_of, noise_text
 from hpcvdj.reports.elements import PageTable, Section, Statement, Verdict, percent, shown
-from hpcvdj.reports.findings import common_junctions, pairs_standing_out
+from hpcvdj.reports.findings import common_junctions, is_given, is_too_small, pairs_standing_out
 from hpcvdj.reports.fits import fit_statements
 from hpcvdj.reports.outputs import DIFFERS, NO_KAPPA, TIMES, Finding, Outputs
 from hpcvdj.results.facts import Facts
@@ -125,7 +125,10 @@ def _contamination(outputs: Outputs) -> Iterator[Statement]:
         mixed = bool(finding.facts.get("standing_out") or finding.facts.get("of_one_person"))
         common = common_junctions(finding)
         text = _of_several(findings, finding) + pairs_standing_out(finding) + advice * bool(mixed or common)
-        yield Statement(question, "no" if mixed else "with care" if common else "yes", text)
+        lacking, pairs = finding.facts.get("no_power") or 0, len(finding.names) * (len(finding.names) - 1) // 2
+        # Nothing can be seen in pairs without power.
+        verdict: Verdict = "with care" if common or lacking else "yes"
+        yield Statement(question, "no" if mixed else "not checked" if pairs == lacking > 0 else verdict, text)
 
 
 def _sharing(outputs: Outputs) -> Iterator[Statement]:
@@ -143,7 +146,9 @@ def _sharing(outputs: Outputs) -> Iterator[Statement]:
             pairs = pairs_standing_out(finding)
             text += "" if pairs in of_contamination else f"{pairs} "
             text += "Copies look like sharing. "
-            text += "q is fitted without the likely ones. " * ((facts.get("settings") or {}).get("q") is None)
+            text += "q is fitted without the likely ones. " * (not is_given(facts))
+        if is_too_small(facts):
+            text += "q is too small, as some contaminated each other, and the others share too little for a fit. "
         if facts.get("likely_copies"):
             text += f"{facts['likely_copies']:,} of the hits are likely copies. "
         if facts.get("hits_of_contaminated"):

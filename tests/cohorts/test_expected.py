@@ -119,6 +119,16 @@ def test_expected_individuals_and_the_probability_behind_a_number(numbers):
     assert numbers.expected(back[5:]) == pytest.approx(4.5), "a lower bound, for there is no probability for all"
 
 
+@pytest.mark.parametrize("sizes", [[500, 50_000], [3, 6_000, 6_000, 6_000], [1, 1, 1e7], [4e4] * 9, [7, 0, 7], [5]])
+def test_the_probability_of_so_many_holders_of_unequal_depth(sizes):
+    """Newton's steps overshot where few individuals are left that may have the sequence: the effect was no number."""
+    numbers, held = Numbers(np.array(sizes, dtype=float)), sum(size > 0 for size in sizes)
+    back = numbers.log_p_of_holders()
+    assert np.isnan(back).tolist() == [True, *[False] * held, *[True] * (len(sizes) - held)]
+    wanted = np.minimum(np.arange(1, held + 1), held - 0.5)
+    np.testing.assert_allclose(numbers.expected(back[1 : held + 1]), wanted, rtol=1e-9)
+
+
 def test_the_grid_keeps_its_ends():
     place, share = on_grid(np.array([-np.inf, LOWEST, HIGHEST, 99.0, LOWEST + 0.03]))
     assert place.tolist() == [0, 0, len(GRID) - 2, len(GRID) - 2, 1]

@@ -135,6 +135,37 @@ def test_the_network_has_the_hits_and_their_neighbours(whole):
     assert min(np.hypot(*(a - b)) for a, b in itertools.combinations(places, 2)) > 0.05
 
 
+def test_to_what_q_is_fitted(tmp_path, report):
+    """To all individuals, to those that did not contaminate each other, or not at all."""
+
+    def text(**facts):
+        return report([examples.sharing(tmp_path / "s.tsv", **facts)]).text
+
+    interval = "0.603 (95 % interval 0.551 to 0.66)"
+    small = "too small, as some individuals contaminated each other, and the others share too little for a fit"
+    assert f"fitted to all sequences: {interval}." in text(q_individuals=4)
+    found = text(q_individuals=3, copies_shared=1200, standing_out=[[0, 1]])
+    of = "3 individuals, no two of whom contaminated each other without 1,200 likely copies"
+    assert f"fitted to {of}: {interval}." in found
+    assert "too small" not in found
+    found = text(q_individuals=4, standing_out=[[0, 1]])
+    assert f"fitted to all sequences: {interval}; {small}." in found
+    assert "q is too small, as some contaminated each other, and the others share too little for a fit." in found
+    found = text(q_individuals=4, standing_out=[[0, 1]], settings={"q": 0.603}, q_interval=None)
+    assert "which was given: 0.603." in found
+    assert "too small" not in found
+    assert "q is fitted" not in found
+
+
+@pytest.mark.parametrize(("lacking", "verdict"), [(0, "yes"), (2, "with-care"), (6, "not-checked")])
+def test_pairs_without_power_are_not_clean(tmp_path, report, lacking, verdict):
+    page = report([examples.contamination(tmp_path / "c.tsv", standing_out=[], no_power=lacking)])
+    assert [each["class"] for each in page.of("div") if each.get("class") in ("yes", "with-care", "no",
+    "not-checked")][-1] == verdict  # fmt: skip
+    without = f"In {lacking} of 6 pairs, copies would hardly be seen, for want of improbable junctions."
+    assert (without in page.text) == (lacking > 0)
+
+
 def test_what_the_data_support(findings, small, tmp_path, report):
     text = report([*findings, small]).text
     assert "1 of 6 pairs share more improbable junctions than chance explains: donor1 and donor2" in text
