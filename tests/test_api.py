@@ -72,6 +72,21 @@ def test_a_folder_is_one_table(tmp_path, write_parts):
         hpcvdj.pgen(tables, model)
 
 
+def test_productive_cdr3s_end_with_phe_val_or_trp():
+    """Their probabilities add up to at most 1; with any residue at the end, junctions that are not productive count."""
+    model, options = "human_trb_m15", {"genes": "any", "normalize": "productive", "force": True}
+
+    def pgen(**columns):
+        return hpcvdj.pgen(pa.table(columns), model, **options)["pgen_aa"].to_pylist()
+
+    cdr3s = ["ASSLGETQY", "ASSXBJZQY", "AMSGDYSNNRLT", "A"]
+    for cdr3, found in zip(cdr3s, pgen(cdr3_aa=cdr3s), strict=True):
+        assert found == pytest.approx(sum(pgen(junction_aa=[f"C{cdr3}{last}" for last in "FVW"])), rel=1e-13, abs=0)
+    every = sum(value or 0 for value in pgen(cdr3_aa=["X" * length for length in range(60)]))
+    assert 0.99999 < every <= 1 + 1e-12
+    assert hpcvdj.pgen(pa.table({"cdr3_aa": ["ASS\x1e"]}), model, genes="any")["pgen_aa"].to_pylist() == [None]
+
+
 def test_the_weight_is_the_sum_of_the_columns(table):
     counted = hpcvdj.count(table, GERMLINE, max_n=3)
     columns = [counted[f"pathways_n{m}"].to_pylist() for m in range(4)]

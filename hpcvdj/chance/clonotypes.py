@@ -20,6 +20,9 @@ from hpcvdj.repertoires.genes import amino_acid_column, amino_acids, has_nucleot
 
 Counts = NDArray[np.int64]
 
+REPEATED, REPEATED_ROWS = "junction that another row of the individual has", "junctions that another row has"
+"""The rows of a cohort, and of one table, that count together with another row of the same junction."""
+
 
 @dataclass(frozen=True)
 class Clonotypes:
@@ -77,7 +80,7 @@ class DistinctJunctions:
 
     def clonotypes(self, min_reads: int = 1) -> Clonotypes:
         """Return the clonotypes of the junctions with at least `min_reads`; raises InputError if none is left."""
-        left_out = {"junctions that another row has": self.repeated}
+        left_out = {REPEATED_ROWS: self.repeated}
         keep = np.ones(len(self.rows), dtype=bool) if self.reads is None else self.reads >= min_reads
         left_out[f"fewer than {min_reads} reads"] = int((~keep).sum())
         if self.errors is not None:

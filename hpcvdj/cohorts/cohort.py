@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hpcvdj.chance.clone_sizes import CloneSizes, SizesOfSamples
+from hpcvdj.chance.clonotypes import REPEATED
 from hpcvdj.chance.dealing import Dealt, spans
 from hpcvdj.chance.draws import Chance, Floats
 from hpcvdj.cohorts import Unit
@@ -30,9 +31,6 @@ Counts = NDArray[np.int64]
 Places = NDArray[np.integer[Any]]
 
 SequenceUnit = Unit | Literal["v-aa"]
-
-REPEATED = "junction that another row of the individual has"
-"""The reason for which a row that was read is left out."""
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from hpcvdj.recombination.events import Event, events
 from hpcvdj.recombination.germline import SEGMENT_TYPES, SegmentType
 from hpcvdj.recombination.models import Array, Insertion, Model
 from hpcvdj.recombination.origin import read_facts
+from hpcvdj.recombination.possible import able
 from hpcvdj.storage.plots import COLOURS, pyplot, save
 
 MOST_D = 3
@@ -92,9 +93,9 @@ def page(model: Model, inferred: InferenceRecord | None = None) -> Any:
 
 def usable(model: Model, segment: SegmentType) -> str:
     """Say how many alleles there are, how many can make a junction, and how often one of these is chosen."""
-    contributing = list(model.contributing(segment))
-    share = 100 * model.p_segment(segment)[contributing].sum()
-    number = f"{len(model.templates(segment)):,}, of which {len(contributing):,} can make a junction"
+    makers = able(model, segment)
+    share = 100 * model.p_segment(segment)[makers].sum()
+    number = f"{len(model.templates(segment)):,}, of which {len(makers):,} can make a junction"
     return f"{number}: {share:.2f} % of P({segment})"
 
 
@@ -135,12 +136,12 @@ def _usage(axes: Any, model: Model, segment: SegmentType, errors: Errors) -> Non
     """Draw a bar for each allele that is chosen at all, the most frequent first."""
     chance, templates = 100 * model.p_segment(segment), model.templates(segment)
     order = [int(allele) for allele in np.argsort(-chance, kind="stable") if chance[allele] > 0]
-    can = set(model.contributing(segment))
+    can = set(able(model, segment))
     bars = axes.bar(range(len(order)), chance[order], color=[COLOURS[0] if k in can else "0.7" for k in order])
     _error_bars(axes, chance[order], [(f"{segment.lower()}_choice", "", templates[k].allele) for k in order], errors)
     legend = {allele in can: bar for allele, bar in zip(order, bars, strict=True)}
     if False in legend:
-        words = {True: "can make a junction", False: "cannot: not functional, or anchor unknown"}
+        words = {True: "can make a junction", False: "cannot: not functional, anchor unknown, or always deleted"}
         axes.legend(legend.values(), [words[able] for able in legend])
     axes.set(title=f"{segment} usage", ylabel=f"P({segment}), %", xlim=(-0.6, len(order) - 0.4))
     axes.set_xlabel("alleles with P > 0")
@@ -182,7 +183,7 @@ def _heatmap(axes: Any, percent: Array, label: str, **options: Any) -> None:
 def _deletions(axes: Any, model: Model, event: Event) -> None:
     """Draw the deletions from each V or J allele that can make a junction, and their mean."""
     segment: SegmentType = "V" if event.name.startswith("v") else "J"
-    can = [model.templates(segment)[allele].allele for allele in model.contributing(segment)]
+    can = [model.templates(segment)[allele].allele for allele in able(model, segment)]
     profiles = event.distributions()
     weights = {allele: event.weights[allele,] for allele in can}
     total, most = sum(weights.values()), max(weights.values(), default=1)

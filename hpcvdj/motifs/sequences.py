@@ -20,6 +20,8 @@ from hpcvdj.errors import InputError, few, option, require_choice
 from hpcvdj.kernels.kmers.sequences import SequenceSet, sequence_set
 from hpcvdj.motifs.fasta import begins_as_fasta, fasta_name, read_fasta
 from hpcvdj.recombination.productive import Rows
+from hpcvdj.repertoires.batches import with_columns, without_missing
+from hpcvdj.repertoires.formats.format import ROW_ID
 from hpcvdj.repertoires.inputs import require_different_files
 from hpcvdj.repertoires.productive import COLUMN, productive_rows, telling_column
 from hpcvdj.repertoires.readers import MemoryReader, TableReader, open_table
@@ -299,7 +301,11 @@ class _Tables:
         # A table may have this column or not.
         flag = [COLUMN] * (told_by == COLUMN)
         rows = without = not_productive = 0
-        for batch in source.batches([*dict.fromkeys(["sequence_id", *present, *flag, self._field])]):
+        for batch in source.batches([*dict.fromkeys([ROW_ID, *present, *flag, self._field])]):
+            ids = without_missing(batch.column(ROW_ID))
+            # A row without an id is named by its number, as those of tables without ids are.
+            numbers = pa.array((1 + rows + np.arange(batch.num_rows)).astype(str), ids.type)
+            batch = with_columns(batch, {ROW_ID: pc.if_else(pc.equal(ids, ""), numbers, ids)})
             rows += batch.num_rows
             filled = batch.filter(pc.not_equal(batch.column(self._field), ""))
             without += batch.num_rows - filled.num_rows

@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from hpcvdj.kernels.generation.letters import productive_rows
 from hpcvdj.recombination.productive import FIRST, LAST, productive_probability
 from hpcvdj.recombination.repertoire import CDR3_ENDS, PgenProblem, Repertoire
+from hpcvdj.recombination.symbols import PRODUCTIVE_END
 from hpcvdj.repertoires.genes import amino_acids, has_nucleotides
 
 AMONG_PRODUCTIVE = "p_post"
@@ -40,5 +41,8 @@ def is_productive(repertoire: Repertoire) -> NDArray[np.bool_]:
     # Amino acids with a stop cannot be packed, so only the ends decide.
     letters, lengths = amino_acids(repertoire, np.arange(len(repertoire)))
     last = letters[np.arange(len(letters)), np.maximum(lengths - 1, 0)]
-    ends = np.isin(letters[:, 0], list(FIRST.encode())), np.isin(last, list((LAST + CDR3_ENDS[1]).encode()))
+    ends = (
+        np.isin(letters[:, 0], list(FIRST.encode())),
+        np.isin(last, list((LAST + CDR3_ENDS[1] + PRODUCTIVE_END).encode())),
+    )
     return np.asarray((lengths > 1) & ends[0] & ends[1])

@@ -238,7 +238,7 @@ class Model:
         return indices
 
     def contributing(self, segment: SegmentType) -> tuple[int, ...]:
-        """Return indices of the alleles that can make a junction: those with a segment and P > 0."""
+        """Return indices of the alleles with a segment and P > 0."""
         return self._contributing[segment]
 
     @cached_property

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hpcvdj.recombination.germline import SegmentType
 from hpcvdj.recombination.models import Array, Model
 
 
@@ -22,6 +23,13 @@ def allowed_deletions(model: Model) -> tuple[Array, Array, Array]:
     left, right = np.indices(model.d_deletions.shape[1:])
     d = left + right <= lengths[1][:, None, None]
     return v.astype(np.float64), d.astype(np.float64), j.astype(np.float64)
+
+
+def able(model: Model, segment: SegmentType) -> list[int]:
+    """Return the indices of the alleles of V, D or J that are chosen and can be part of a junction."""
+    allowed = dict(zip("VDJ", allowed_deletions(model), strict=True))[segment]
+    deletions = {"V": model.v_deletions, "D": model.d_deletions, "J": model.j_deletions}[segment]
+    return [k for k in model.contributing(segment) if (deletions[k] * allowed[k]).any()]
 
 
 @dataclass(frozen=True)

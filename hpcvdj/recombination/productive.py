@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 from hpcvdj.errors import InputError, option
 from hpcvdj.recombination.alphabet import AMINO_ACIDS
 from hpcvdj.recombination.models import BASES, Array, Insertion, Model
+from hpcvdj.recombination.symbols import PRODUCTIVE_ENDS
 
 Rows = Literal["productive", "all"]
 """Which rows of a table to use."""
 
-FIRST, LAST = "C", "FVW"
+FIRST, LAST = "C", PRODUCTIVE_ENDS
 """Possible residues 104 and 118 of a productive junction, as in OLGA's anchors."""
 
 _CODON = "([ACG][ACGT][ACGT]|T[CT][ACGT]|TA[CT]|TG[CGT])"

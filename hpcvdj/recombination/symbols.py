@@ -21,8 +21,14 @@ from hpcvdj.storage.inputs import read_text
 
 STOP, ANY_RESIDUE = "*X"
 
+PRODUCTIVE_ENDS = "FVW"
+"""The residues at the end of productive junctions: Phe or Trp 118, or Val."""
+
 AMBIGUOUS = {"B": "DN", "J": "IL", ANY_RESIDUE: "ACDEFGHIKLMNPQRSTVWY", "Z": "EQ"}
 """The symbols for several amino acids; a custom alphabet may redefine them, as in OLGA."""
+
+PRODUCTIVE_END = "\x1e"
+"""The symbol of what the last residue of a productive junction may be, for CDR3s; no user can write it."""
 
 RESERVED = string.whitespace + string.digits + ":,;[]{}"
 """Characters that are no symbols: OLGA and `read_alphabet` remove them around symbols and their parts."""
@@ -83,6 +89,11 @@ class Alphabet(Letters):
         """All symbols but the stop: a sequence with a stop is not productive and needs no probability."""
         return self.symbols.replace(STOP, "")
 
+    def with_productive_end(self) -> "Alphabet":
+        """Return the alphabet with `PRODUCTIVE_END` as well."""
+        last = self.codons[[self.symbols.index(residue) for residue in PRODUCTIVE_ENDS]].any(axis=0)
+        return Alphabet(self.symbols + PRODUCTIVE_END, np.concatenate([self.codons, [last]]))
+
     @cached_property
     def codon_sets(self) -> NDArray[np.uint64]:
         """The codons of each symbol as bits, uint64 [symbols]: bit 16 a + 4 b + c stands for the bases a, b, c."""
@@ -104,7 +115,7 @@ class Alphabet(Letters):
         return {
             symbol: ["".join(BASES[code] for code in codes) for codes in np.argwhere(codons)]
             for symbol, codons in zip(self.symbols, self.codons, strict=True)
-            if symbol not in standard or (codons != standard[symbol]).any()
+            if symbol != PRODUCTIVE_END and (symbol not in standard or (codons != standard[symbol]).any())
         }
 
     def require_mismatches(self) -> None:

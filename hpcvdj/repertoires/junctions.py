@@ -203,6 +203,15 @@ def _numbered(batches: Iterable[pa.RecordBatch], first_row: int) -> Iterator[tup
         first_row += batch.num_rows
 
 
+def hashes_of_ids(ids: pa.Array, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """Hashes of the ids of rows, uint64 [rows].  A missing id is like no other."""
+    hashes = text_hashes(ids)
+    missing = pc.equal(pc.binary_length(ids), 0).to_numpy(zero_copy_only=False)
+    if missing.any():
+        hashes[missing] = rows[missing].astype(np.uint64) * SCATTER
+    return hashes
+
+
 @dataclass(frozen=True)
 class _Packed:
     """A batch whose sequences are packed.
@@ -258,11 +267,11 @@ class _Builder:
                 self._require_storable(name, column, first_row)
         rows = first_row + np.arange(batch.num_rows)
         ids = batch.column("sequence_id") if "sequence_id" in batch.schema.names else pa.array(rows.astype(str))
-        ids = ids.cast(pa.large_string())
+        ids = without_missing(ids.cast(pa.large_string()))
         words, lengths, unfit = self._pack(batch.column(self.reading.sequence_field))
         has_reads = READS in batch.schema.names
         reads, no_count = read_counts(batch.column(READS)) if has_reads else (None, {})
-        return _Packed(batch, rows, ids, text_hashes(ids), reads, words, lengths, [*no_count.items(), *unfit])
+        return _Packed(batch, rows, ids, hashes_of_ids(ids, rows), reads, words, lengths, [*no_count.items(), *unfit])
 
     def add(self, packed: _Packed) -> None:
         batch, rows, ids = packed.batch, packed.rows, packed.ids

@@ -10,7 +10,7 @@ from hpcvdj.recombination import repertoire
 from hpcvdj.recombination.alphabet import NUCLEOTIDES, Letters
 from hpcvdj.recombination.calls import CallPolicy, Genes
 from hpcvdj.recombination.exclusions import ExclusionKind
-from hpcvdj.recombination.symbols import Alphabet
+from hpcvdj.recombination.symbols import PRODUCTIVE_END, Alphabet
 from hpcvdj.repertoires.formats.format import BY_HEADER, Opening
 
 log = logging.getLogger(__name__)
@@ -75,12 +75,21 @@ class Reading:
         """
         if self.sequence_field == "cdr3":
             raise OptionError.of("sequence_field", "cdr3", "a probability is that of a junction")
-        return replace(self, longest=repertoire.LONGEST_JUNCTION, anchors=True, genes=genes, productive=productive)
+        alphabet = self.alphabet
+        if productive is not None and self.sequence_field == "cdr3_aa" and alphabet is not None:
+            alphabet = alphabet.with_productive_end()
+        return replace(
+            self, longest=repertoire.LONGEST_JUNCTION, anchors=True, genes=genes, productive=productive,
+            alphabet=alphabet,
+        )  # fmt: skip
 
     @property
     def ends(self) -> tuple[str, str]:
         """The letters to add at the beginning and at the end of each sequence."""
-        return repertoire.CDR3_ENDS if self.sequence_field == "cdr3_aa" else ("", "")
+        if self.sequence_field != "cdr3_aa":
+            return "", ""
+        first, last = repertoire.CDR3_ENDS
+        return first, PRODUCTIVE_END if self.alphabet and PRODUCTIVE_END in self.alphabet.symbols else last
 
     @property
     def anchor_letters(self) -> int:

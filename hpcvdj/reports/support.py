@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
+from hpcvdj.chance.clonotypes import REPEATED, REPEATED_ROWS
 from hpcvdj.errors import few
 from hpcvdj.reports.associations import inflation_of, noise_text
 from hpcvdj.reports.elements import PageTable, Section, Statement, Verdict, percent, shown
@@ -60,13 +61,16 @@ def _rows(outputs: Outputs) -> Iterator[Statement]:
             reasons[survey.command][reason] += rows
     for command in ("sharing", "associate", TIMES):
         for individual in (individual for finding in outputs.of(command) for individual in finding.individuals):
-            used[command] += individual["rows"]
-            reasons[command].update(individual.get("left_out", {}))
+            left_out = Counter(individual.get("left_out", {}))
+            # Rows with the same junction count as one, and none of them is lost.
+            used[command] += individual["rows"] + left_out.pop(REPEATED, 0)
+            reasons[command].update(left_out)
     # A run of `annotate` reads the tables of all of its samples together.
     annotated = {str(finding.facts["tables"]): finding.facts for finding in outputs.of("annotate")}
     for command, every in (("enrich", [f.facts for f in outputs.of("enrich")]), ("annotate", annotated.values())):
         for facts in every:
             left_out = _excluded(facts) + Counter(facts.get("rows_left_out", {}) if command == "enrich" else {})
+            del left_out[REPEATED_ROWS]
             used[command] += facts.get("rows_read", 0) - left_out.total()
             reasons[command].update(left_out)
     commands = defaultdict[tuple[int, int, int], list[str]](list)
@@ -115,8 +119,10 @@ def _models(outputs: Outputs) -> Iterator[Statement]:
 
 def _contamination(outputs: Outputs) -> Iterator[Statement]:
     question = "Are the samples free of each other's junctions?"
-    findings = outputs.of("contamination")
-    if not findings:
+    findings, amino = outputs.of("contamination"), [f for f in outputs.of("sharing") if f.facts.get("not_available")]
+    if amino and not findings:
+        yield Statement(question, "not checked", "Amino acids alone do not tell copies: that needs nucleotides.")
+    elif not findings:
         yield Statement(
             question, "not checked", "Run hpcvdj contamination on the samples before you believe in sharing."
         )

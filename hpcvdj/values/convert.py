@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.distinct import distinct
 from hpcvdj.recombination.exclusions import Exclusion, ExclusionKind, counts_from_json, counts_json
-from hpcvdj.repertoires.batches import with_columns
+from hpcvdj.repertoires.batches import with_columns, without_missing
 from hpcvdj.repertoires.formats.format import REASON, REQUIRED, ROW_ID, Opening
 from hpcvdj.repertoires.formats.listed import Listed
 from hpcvdj.repertoires.inputs import Inputs, columns_of_all, in_text, tables_in, with_repertoire
@@ -216,15 +216,17 @@ def _ids(table: Table, between: Callable[[], None]) -> tuple[int, NDArray[np.uin
     for batch in reader.batches([ROW_ID]):
         rows += batch.num_rows
         if reader.has_ids:
-            hashes.append(text_hashes(batch.column(ROW_ID)))
+            ids = without_missing(batch.column(ROW_ID).cast(pa.large_string()))
+            hashes.append(text_hashes(ids.filter(pc.not_equal(ids, ""))))
         between()
     return rows, distinct(np.concatenate(hashes))
 
 
 def _prefixed(batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
-    ids = batch.column(ROW_ID)
+    ids = without_missing(batch.column(ROW_ID))
     parts = pa.scalar(name, ids.type), ids, pa.scalar(".", ids.type)
-    return with_columns(batch, {ROW_ID: pc.binary_join_element_wise(*parts)})
+    named = pc.if_else(pc.equal(ids, ""), ids, pc.binary_join_element_wise(*parts))
+    return with_columns(batch, {ROW_ID: named})
 
 
 def _reasons(batch: pa.RecordBatch) -> Counter[Exclusion]:

@@ -16,6 +16,7 @@ from hpcvdj.repertoires.junctions import (
     SCATTER,
     SCOPE_SHIFT,
     Junctions,
+    hashes_of_ids,
     id_scopes,
     refused_row,
     repeated_id,
@@ -35,7 +36,8 @@ def id_hashes(junctions: Junctions, sources: Sequence[Table]) -> NDArray[np.uint
 
     sources  the tables of the sequences
     """
-    hashes = text_hashes(junctions.ids)[junctions.id_order]
+    ids = junctions.ids.take(pa.array(junctions.id_order))
+    hashes = hashes_of_ids(ids, junctions.row)
     if junctions.repertoire_ids is not None:
         names = text_hashes(pa.array(junctions.repertoire_ids, pa.large_string()))
         scopes = id_scopes(sources, junctions.row) << SCOPE_SHIFT

@@ -11,7 +11,7 @@ from tests.kernels.pgen.problems import small_model
 from tests.recombination.igor_files import gene_files, mouse_files, vdj_files, vj_files
 
 plt = pytest.importorskip("matplotlib.pyplot")
-from hpcvdj.model_views.page import draw, page  # noqa: E402
+from hpcvdj.model_views.page import draw, page, usable  # noqa: E402
 
 ROUNDING = {"rtol": 20 * 2**-53, "atol": 0}
 """Products by 100 and sums of at most 6 products of positive numbers: fewer than 20 roundings."""
@@ -65,6 +65,30 @@ def test_the_title_names_the_model(tmp_path):
         "J alleles: 2, of which 2 can make a junction: 100.00 % of P(J)",
     ]
     plt.close(figure)
+
+
+@pytest.mark.parametrize("has_d", [True, False])
+def test_alleles_of_which_nothing_is_left_make_no_junction(has_d):
+    """An allele that is shorter than its shortest deletion that is possible."""
+    model = small_model(4, has_d=has_d)
+    every = {segment: usable(model, segment) for segment in "VJ"}
+    assert every["V"].startswith(f"{len(model.v)}, of which {len(model.v)} can make a junction: 100.00 %")
+    for segment, name in (("V", "v_deletions"), ("J", "j_deletions")):
+        deletions = getattr(model, name).copy()
+        deletions[0] = 0
+        deletions[0, -1] = 1
+        length = deletions.shape[1] - 1
+        templates = model.templates(segment)
+        short = replace(templates[0], segment="A" * length, extended="A" * length)
+        less = replace(model, **{name: deletions, segment.lower(): (short, *templates[1:])})
+        share = 100 * (1 - model.p_segment(segment)[0])
+        number = len(templates)
+        assert (
+            usable(less, segment)
+            == f"{number}, of which {number - 1} can make a junction: {share:.2f} % of P({segment})"
+        )
+        one_more = replace(short, segment="A" * (length + 1), extended="A" * (length + 1))
+        assert usable(replace(less, **{segment.lower(): (one_more, *templates[1:])}), segment) == every[segment]
 
 
 @pytest.mark.parametrize("has_d", [True, False])

@@ -38,7 +38,7 @@ def repertoire(rng, n, pool):
         inner = pool[rng.integers(len(pool))] if k % 2 else random_text(rng, 3 * int(rng.integers(4, 9)))
         text = "TGT" + inner + "TTT"
         rows.append((f"s{k}", f"TRBV{k % 3}", text.lower() if k % 5 == 0 else text, "TFT"[k % 3]))
-    return [*rows, ("empty", "", "", "T"), ("null", "", "TGTTTT", "")]
+    return [*rows, ("empty", "", "", "T"), ("no call", "", "TGTTTT", "")]
 
 
 @pytest.fixture

@@ -157,6 +157,25 @@ def test_to_what_q_is_fitted(tmp_path, report):
     assert "q is fitted" not in found
 
 
+def test_rows_that_count_together_are_used(tmp_path, report):
+    left_out = {"junction that another row of the individual has": 900, "out of frame": 40}
+    individuals = [{"name": name, "group": "g", "rows": 1000, "left_out": left_out} for name in examples.NAMES]
+    assert (
+        "sharing: 7,600 rows used, 160 left out (2.1 %)"
+        in report([examples.sharing(tmp_path / "s.tsv", individuals=individuals)]).text
+    )
+    repeated = {"junctions that another row has": 700, "likely sequencing errors": 20}
+    path = examples.enrichment(tmp_path / "e.tsv", rows_read=1000, rows_left_out=repeated)
+    assert "enrich: 980 rows used, 20 left out (2" in report([path]).text
+
+
+def test_amino_acids_do_not_tell_copies(tmp_path, report):
+    text = report([examples.sharing(tmp_path / "s.tsv", not_available=["likely copies"])]).text
+    assert "Amino acids alone do not tell copies: that needs nucleotides." in text
+    assert "Run hpcvdj contamination" not in text
+    assert "Run hpcvdj contamination" in report([examples.sharing(tmp_path / "t.tsv")]).text
+
+
 @pytest.mark.parametrize(("lacking", "verdict"), [(0, "yes"), (2, "with-care"), (6, "not-checked")])
 def test_pairs_without_power_are_not_clean(tmp_path, report, lacking, verdict):
     page = report([examples.contamination(tmp_path / "c.tsv", standing_out=[], no_power=lacking)])

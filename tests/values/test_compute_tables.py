@@ -91,6 +91,27 @@ def test_repeated_ids_are_excluded_once(expected):
     assert [excluded[k].split("data row ")[1].split()[0] for k in REPEATED] == ["11"] * 4 + ["201"]
 
 
+@pytest.mark.parametrize("size", [33, 500])
+def test_missing_ids_do_not_repeat(tables, paper_germline, tmp_path, size):
+    """Rows without an id are rows of their own, however a missing value is written."""
+    header, *lines = (tables / "t.tsv").read_text().splitlines()
+    missing, column = ("", "NA", "None", "null"), header.split("\t").index("sequence_id")
+    for k in range(0, 200, 2):
+        if k not in (10, 20):
+            values = lines[k].split("\t")
+            values[column] = missing[k // 2 % 4]
+            lines[k] = "\t".join(values)
+    (tmp_path / "t.tsv").write_text("\n".join([header, *lines]) + "\n")
+    summary = computed(tmp_path / "t.tsv", tmp_path / "o.tsv", paper_germline, size=size)
+    excluded = {
+        k: row["pathways_excluded"] for k, row in enumerate(rows_of(tmp_path / "o.tsv")) if row["pathways_excluded"]
+    }
+    repeated = [k for k in REPEATED if k % 2 or k >= 200]
+    assert len(repeated) >= 3
+    assert excluded.keys() == {20, *repeated}
+    assert summary.counted == 500 - len(excluded)
+
+
 @pytest.mark.parametrize("name", ["t.tsv", "t.tsv.gz", "t.parquet"])
 @pytest.mark.parametrize("size", [33, SLICE, 499, 500])
 def test_slices_are_the_table(tables, expected, paper_germline, tmp_path, name, size):
