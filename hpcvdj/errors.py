@@ -57,8 +57,8 @@ def command_name(name: str) -> str:
     return f"hpcvdj{' ' if _shell else '.'}{name}"
 
 
-_SHORT = {"k": "-k", "d": "-d", "model": "-m"}
-"""Options that have only a short name, or are better known by it."""
+_SHORT = {"k": "-k", "d": "-d", "model": "-m", "most": "--list"}
+"""Options that commands have under another name."""
 
 _OF_READ_TABLE = ("format", "columns")
 """Options that all commands have, but of the Python functions only `hpcvdj.read_table`."""

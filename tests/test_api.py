@@ -112,6 +112,11 @@ def test_a_frame_without_rows_has_the_same_columns(table):
 
 
 def test_what_is_no_model_or_no_list(table):
+    with pytest.raises(hpcvdj.InputError, match="read_table reads a file, not a Table; functions take tables as they"):
+        hpcvdj.read_table(table)
+    sparse = table.to_pandas().assign(more=pd.arrays.SparseArray([0] * len(table)))
+    with pytest.raises(hpcvdj.InputError, match=r"a column of the table cannot be read .*more.*; convert it"):
+        hpcvdj.count(sparse, GERMLINE)
     with pytest.raises(hpcvdj.InputError, match="None is no model; give a Model, the name of one, or its folder"):
         hpcvdj.pgen(table, None)
     with pytest.raises(hpcvdj.InputError, match=r"not one; give \[sequence\]"):

@@ -49,6 +49,8 @@ def primary_chains(adata: Any, *, chain: Kind = "VDJ", airr_key: str = "airr", i
     ):
         if key not in adata.obsm:
             raise InputError(f"adata.obsm has no {key!r}; {remedy}")
+    if not adata.obs_names.is_unique:
+        raise InputError("cells have the same name; adata.obs_names_make_unique() gives each its own")
     chains = adata.obsm[airr_key]
     primary = adata.obsm[index_key][chain][:, 0]
     fields = [name for name in _CHAIN_FIELDS if name in chains.fields]

@@ -112,6 +112,8 @@ def read_table(
 
     Raises InputError for a file that cannot be read, and for a format that it does not have.
     """
+    if not isinstance(path, str | Path):
+        raise InputError(f"read_table reads a file, not a {type(path).__name__}; functions take tables as they are")
     return of_kind(Given.read(Path(path), TableSettings.of(locals()).opening()).original, kind)
 
 

@@ -249,7 +249,7 @@ class _Computing:
             cells |= {k: [""] for k in others if not part[k].text}
             yield from (cells[k] for k in sorted(cells))
         if unread:
-            log.warning("%d lines have no sequence, and are left out: %s", len(unread), few(unread))
+            log.warning("%d lines have no sequence that can be read, and are left out: %s", len(unread), few(unread))
 
     def _values(
         self, rows: Sequence[Row], texts: Sequence[str], field: "JunctionField", symbols: Any = None

@@ -165,7 +165,8 @@ class Model:
     def with_joint_choice(self) -> "Model":
         """Return the model that uses its P(V, D, J).  Raise InputError if it has none."""
         if self.p_vdj is None:
-            raise InputError(f"{self.name}: has no P(V, D, J), only P(V) and P(D, J); leave out {option('joint')}")
+            only = "P(V) and P(D, J)" if self.has_d else "P(V, J), as there is no D gene"
+            raise InputError(f"{self.name}: has no P(V, D, J), only {only}; leave out {option('joint')}")
         return replace(self, joint=True)
 
     def with_ties(self) -> "Model":

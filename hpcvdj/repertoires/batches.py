@@ -46,11 +46,10 @@ def _as_text(column: pa.Array) -> pa.Array:
 
 def without_missing(column: pa.Array) -> pa.Array:
     """A column of text in which missing values are empty, however they are written."""
-    # Most columns have no text as short as these words.
-    if not pc.any(pc.less_equal(pc.binary_length(column), max(map(len, MISSING)))).as_py():
-        return column
+    # Few texts are as short as these words.
+    short = column.filter(pc.less_equal(pc.binary_length(column), max(map(len, MISSING))))
     words = pa.array(MISSING, column.type)
-    if not pc.any(pc.is_in(pc.unique(column), value_set=words)).as_py():
+    if not len(short) or not pc.any(pc.is_in(short, value_set=words)).as_py():
         return column
     missing = pc.is_in(column, value_set=words)
     return pc.if_else(missing, pa.scalar("", column.type), column)

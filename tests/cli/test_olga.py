@@ -127,7 +127,7 @@ def test_sequences_as_arguments_and_lines_without_one(tmp_path):
     for options, blank in (([], []), (["--skip_off"], [""])):
         said, logged = hpcvdj_command("olga", "compute_pgen", "--humanTRB", "-i", tmp_path / "a.txt", *options)
         assert [line.split()[0] if line else "" for line in said.splitlines()] == [AMINO[0], *blank, AMINO[1]]
-        assert "2 lines have no sequence, and are left out: BOGUS1, CASSytf" in logged
+        assert "2 lines have no sequence that can be read, and are left out: BOGUS1, CASSytf" in logged
 
 
 @pytest.mark.olga

@@ -106,6 +106,9 @@ def test_what_has_no_cells(adata, frame):
         hpcvdj.annotate_cells(frame, GERMLINE)
     with pytest.raises(InputError, match=r"chain must be one of VDJ, VJ \(got .X.\)"):
         hpcvdj.annotate_cells(adata, GERMLINE, chain="X")
+    adata.obs_names = ["cell"] * adata.n_obs
+    with pytest.raises(InputError, match=r"cells have the same name; adata\.obs_names_make_unique\(\)"):
+        hpcvdj.annotate_cells(adata, GERMLINE)
 
 
 def test_cells_joined_to_a_result(adata, frame, tmp_path, paper_germline):

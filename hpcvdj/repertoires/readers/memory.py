@@ -86,6 +86,8 @@ def as_arrow(table: Any) -> pa.Table:
         except pa.ArrowException as error:
             message = " ".join(map(str, error.args))
             raise InputError(f"the table has a column of mixed types ({message}); convert it to text") from None
+        except TypeError as error:
+            raise InputError(f"a column of the table cannot be read ({error}); convert it, or leave it out") from None
     if hasattr(table, "__arrow_c_stream__"):
         return pa.table(table)
     remedy = "give a pandas, polars or pyarrow table"

@@ -20,6 +20,9 @@ pq: Any = OnFirstUse("pyarrow.parquet")
 DAMAGE = ValueError, OSError, pa.ArrowException
 """The errors of reading a damaged Parquet file."""
 
+FIRST_ROWS = 1 << 14
+"""Rows that say which fields a table has, and whether they are filled."""
+
 
 class ParquetReader(TableReader):
     """Parquet: columns of any type except binary and nested ones."""
@@ -56,6 +59,10 @@ class ParquetReader(TableReader):
         with self._opened(columns) as batches_of:
             yield from batches_of(range(self.known_rows))
 
+    def _first_rows(self, columns: Sequence[str]) -> pa.RecordBatch | None:
+        with self._opened(list(columns), FIRST_ROWS) as batches_of:
+            return next(batches_of(range(min(FIRST_ROWS, self.known_rows))), None)
+
     def ranges(
         self, columns: Sequence[str], ranges: Iterable[range]
     ) -> Iterator[tuple[range, Iterable[pa.RecordBatch]]]:
@@ -66,12 +73,15 @@ class ParquetReader(TableReader):
                 yield rows, self._translated(batches_of(rows), columns, rows.start)
 
     @contextmanager
-    def _opened(self, columns: list[str]) -> Iterator[Callable[[range], Iterator[pa.RecordBatch]]]:
+    def _opened(
+        self, columns: list[str], batch_rows: int | None = None
+    ) -> Iterator[Callable[[range], Iterator[pa.RecordBatch]]]:
         """Yield a function that reads ranges of rows, which ascend.
 
-        The batches of a range do not depend on the ranges before it: they are cut every `BATCH_ROWS` rows, from the
-        first row group of the range on.
+        The batches of a range do not depend on the ranges before it: they are cut every `batch_rows` rows, by default
+        `BATCH_ROWS`, from the first row group of the range on.
         """
+        size = batch_rows or reader.BATCH_ROWS
         groups = self._metadata.num_row_groups
         starts = [0, *accumulate(self._metadata.row_group(group).num_rows for group in range(groups))]
         group, position = -1, 0
@@ -82,7 +92,7 @@ class ParquetReader(TableReader):
             nonlocal group, position, batches, batch
             if rows and (first := bisect_right(starts, rows.start) - 1) != group:
                 group, position, batch = first, starts[first], None
-                batches = file.iter_batches(reader.BATCH_ROWS, row_groups=list(range(first, groups)), columns=columns)
+                batches = file.iter_batches(size, row_groups=list(range(first, groups)), columns=columns)
             try:
                 while rows and position < rows.stop:
                     batch = batch or next(batches, None)
