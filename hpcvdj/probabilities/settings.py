@@ -1,6 +1,6 @@
 """The options of generation probabilities."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -138,6 +138,8 @@ class PgenConfig(Plan):
         if reading.alphabet is not None and "pgen_aa_1mm" in self.names:
             reading.alphabet.require_mismatches()
         productive = ExclusionKind.NOT_PRODUCTIVE if self.normalize == "productive" else None
+        if productive is not None and reading.sequence_field == "cdr3_aa" and reading.alphabet is not None:
+            reading = replace(reading, alphabet=reading.alphabet.with_productive_end())
         return reading.of_junctions(self.genes, productive)
 
     @property

@@ -75,13 +75,7 @@ class Reading:
         """
         if self.sequence_field == "cdr3":
             raise OptionError.of("sequence_field", "cdr3", "a probability is that of a junction")
-        alphabet = self.alphabet
-        if productive is not None and self.sequence_field == "cdr3_aa" and alphabet is not None:
-            alphabet = alphabet.with_productive_end()
-        return replace(
-            self, longest=repertoire.LONGEST_JUNCTION, anchors=True, genes=genes, productive=productive,
-            alphabet=alphabet,
-        )  # fmt: skip
+        return replace(self, longest=repertoire.LONGEST_JUNCTION, anchors=True, genes=genes, productive=productive)
 
     @property
     def ends(self) -> tuple[str, str]:
