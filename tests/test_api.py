@@ -10,6 +10,7 @@ import pytest
 from pyarrow import csv
 
 import hpcvdj
+from hpcvdj.recombination.symbols import Alphabet
 from tests.conftest import GERMLINE, SMALL
 
 
@@ -85,6 +86,7 @@ def test_productive_cdr3s_end_with_phe_val_or_trp():
     every = sum(value or 0 for value in pgen(cdr3_aa=["X" * length for length in range(60)]))
     assert 0.99999 < every <= 1 + 1e-12
     assert hpcvdj.pgen(pa.table({"cdr3_aa": ["ASS\x1e"]}), model, genes="any")["pgen_aa"].to_pylist() == [None]
+    assert Alphabet.of({"x": ["D"]}).with_productive_end().definitions() == {"x": ["GAC", "GAT"]}
 
 
 def test_the_weight_is_the_sum_of_the_columns(table):

@@ -134,7 +134,7 @@ def _contamination(outputs: Outputs) -> Iterator[Statement]:
         lacking, pairs = finding.facts.get("no_power") or 0, len(finding.names) * (len(finding.names) - 1) // 2
         # Nothing can be seen in pairs without power.
         verdict: Verdict = "with care" if common or lacking else "yes"
-        yield Statement(question, "no" if mixed else "not checked" if pairs == lacking > 0 else verdict, text)
+        yield Statement(question, "no" if mixed else "not checked" if pairs == lacking else verdict, text)
 
 
 def _sharing(outputs: Outputs) -> Iterator[Statement]:

@@ -161,6 +161,39 @@ def test_public_sequences_do_not_decide_the_share(truth, before, monkeypatch):
     assert survivors_share(observed, numbers, draws)[0] == pytest.approx(before, abs=0.001)
 
 
+def test_deeper_individuals_are_those_with_more_recombinations(numbers):
+    """The same q and interval as of tables for the larger numbers, up to the grid."""
+    p = zipf(20_000, 0.9)
+    deep, draws = Numbers(3 * SIZES), every(p)
+    observed = np.rint(deep.spectrum(draws.on_grid(np.log(0.6)))).astype(int)
+
+    def deeper(log_q):
+        return np.log(3)
+
+    q, other = survivors_share(observed, deep, draws)[0], survivors_share(observed, numbers, draws, deeper)[0]
+    assert (q, other) == pytest.approx((0.6, 0.6), rel=2e-3)
+    redrawn = bootstrapped(draws, np.log(q), 1)
+    assert share_interval(observed, numbers, draws, q, redrawn, deeper) == pytest.approx(
+        share_interval(observed, deep, draws, q, redrawn), rel=0.01
+    )
+
+
+def test_a_share_for_which_there_are_not_enough_junctions(numbers):
+    """It is never fitted, and no end of an interval."""
+    p = zipf(20_000, 0.9)
+    draws = every(p)
+    observed = np.rint(numbers.spectrum(draws.on_grid(np.log(0.3)))).astype(int)
+
+    def deeper(log_q):
+        return 0.0 if log_q > np.log(0.5) else np.inf
+
+    q, at_bound = survivors_share(observed, numbers, draws, deeper)
+    assert 0.5 <= q < 0.6
+    assert not at_bound
+    low, high = share_interval(observed, numbers, draws, q, bootstrapped(draws, np.log(q), 1), deeper)
+    assert 0.45 < low <= q <= high
+
+
 def intervals(numbers, truth, few):
     """q and its interval of 60 cohorts, with the right probabilities, or with 2,000 draws."""
     p = zipf(20_000, 0.9)
