@@ -1,5 +1,6 @@
 """hpcvdj from Python."""
 
+import json
 import re
 from fractions import Fraction
 
@@ -11,6 +12,7 @@ from pyarrow import csv
 
 import hpcvdj
 from hpcvdj.recombination.symbols import Alphabet
+from tests.commands import hpcvdj_command
 from tests.conftest import GERMLINE, SMALL
 
 
@@ -73,7 +75,7 @@ def test_a_folder_is_one_table(tmp_path, write_parts):
         hpcvdj.pgen(tables, model)
 
 
-def test_productive_cdr3s_end_with_phe_val_or_trp():
+def test_productive_cdr3s_end_with_phe_val_or_trp(tmp_path):
     """Their probabilities add up to at most 1; with any residue at the end, junctions that are not productive count."""
     model, options = "human_trb_m15", {"genes": "any", "normalize": "productive", "force": True}
 
@@ -86,6 +88,13 @@ def test_productive_cdr3s_end_with_phe_val_or_trp():
     every = sum(value or 0 for value in pgen(cdr3_aa=["X" * length for length in range(60)]))
     assert 0.99999 < every <= 1 + 1e-12
     assert hpcvdj.pgen(pa.table({"cdr3_aa": ["ASS\x1e"]}), model, genes="any")["pgen_aa"].to_pylist() == [None]
+    (tmp_path / "c.tsv").write_text("cdr3_aa\nASSLGETQY\n")
+    words = "pgen", tmp_path / "c.tsv", "-m", model, "--genes", "any", "--normalize", "productive", "--force"
+    hpcvdj_command(*words, "-o", tmp_path / "c.h5")
+    with hpcvdj.open(tmp_path / "c.h5") as result:
+        assert (result.all().texts("cdr3"), result.all().texts("anchors")) == (["ASSLGETQY"], ["CX"])
+        assert result.to_numpy()[0].tolist() == pgen(cdr3_aa=["ASSLGETQY"])
+        assert json.loads(result.provenance["config"])["alphabet"] == {}
     assert Alphabet.of({"x": ["D"]}).with_productive_end().definitions() == {"x": ["GAC", "GAT"]}
 
 

@@ -25,6 +25,7 @@ from hpcvdj.recombination.exclusions import ExcludedRows, Exclusion, ExclusionKi
 from hpcvdj.recombination.germline import Germline, Segment, SegmentType
 from hpcvdj.recombination.models import Alleles, Model
 from hpcvdj.recombination.repertoire import Repertoire
+from hpcvdj.recombination.symbols import ANY_RESIDUE, PRODUCTIVE_END
 from hpcvdj.repertoires.batches import numbers_by_text, without_missing
 from hpcvdj.repertoires.exclusion_collector import Codes, ExclusionCollector
 from hpcvdj.repertoires.formats.format import REASON, ROW_ID
@@ -120,9 +121,14 @@ class Junctions:
         return np.hstack([out[:, : self.anchor_letters], last]).view(f"S{2 * self.anchor_letters}").reshape(-1)
 
     def _letters(self, rows: slice) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """The letters of sequences, uint8 [rows, the longest of all], and their lengths, int64 [rows]."""
+        """The letters of sequences, uint8 [rows, the longest of all], and their lengths, int64 [rows].
+
+        The unknown end of a CDR3 is X, even if it was read as one of a productive junction.
+        """
         longest = self.repertoire.longest // self.repertoire.letters.bases
-        return unpacked(self.repertoire, rows, max(1, 2 * self.anchor_letters, longest))
+        out, lengths = unpacked(self.repertoire, rows, max(1, 2 * self.anchor_letters, longest))
+        out[out == ord(PRODUCTIVE_END)] = ord(ANY_RESIDUE)
+        return out, lengths
 
 
 def read_junctions(
