@@ -217,12 +217,12 @@ class Run:
         if self._agreement is not None and self._agreement.passed():
             raise StopWorkError
 
-    def each(self, items: Iterable[T], work: Callable[[T], Callable[[], None] | None], saved: str) -> None:
+    def each(self, items: Iterable[T], work: Callable[[T], Any], saved: str) -> None:
         """Do the items of this rank one after another.  All ranks leave together.
 
         items  items, which may read files; call `raise_if_stopping` between steps, in `items` and in `work`
-        work   may return what is left to do for its item without other ranks, such as to write files; if this rank has
-               more than one thread, another one does that while this one goes on with the next item
+        work   may return a function that does the rest of its item without other ranks, such as to write files; if this
+               rank has more than one thread, another one calls it while this one goes on with the next item
         saved  the end of the message if a signal stops the run: what is saved
 
         Raises StoppedError on every rank if a rank had a signal and work is left, and the HpcvdjError of a rank once
@@ -234,7 +234,7 @@ class Run:
         def left() -> Iterator[Callable[[], None]]:
             for item in items:
                 self.raise_if_stopping()
-                if (rest := work(item)) is not None:
+                if callable(rest := work(item)):
                     yield rest
 
         agreement = self._agreement = Agreement(self.world, lambda: bool(self.request) or failure is not None)
