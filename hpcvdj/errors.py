@@ -29,8 +29,10 @@ def speaking_shell() -> Iterator[None]:
         _shell.pop()
 
 
-def option(name: str, value: Any = _NO_VALUE) -> str:
+def option(name: str, value: Any = _NO_VALUE, flag: str = "") -> str:
     """Return how a message names an option, with a value or without.
+
+    flag  the name on the command line, if it is not that of the field
 
     >>> option("max_n", 2), option("strict", True), option("columns", {"junction": "cdr3"})
     ('max_n=2', 'strict=True', "hpcvdj.read_table: columns={'junction': 'cdr3'}")
@@ -41,7 +43,7 @@ def option(name: str, value: Any = _NO_VALUE) -> str:
     if not _shell:
         named = f"hpcvdj.read_table: {name}" if name in _OF_READ_TABLE else name
         return named if value is _NO_VALUE else f"{named}={value!r}"
-    named = _SHORT.get(name, f"--{name.replace('_', '-')}")
+    named = flag or _SHORT.get(name, f"--{name.replace('_', '-')}")
     if value is _NO_VALUE or value is True:
         return named
     text = ",".join(f"{key}={word}" for key, word in value.items()) if isinstance(value, dict) else str(value)
@@ -57,8 +59,8 @@ def command_name(name: str) -> str:
     return f"hpcvdj{' ' if _shell else '.'}{name}"
 
 
-_SHORT = {"k": "-k", "d": "-d", "model": "-m", "most": "--list"}
-"""Options that commands have under another name."""
+_SHORT = {"k": "-k", "d": "-d", "model": "-m"}
+"""Options that have only a short name, or are better known by it."""
 
 _OF_READ_TABLE = ("format", "columns")
 """Options that all commands have, but of the Python functions only `hpcvdj.read_table`."""
@@ -137,9 +139,9 @@ class OptionError(InputError):
     """The name of the option: that of the field of its settings."""
 
     @classmethod
-    def of(cls, name: str, value: object, remedy: str) -> "OptionError":
-        """Return the error for an option and its value."""
-        error = cls(f"{option(name, value)}: {remedy}")
+    def of(cls, name: str, value: object, remedy: str, flag: str = "") -> "OptionError":
+        """Return the error for an option and its value; `flag` as of `option`."""
+        error = cls(f"{option(name, value, flag)}: {remedy}")
         error.option = name
         return error
 

@@ -133,9 +133,9 @@ class Declared(NamedTuple):
         elif kind in (int, float) and value not in words:
             number = Integral if kind is int else Real
             if not isinstance(value, number) or isinstance(value, bool) or not self._within(value):
-                raise OptionError.of(
-                    self.name, value, f"give {self.limits()}{''.join(f', or {word}' for word in words)}"
-                )
+                flag = next((flag for flag in self.option.flags.split() if flag.startswith("--")), "")
+                remedy = f"give {self.limits()}{''.join(f', or {word}' for word in words)}"
+                raise OptionError.of(self.name, value, remedy, flag)
         elif kind in (bool, str) and not isinstance(value, kind):
             raise OptionError.of(self.name, value, "give True or False" if kind is bool else "give a text")
 

@@ -82,8 +82,9 @@ def test_numbers_out_of_bounds(settings):
                 own.require(value)
             assert raised.value.option == name
             assert str(raised.value).startswith(f"{name}={value!r}: give ")
-            with speaking_shell(), pytest.raises(OptionError, match=r"^--?[a-z]"):
+            with speaking_shell(), pytest.raises(OptionError, match=r"^--?[a-z]") as raised:
                 own.require(value)
+            assert not option.flags or str(raised.value).split()[0] in option.flags.split()
             if reached:
                 own.require(own.type(bound))
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from hpcvdj.api.individuals import answered, given_tables
 from hpcvdj.api.parameters import OfTables, documented, taking
 from hpcvdj.api.tables import germline as germline_of
-from hpcvdj.api.tables import given_parts, model_of
+from hpcvdj.api.tables import model_of
 from hpcvdj.chance.settings import Checks
 from hpcvdj.errors import InputError, option
 from hpcvdj.inference.folder import named, write_files
@@ -70,7 +70,7 @@ def infer(junctions: Any, model: Model | str | Path | None, **options: Any) -> F
     first: Any = germline_of(germline, d_alleles="all") if germline is not None else None
     if model is not None:
         first = model_of(model, pseudogenes=True)
-    inputs = Inputs(tuple(given_parts(junctions)), reading_for(plan), together=True)
+    inputs = Inputs(tuple(given_tables(junctions)), reading_for(plan), together=True)
     inferred = infer_tables(inputs, first, plan, Run(), options["backend"])
     assert inferred is not None
     fit = inferred.fit

@@ -5,9 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hpcvdj.api.individuals import answered
+from hpcvdj.api.individuals import answered, given_tables
 from hpcvdj.api.parameters import InOneProcess, taking
-from hpcvdj.api.tables import given_parts
 from hpcvdj.chance.settings import Checks, ClonotypeChoice
 from hpcvdj.enrichment.enrich import Enrichment
 from hpcvdj.enrichment.question import EnrichmentQuestion, read_once_lines
@@ -43,9 +42,9 @@ def enrich(junctions: Any, model: Model | str | Path, *, control: Any, **options
     leaves. Raises InputError if the model cannot make half of the rows (unless `force`), if no clonotype is left, or
     for rows of several repertoires.
     """
-    others = given_parts(control) if control is not None else []
+    others = given_tables(control) if control is not None else []
     question = EnrichmentQuestion(EnrichmentSettings.of(options), ClonotypeChoice.of(options), others)
-    answer = answered(question, given_parts(junctions), model, Checks.of(options))
+    answer = answered(question, given_tables(junctions), model, Checks.of(options))
     for line in read_once_lines(answer):
         log.warning("%s", line)
     return answer

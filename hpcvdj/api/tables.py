@@ -21,7 +21,6 @@ from hpcvdj.repertoires.formats.listed import field_of, has_amino_acids
 from hpcvdj.repertoires.inputs import columns_of_all, in_columns, tables_in
 from hpcvdj.repertoires.readers import MemoryReader, TableReader
 from hpcvdj.repertoires.settings import GermlineSettings, TableSettings
-from hpcvdj.repertoires.table import Table, table_of
 from hpcvdj.results.frames import Kind, beside, of_kind
 from hpcvdj.runs.run import Run
 from hpcvdj.values.convert import Converted
@@ -139,11 +138,6 @@ def convert(
     opening = TableSettings.of(locals()).opening()
     paths = [tables] if isinstance(tables, str | Path) else tables
     return convert_tables(list(map(Path, paths)), opening, Run().to(Path(target), overwrite=overwrite))
-
-
-def given_parts(table: Any) -> list[Table]:
-    """Return a table in memory, or at a path, or those of a folder, of which hpcvdj reads only what it needs."""
-    return tables_in([Path(table)]) if isinstance(table, str | Path) else [table_of(table)]
 
 
 def is_column(values: Any) -> bool:

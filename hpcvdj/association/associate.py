@@ -80,7 +80,7 @@ class Association(Shown):
 
 
 def _of_several(cohort: Cohort, unit: SequenceUnit, model: Model, individuals: int) -> Sequences:
-    """The sequences that so many individuals have, or more; nothing is kept of the others."""
+    """The sequences that at least so many individuals have; nothing is kept of the others."""
     every = sequences_of(cohort, unit, model)
     return every.only(np.flatnonzero(every.has.numbers >= individuals))
 

@@ -22,6 +22,9 @@ from hpcvdj.kernels.carriers import numbers_of_carriers, products_of_pairs, weig
 
 BOOTSTRAPS = 200
 
+STEP_OF_Q = 0.01
+"""By how much ln q differs where the growth of the expected numbers with q is measured."""
+
 MARGIN = 1e-6
 """By how much the bounds of a ln p are wider than they are without rounding."""
 
@@ -111,6 +114,12 @@ def _as_deep(log_q: float) -> float:
     return 0.0
 
 
+def _deeper_spectrum(numbers: Numbers, draws: Draws, log_q: float, log_deeper: float) -> Floats:
+    """Return the spectrum at ln q of individuals with so many times the recombinations of `numbers`."""
+    # f_m depends on the products n p', so more recombinations are the same as larger probabilities.
+    return np.asarray(numbers.spectrum(draws.on_grid(log_q - log_deeper)) * np.exp(log_deeper))
+
+
 def _deficit(
     observed: Counts, numbers: Numbers, draws: Draws, deeper: Callable[[float], float]
 ) -> Callable[[float], float]:
@@ -131,9 +140,7 @@ def _deficit(
         log_deeper = deeper(log_q)
         if not np.isfinite(log_deeper):
             return _IMPOSSIBLE
-        # f_m depends on the products n p', so more recombinations are the same as larger probabilities.
-        spectrum = numbers.spectrum(draws.on_grid(log_q - log_deeper)) * np.exp(log_deeper)
-        expected = np.maximum(classes(spectrum), 1e-300)
+        expected = np.maximum(classes(_deeper_spectrum(numbers, draws, log_q, log_deeper)), 1e-300)
         return float((expected - in_class * np.log(expected)).sum())
 
     return deficit
@@ -191,13 +198,11 @@ def share_interval(
         return abs(float(brentq(lambda log_q: deficit(log_q) - allowed, bound, at)) - at)
 
     # By how much the expected number of shared sequences differs between draws, in steps of ln q.
-    of_draws, (before, here) = (
-        numbers.spectra(weights)[:, 2:].sum(axis=1)
-        for weights in (redrawn, np.array([draws.on_grid(at - 0.01), draws.on_grid(at)]))
-    )
+    of_draws = numbers.spectra(redrawn)[:, 2:].sum(axis=1)
+    before, here = (_deeper_spectrum(numbers, draws, log_q, deeper(log_q))[2:].sum() for log_q in (at - STEP_OF_Q, at))
     spread = 0.0
-    if of_draws.min() > 0 and here > 0:
-        spread = Z * float(np.std(np.log(of_draws))) * 0.01 / float(np.log(before / here))
+    if of_draws.min() > 0 and here > 0 and np.isfinite(before):
+        spread = Z * float(np.std(np.log(of_draws))) * STEP_OF_Q / float(np.log(before / here))
     least, most = float(np.log(SMALLEST_Q)), 0.0
     low, high = max(least, at - np.hypot(end(least), spread)), min(most, at + np.hypot(end(most), spread))
     return float(np.exp(low)), float(np.exp(high))

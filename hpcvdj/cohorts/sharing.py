@@ -5,7 +5,6 @@ that were seen are tested.  The q-values are over all sequences that were seen. 
 expected numbers.  See also docs/sharing.md.
 """
 
-import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -18,18 +17,19 @@ from numpy.typing import NDArray
 from hpcvdj.chance.calls import RARE_ALLELE, Others, contradicted, suspicious, with_other_genes
 from hpcvdj.chance.check import BROKEN_GENE, CONTRADICTED_CALL, IMPOSSIBLE, OF_RARE_ALLELE, UNCHECKED, ModelFit
 from hpcvdj.chance.dealing import ROWS_TOGETHER, hashes_of
-from hpcvdj.chance.depth import STEP, Counts, Draws, Floats, recombinations_of
+from hpcvdj.chance.depth import Counts, Draws, Floats
 from hpcvdj.chance.draws import Chance, log_factors
 from hpcvdj.chance.fit import TAIL
 from hpcvdj.chance.p_values import poisson_tail
 from hpcvdj.chance.shown import Shown
 from hpcvdj.cohorts.cohort import Cohort, Grouping, Holding, Sequences, sequences_of, with_any_genes
 from hpcvdj.cohorts.copies import LargeClones, copies_of
-from hpcvdj.cohorts.expected import Numbers, band, bootstrapped, share_interval, survivors_share
+from hpcvdj.cohorts.expected import Numbers, band, bootstrapped, share_interval
 from hpcvdj.cohorts.improbable import Improbable, Pairs, improbable_of
 from hpcvdj.cohorts.ranking import Auc, auc, roc_curve
 from hpcvdj.cohorts.settings import SharingSettings
 from hpcvdj.cohorts.shared_table import HIT, NOT_TESTED, SharedRows, SharingTest, Tests
+from hpcvdj.cohorts.survivors import Depth, fitted_share, recombinations
 from hpcvdj.errors import InputError, few, option
 from hpcvdj.kernels.distinct import distinct
 from hpcvdj.recombination.models import Model
@@ -39,15 +39,6 @@ from hpcvdj.repertoires.genes import amino_acids, as_read, without_genes
 from hpcvdj.results.blocks import TableBlocks
 from hpcvdj.runs.run import Run
 from hpcvdj.storage.memory import return_freed_memory
-
-log = logging.getLogger(__name__)
-
-MOST_STEPS, FIRST_STEPS, SETTLED = 20, 5, 1e-6
-"""The largest number of steps in which q and the numbers of recombinations are computed from each other, and the change
-of ln q that ends the first of them."""
-
-TYPICAL = 20
-"""The number of individuals that say how much the numbers of recombinations grow when q gets smaller."""
 
 FEWEST_TO_FIT = 20
 """Individuals that did not contaminate each other must share so many sequences, or q is fitted to all individuals."""
@@ -321,8 +312,8 @@ def _tested(computed: _Computed, drawn: _Drawn, asked: SharingTest, run: Run) ->
     if honest[2:].sum() < FEWEST_TO_FIT and not apart.all():
         apart[:] = True
         honest = _of_individuals(chosen, (not_tested == 0) & ~likely, apart, run)
-    depth = _Depth(cohort, drawn)
-    q, at_bound, sizes = run.from_root(lambda: _fitted(honest, apart, drawn, depth, settings.q))
+    depth = Depth(cohort, drawn.junctions)
+    q, at_bound, sizes = run.from_root(lambda: fitted_share(honest, apart, drawn.unit, depth, settings.q))
     log_factor = log_factors(asked.factor, chosen.repertoire, chosen.letters, chosen.lengths)
     number = int(run.sum(np.array([len(everything.first)]))[0])
     tests = Tests(computed.p, log_factor, q, Numbers(sizes), not_tested, copies, number)
@@ -354,7 +345,7 @@ def _tested(computed: _Computed, drawn: _Drawn, asked: SharingTest, run: Run) ->
             copied=copied,
             fitted_to=int(apart.sum()),
             expected=tests.numbers.spectrum(weights),
-            expected_q1=Numbers(_recombinations(cohort, drawn.junctions, 0.0)).spectrum(drawn.unit.on_grid(0.0)),
+            expected_q1=Numbers(recombinations(cohort, drawn.junctions, 0.0)).spectrum(drawn.unit.on_grid(0.0)),
             low=low,
             high=high,
             shared=shared,
@@ -376,7 +367,7 @@ def _tested(computed: _Computed, drawn: _Drawn, asked: SharingTest, run: Run) ->
 def _improbable(computed: _Computed, p: Floats, drawn: _Drawn, asked: SharingTest, run: Run) -> Improbable:
     """Find the improbable junctions, of probability p; raise InputError, on every rank, for samples of one person."""
     cohort = computed.cohort
-    sizes = run.from_root(lambda: _recombinations(cohort, drawn.junctions, 0.0))
+    sizes = run.from_root(lambda: recombinations(cohort, drawn.junctions, 0.0))
     kept = without_genes(cohort.repertoire, asked.fit.broken)
     improbable = improbable_of(cohort, p, sizes, drawn.p, None, kept)
     require_different_people(cohort, improbable.pairs)
@@ -409,10 +400,6 @@ def _scores(chosen: Sequences, tests: Tests, asked: SharingTest, run: Run) -> di
     return scores | {"length": -lengths.astype(np.float64)}
 
 
-def _recombinations(cohort: Cohort, junctions: Draws, log_q: float) -> Floats:
-    return recombinations_of(cohort.sizes, junctions.on_grid(log_q), cohort.names)
-
-
 def apart_from(contaminated: NDArray[np.bool_], names: Sequence[str]) -> NDArray[np.bool_]:
     """Choose individuals of whom no two contaminated each other, bool [individuals].
 
@@ -430,64 +417,6 @@ def _of_individuals(chosen: Sequences, kept: NDArray[np.bool_], individuals: NDA
     has = chosen.has
     numbers = np.bincount(has.sequence[individuals[has.individual]], minlength=len(kept))
     return run.sum(np.bincount(numbers[kept], minlength=int(individuals.sum()) + 1))
-
-
-class _Depth:
-    """How many recombinations individuals have, by ln q: the fewer sequences survive, the more often each is made.
-
-    at  ln q at which the numbers are those of `sizes`
-    """
-
-    def __init__(self, cohort: Cohort, drawn: _Drawn) -> None:
-        self._cohort, self._draws = cohort, drawn.junctions
-        # Of many individuals, some of all sizes say how the numbers grow.
-        ascending = np.sort(cohort.sizes[cohort.sizes > 0])
-        self._some = ascending[np.linspace(0, len(ascending) - 1, min(len(ascending), TYPICAL)).astype(int)]
-        self._logs: dict[float, float] = {}
-        self.at = 0.0
-
-    def sizes(self) -> Floats:
-        """Return the number of each individual at ln q = `at`, float64 [individuals]."""
-        return _recombinations(self._cohort, self._draws, self.at)
-
-    def deeper(self, log_q: float) -> float:
-        """Return the logarithm of how many times the numbers at `at` those at ln q are; infinity if there are none."""
-        return self._log(log_q) - self._log(self.at)
-
-    def _log(self, log_q: float) -> float:
-        if log_q not in self._logs:
-            try:
-                total = recombinations_of(self._some, self._draws.on_grid(log_q), [""] * len(self._some)).sum()
-            except InputError:
-                total = np.inf
-            self._logs[log_q] = float(np.log(total))
-        return self._logs[log_q]
-
-
-def _fitted(
-    observed: Counts, individuals: NDArray[np.bool_], drawn: _Drawn, depth: _Depth, fixed_q: float | None
-) -> tuple[float, bool, Floats]:
-    """Fit q, and with it the recombinations of each individual; also return whether q is at its upper bound, 1.
-
-    The likelihood of q is that with the recombinations that belong to it.  With those of the q before, steps may run
-    away from the solution: where few sequences are frequent, a smaller q has much more recombinations.
-
-    observed  int64: sequences in 0, 1, … of the `individuals`, without likely copies
-    """
-    q, at_bound = fixed_q or 1.0, False
-    for step in range(MOST_STEPS):
-        depth.at = float(np.log(q))
-        sizes = depth.sizes()
-        if fixed_q is not None:
-            return q, at_bound, sizes
-        q, at_bound = survivors_share(observed, Numbers(sizes[individuals]), drawn.unit, depth.deeper)
-        change = abs(float(np.log(q)) - depth.at)
-        # On the grid of probabilities, steps may go to and fro by a thousandth.
-        if change < (SETTLED if step < FIRST_STEPS else STEP / 10):
-            return q, at_bound, sizes
-    before = float(np.exp(depth.at))
-    log.warning("the share of survivors is not settled: %.3g, then %.3g; %s sets it", before, q, option("q"))
-    return before, at_bound, sizes
 
 
 def _not_tested(computed: _Computed, drawn: _Drawn, asked: SharingTest) -> NDArray[np.int8]:

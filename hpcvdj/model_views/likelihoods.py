@@ -10,13 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from hpcvdj.errors import InputError
 from hpcvdj.probabilities.settings import PgenConfig
 from hpcvdj.recombination.igor import model_folder
 from hpcvdj.recombination.models import Array, Model
 from hpcvdj.recombination.origin import read_facts
 from hpcvdj.recombination.possible import Possible
-from hpcvdj.repertoires.inputs import Inputs
+from hpcvdj.repertoires.inputs import Inputs, without_rows
 from hpcvdj.repertoires.readers import open_table
 from hpcvdj.repertoires.reading import Reading
 from hpcvdj.storage.inputs import file_digest
@@ -48,7 +47,7 @@ def likelihoods_of(path: Path, models: Mapping[str, Model]) -> Likelihoods:
     """The likelihoods of the table at `path` under models, by name."""
     batches = list(open_table(path).batches(["v_call", "j_call", "junction"]))
     if not batches:
-        raise InputError(f"{path}: no data rows; the table has a header line only")
+        raise without_rows(path)
     table = pa.Table.from_batches(batches)
     digest = file_digest(path)
     facts = {name: read_facts(model_folder(model.name)) or {} for name, model in models.items()}

@@ -303,9 +303,11 @@ class _Tables:
         rows = without = not_productive = 0
         for batch in source.batches([*dict.fromkeys([ROW_ID, *present, *flag, self._field])]):
             ids = without_missing(batch.column(ROW_ID))
-            # A row without an id is named by its number, as those of tables without ids are.
-            numbers = pa.array((1 + rows + np.arange(batch.num_rows)).astype(str), ids.type)
-            batch = with_columns(batch, {ROW_ID: pc.if_else(pc.equal(ids, ""), numbers, ids)})
+            missing = pc.equal(ids, "")
+            if pc.any(missing).as_py():
+                # Such a row is named by its number, as rows of tables without ids are.
+                numbers = pa.array((1 + rows + np.arange(batch.num_rows)).astype(str), ids.type)
+                batch = with_columns(batch, {ROW_ID: pc.if_else(missing, numbers, ids)})
             rows += batch.num_rows
             filled = batch.filter(pc.not_equal(batch.column(self._field), ""))
             without += batch.num_rows - filled.num_rows

@@ -256,7 +256,7 @@ class Inputs:
         )  # fmt: skip
         self.require_unchanged()
         if junctions.rows_read == 0 and not self.in_memory:
-            raise InputError(f"{self.path}: no data rows; the table has a header line only")
+            raise without_rows(self.path)
         return junctions
 
     def sample(self, reference: Reference, rows: int) -> Junctions:
@@ -328,6 +328,11 @@ class Inputs:
     def labelled(self, batch: pa.RecordBatch, table: Table) -> pa.RecordBatch:
         """A batch of a table with its repertoires, if tables are counted together."""
         return with_repertoire(batch, table.repertoire_id) if self.together else batch
+
+
+def without_rows(path: Path) -> InputError:
+    """The error for a table without rows."""
+    return InputError(f"{path}: no data rows; the table has a header line only")
 
 
 def read_table(table: Any, reference: Reference, reading: Reading, *, together: bool = False) -> Junctions:

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.errors import InputError
 from hpcvdj.kernels.kernel import Unit
 from hpcvdj.kernels.method import Method
 from hpcvdj.kernels.quantities import Quantity
 from hpcvdj.recombination.makers import Makers
+from hpcvdj.repertoires.inputs import without_rows
 from hpcvdj.results.outputs import ComputedRows
 from hpcvdj.results.slice_facts import SliceFacts
 from hpcvdj.results.slice_files import IDS, SliceFiles
@@ -133,7 +133,7 @@ class _SliceWork:
 
     def _require_rows(self) -> None:
         if not self.sliced.rows:
-            raise InputError(f"{self.sliced.inputs.path}: no data rows; the table has a header line only")
+            raise without_rows(self.sliced.inputs.path)
 
     def _timed(self, slices: Iterator[InputSlice]) -> Iterator[InputSlice]:
         """Yield the slices, and measure how long it takes to read them."""

@@ -302,3 +302,8 @@ def test_explain_takes_nucleotides():
     for source in (("-g", GERMLINE, "--v", "TRBV5", "--j", "TRBJ2-4"), ("-m", "human_trb_m15")):
         _, err = hpcvdj_command("explain", "CASSIDTQQAFVEQYF", *source, code=2)
         assert "these seem to be amino acids; explain takes nucleotides" in err
+
+
+def test_a_wrong_value_is_named_by_the_flag_that_users_know():
+    _, err = hpcvdj_command("explain", "TGTGCC", "-m", "human_trb_m15", "--list", 100_001, code=2)
+    assert error_line(err).endswith("--list 100001: give a number from 0 to 100,000")

@@ -161,21 +161,27 @@ def test_public_sequences_do_not_decide_the_share(truth, before, monkeypatch):
     assert survivors_share(observed, numbers, draws)[0] == pytest.approx(before, abs=0.001)
 
 
-def test_deeper_individuals_are_those_with_more_recombinations(numbers):
-    """The same q and interval as of tables for the larger numbers, up to the grid."""
+@pytest.mark.parametrize("growth", [0.0, 0.5])
+def test_deeper_individuals_are_those_with_more_recombinations(numbers, growth):
+    """The same q and interval as of tables for the larger numbers, also if these grow while q becomes smaller."""
     p = zipf(20_000, 0.9)
     deep, draws = Numbers(3 * SIZES), every(p)
     observed = np.rint(deep.spectrum(draws.on_grid(np.log(0.6)))).astype(int)
 
-    def deeper(log_q):
-        return np.log(3)
+    def grown(log_q):
+        return growth * (np.log(0.6) - log_q)
 
-    q, other = survivors_share(observed, deep, draws)[0], survivors_share(observed, numbers, draws, deeper)[0]
-    assert (q, other) == pytest.approx((0.6, 0.6), rel=2e-3)
-    redrawn = bootstrapped(draws, np.log(q), 1)
-    assert share_interval(observed, numbers, draws, q, redrawn, deeper) == pytest.approx(
-        share_interval(observed, deep, draws, q, redrawn), rel=0.01
-    )
+    def deeper(log_q):
+        return np.log(3) + grown(log_q)
+
+    q = survivors_share(observed, deep, draws, grown)[0]
+    assert q == pytest.approx(0.6, rel=2e-3)
+    assert survivors_share(observed, numbers, draws, deeper)[0] == pytest.approx(q, rel=1e-6)
+    # As of other draws, from which three times the recombinations make these numbers.
+    redrawn = 3 * bootstrapped(draws, np.log(q / 3), 1)
+    expected = share_interval(observed, deep, draws, q, bootstrapped(draws, np.log(q), 1), grown)
+    assert share_interval(observed, numbers, draws, q, redrawn, deeper) == pytest.approx(expected, rel=1e-4)
+    assert expected[0] < q < expected[1]
 
 
 def test_a_share_for_which_there_are_not_enough_junctions(numbers):

@@ -235,6 +235,14 @@ def test_a_result_with_wrong_inputs_is_refused(tables, tmp_path, name):
         MotifResult(tmp_path / "o.h5")
 
 
+def test_rows_without_an_id_have_the_names_of_their_numbers(tmp_path):
+    junctions = ["TGTGCCTTT", "TGTTGCTTT", "TGTGGATTT", "TGTAAATTT"]
+    path = write(
+        tmp_path / "x.tsv", list(zip(["", "b", "NA", ""], junctions, strict=True)), ("sequence_id", "junction")
+    )
+    assert read_inputs(inputs_of([path])).sequences.names == ["1", "b", "3", "4"]
+
+
 def test_python_takes_lists_and_dicts(tables):
     options = {"k": 5, "d": 1, "min_score": 0.2}
     frames = [hpcvdj.read_table(path, kind="pyarrow") for path in tables[:2]]

@@ -12,7 +12,7 @@ from hpcvdj.recombination.likely import LikelyScenarios, most_likely
 from tests.commands import error_line, hpcvdj_command
 from tests.kernels.pgen.models import joint_model, random_model, sample
 from tests.recombination.definition import pgen, scenarios
-from tests.recombination.igor_files import mouse_files, mouse_junctions, vdj_files
+from tests.recombination.igor_files import mouse_files, mouse_junctions, vdj_files, vj_files
 from tests.recombination.test_scenarios import tiny_vdj, tiny_vj
 
 ROUNDING = 1e-14
@@ -110,6 +110,8 @@ def test_genes_that_are_chosen_together(tmp_path):
     assert differ > 6
     _, err = hpcvdj_command("explain", junction, "-m", mouse_files().write(tmp_path / "mouse"), "--joint", code=2)
     assert "has no P(V, D, J), only P(V) and P(D, J); leave out --joint" in error_line(err)
+    _, err = hpcvdj_command("explain", junction, "-m", vj_files().write(tmp_path / "vj"), "--joint", code=2)
+    assert "has no P(V, D, J), only P(V, J), as there is no D gene; leave out --joint" in error_line(err)
 
 
 def test_the_letters_and_words_of_a_scenario(tmp_path):

@@ -113,6 +113,18 @@ def test_a_folder_of_parquet_files_is_one_table(tmp_path):
     assert len(surveyed(tables_of([one], Reading()), Run()).repertoires) == 3
 
 
+def test_missing_ids_stay_missing(tmp_path):
+    """They repeat none of another table, and do not become an id that all of them have."""
+    head = "sequence_id\tv_call\tj_call\tjunction\n"
+    for name, ids in (("a", ["", "x"]), ("b", ["NA", "y"]), ("c", ["null", "x"])):
+        rows = "".join(f"{own}\tTRBV1*01\tTRBJ1-1*01\t{NT}\n" for own in ids)
+        (tmp_path / f"{name}.tsv").write_text(head + rows)
+    for names, expected in (("ab", ["", "x", "NA", "y"]), ("abc", ["", "a.x", "", "b.y", "", "c.x"])):
+        target = tmp_path / f"{names}.parquet"
+        convert([tmp_path / f"{name}.tsv" for name in names], target)
+        assert [row["sequence_id"] for row in rows_of(target)] == expected
+
+
 def test_ids_of_tables_with_one_name_would_be_the_same(tmp_path):
     for name in ("a", "b"):
         (tmp_path / name).mkdir()

@@ -1,4 +1,4 @@
-"""hpcvdj.cohorts.sharing: q and the recombinations of individuals, fitted together where few sequences are frequent."""
+"""hpcvdj.cohorts.survivors: q and the recombinations of individuals where few sequences are frequent."""
 
 from types import SimpleNamespace
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hpcvdj.chance.depth import Draws
-from hpcvdj.cohorts import sharing
+from hpcvdj.cohorts import survivors
 
 
 def fitted(sequences, exponent, truth, seed, fixed_q=None):
@@ -19,9 +19,8 @@ def fitted(sequences, exponent, truth, seed, fixed_q=None):
     drawn = rng.choice(sequences, 200_000, p=p)
     draws = Draws(np.log(p[drawn]), np.full(len(drawn), 1 / len(drawn)))
     cohort = SimpleNamespace(sizes=has.sum(axis=1), names=["a", "b", "c"])
-    both = SimpleNamespace(junctions=draws, unit=draws)
     observed = np.bincount(has.sum(axis=0), minlength=4)
-    return sharing._fitted(observed, np.ones(3, dtype=bool), both, sharing._Depth(cohort, both), fixed_q)
+    return survivors.fitted_share(observed, np.ones(3, dtype=bool), draws, survivors.Depth(cohort, draws), fixed_q)
 
 
 CASES = pytest.mark.parametrize(("sequences", "exponent"), [(20_000, 0.8), (20_000, 1.0), (100_000, 1.0)])
@@ -58,6 +57,6 @@ def test_a_given_share_is_kept(caplog):
 
 
 def test_what_does_not_settle_is_said(caplog, monkeypatch):
-    monkeypatch.setattr(sharing, "MOST_STEPS", 1)
+    monkeypatch.setattr(survivors, "MOST_STEPS", 1)
     fitted(20_000, 1.0, 0.5, 1)
     assert "the share of survivors is not settled: 1, then 0." in caplog.text
