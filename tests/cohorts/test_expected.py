@@ -184,6 +184,29 @@ def test_deeper_individuals_are_those_with_more_recombinations(numbers, growth):
     assert expected[0] < q < expected[1]
 
 
+@pytest.mark.parametrize("growth", [0.0, 0.5])
+def test_the_scatter_of_few_draws_in_steps_of_q(numbers, growth):
+    """Draws without an error leave what the likelihood says; recombinations that grow make steps of q larger."""
+    p = zipf(20_000, 0.9)
+    few = np.random.default_rng(1).choice(len(p), 500, p=p)
+    draws, at = Draws(np.log(p[few]), np.full(500, 1 / 500)), np.log(0.6)
+    observed = np.rint(numbers.spectrum(draws.on_grid(at))).astype(int)
+
+    def grown(log_q):
+        return growth * (at - log_q)
+
+    redrawn = bootstrapped(draws, at, 1)
+    low, _ = share_interval(observed, numbers, draws, 0.6, redrawn, grown)
+    exact, _ = share_interval(observed, numbers, draws, 0.6, np.array([draws.on_grid(at)] * 2), grown)
+    shared = numbers.spectra(redrawn)[:, 2:].sum(axis=1)
+    before, here = (
+        Numbers(SIZES * np.exp(grown(log_q))).spectrum(draws.on_grid(log_q))[2:].sum() for log_q in (at - 0.01, at)
+    )
+    spread = 1.96 * np.std(np.log(shared)) * 0.01 / abs(np.log(before / here))
+    assert at - np.log(low) == pytest.approx(np.hypot(at - np.log(exact), spread), rel=0.01)
+    assert at - np.log(low) > 1.5 * (at - np.log(exact))
+
+
 def test_a_share_for_which_there_are_not_enough_junctions(numbers):
     """It is never fitted, and no end of an interval."""
     p = zipf(20_000, 0.9)
