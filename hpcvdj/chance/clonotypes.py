@@ -114,7 +114,7 @@ def distinct_junctions(part: Part, *, errors: bool = False) -> DistinctJunctions
     wrong = None
     if not errors and has_nucleotides(repertoire):
         nobody = np.zeros(len(rows), dtype=np.int64)
-        every = CountedSequences(repertoire.words[rows], repertoire.lengths[rows], summed, nobody)
+        every = CountedSequences(*repertoire.packed(rows), summed, nobody)
         wrong = likely_errors(every, kind[rows], np.arange(len(rows)))
     return DistinctJunctions(repertoire, rows, summed, wrong, repeated)
 
@@ -126,10 +126,9 @@ def _translated(repertoire: Repertoire, rows: Counts, reads: Counts | None, left
     same, first = equal_runs(letter_words(letters), blocks(codons, kind)[1])
     chosen = same[first]
     offsets = np.searchsorted(kind[chosen], np.arange(len(repertoire.pairs) + 1))
-    spelled = Repertoire(
-        repertoire.words[rows[chosen]], repertoire.lengths[rows[chosen]], repertoire.pairs, offsets, repertoire.letters
-    )
+    spelled = Repertoire(*repertoire.packed(rows[chosen]), repertoire.pairs, offsets, repertoire.letters)
+    letters, codons = letters.take(chosen, axis=0), codons[chosen]
     return Clonotypes(
-        repertoire.pairs, kind[chosen], letters[chosen], codons[chosen], np.diff(np.append(first, len(rows))),
+        repertoire.pairs, kind[chosen], letters, codons, np.diff(np.append(first, len(rows))),
         None if reads is None else np.add.reduceat(reads[same], first), spelled, left_out,
     )  # fmt: skip

@@ -481,10 +481,10 @@ def _with_any_j(junctions: Repertoire, rows: Places, model: Model) -> Repertoire
     kinds = _v_genes(junctions)[np.searchsorted(junctions.offsets, rows, side="right") - 1]
     used, sizes = np.unique(kinds, return_counts=True)
     pairs = [(v_genes[kind], model.alleles("J")) for kind in used.tolist()]
-    return Repertoire(junctions.words[rows], junctions.lengths[rows], pairs, _begins(sizes), junctions.letters)
+    return Repertoire(*junctions.packed(rows), pairs, _begins(sizes), junctions.letters)
 
 
 def with_any_genes(junctions: Repertoire, rows: Places, model: Model) -> Repertoire:
     """Select some junctions, and let them have any V and J gene of the model."""
     pair, offsets = (model.alleles("V"), model.alleles("J")), np.array([0, len(rows)], dtype=np.int64)
-    return Repertoire(junctions.words[rows], junctions.lengths[rows], [pair], offsets, junctions.letters)
+    return Repertoire(*junctions.packed(rows), [pair], offsets, junctions.letters)

@@ -196,7 +196,7 @@ def _against_model(
     if fit.keep_misfits or settings.genes == "any":
         small = small[:0]
     side = check.contradicting(clonotypes.repertoire.subset(small), model, PGEN_COLUMNS[1:2])
-    tested = np.setdiff1d(tested, small[side > 0])
+    tested = tested[~np.isin(tested, small[side > 0])]
     not_tested[check.OF_RARE_ALLELE] = int((side >= RARE_ALLELE).sum())
     not_tested[check.CONTRADICTED_CALL] = int((side > 0).sum()) - not_tested[check.OF_RARE_ALLELE]
     at = np.searchsorted(rows, tested)

@@ -97,5 +97,6 @@ def _repeated(
     """Select those of `rows` that have the junction, V, J and repertoire of a smaller data row."""
     if ((np.diff(data_row[rows]) < 0) & (np.diff(kinds[rows]) == 0)).any():
         rows = rows[np.argsort(data_row[rows])]
-    first, _ = groups(repertoire.words[rows], repertoire.lengths[rows].astype(np.int64), kinds[rows])
+    words, lengths = repertoire.packed(rows)
+    first, _ = groups(words, lengths.astype(np.int64), kinds[rows])
     return np.delete(rows, first)

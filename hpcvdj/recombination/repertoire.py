@@ -79,7 +79,12 @@ class Repertoire:
         sizes = np.bincount(compact, minlength=len(used))
         offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
         pairs = [self.pairs[p] for p in used]
-        return Repertoire(self.words[rows], self.lengths[rows], pairs, offsets, self.letters)
+        return Repertoire(*self.packed(rows), pairs, offsets, self.letters)
+
+    def packed(self, rows: NDArray[np.integer[Any]]) -> tuple[NDArray[np.uint64], NDArray[np.uint8]]:
+        """Return the words and the lengths of the sequences at `rows`."""
+        # numpy's take copies rows several times as fast as an index does.
+        return self.words.take(rows, axis=0), self.lengths[rows]
 
 
 PGEN_COLUMNS = ("pgen_nt", "pgen_aa", "pgen_aa_1mm")

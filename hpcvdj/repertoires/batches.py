@@ -3,7 +3,7 @@
 A missing value is the empty string, a boolean is T or F.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import numpy as np
@@ -22,9 +22,31 @@ def with_columns(batch: pa.RecordBatch, columns: dict[str, pa.Array]) -> pa.Reco
     return pa.RecordBatch.from_pydict(dict(zip(batch.schema.names, batch.columns, strict=True)) | columns)
 
 
-def as_strings(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch with all values as AIRR TSV writes them: text, T or F, lists with commas, the empty string for null."""
-    return pa.RecordBatch.from_arrays([_as_text(column) for column in batch.columns], names=batch.schema.names)
+def as_strings(batch: pa.RecordBatch, encoded: Collection[str] = ()) -> pa.RecordBatch:
+    """The batch with all values as AIRR TSV writes them: text, T or F, lists with commas, the empty string for null.
+
+    encoded  columns that are still dictionaries of text afterwards, if they are dictionaries
+    """
+    columns = [
+        _with_texts(column) if name in encoded and pa.types.is_dictionary(column.type) else _as_text(column)
+        for name, column in zip(batch.schema.names, batch.columns, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def distinct_texts(column: pa.Array) -> tuple[list[str], NDArray[np.int32]]:
+    """The distinct texts of a column, in the order of the rows, and the index of each row's text, int32 [rows]."""
+    encoded = pc.dictionary_encode(column)
+    # The dictionary of a file may have texts that these rows do not have, and in any order.
+    used = encoded.indices.dictionary_encode()
+    texts = encoded.dictionary.take(used.dictionary).to_pylist()
+    return texts, used.indices.to_numpy(zero_copy_only=False)
+
+
+def _with_texts(column: pa.DictionaryArray) -> pa.DictionaryArray:
+    """A dictionary with values as of `_as_text`."""
+    texts = pa.concat_arrays([_as_text(column.dictionary), pa.array([""], pa.large_string())])
+    return pa.DictionaryArray.from_arrays(column.indices.fill_null(len(texts) - 1), texts)
 
 
 def _as_text(column: pa.Array) -> pa.Array:
@@ -57,13 +79,11 @@ def without_missing(column: pa.Array) -> pa.Array:
 
 def by_text(column: pa.Array, function: Callable[[str], str]) -> pa.Array:
     """`function` of each text of a column, as large strings.  It is called once for equal texts."""
-    encoded = pc.dictionary_encode(column)
-    texts = [function(text) for text in encoded.dictionary.to_pylist()]
-    return pa.array(texts, pa.large_string()).take(encoded.indices)
+    texts, rows = distinct_texts(column)
+    return pa.array(list(map(function, texts)), pa.large_string()).take(pa.array(rows))
 
 
 def numbers_by_text(column: pa.Array, function: Callable[[str], int], dtype: Any = np.int64) -> NDArray[Any]:
     """`function` of each text of a column, `dtype` [rows].  It is called once for equal texts."""
-    encoded = pc.dictionary_encode(column)
-    numbers = np.array([function(text) for text in encoded.dictionary.to_pylist()], dtype=dtype)
-    return np.asarray(numbers[encoded.indices.to_numpy(zero_copy_only=False)])
+    texts, rows = distinct_texts(column)
+    return np.asarray(np.array(list(map(function, texts)), dtype=dtype)[rows])

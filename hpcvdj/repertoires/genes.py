@@ -47,7 +47,7 @@ def merged(parts: Sequence[Repertoire]) -> tuple[Repertoire, Counts]:
     words, lengths = stacked([part.words for part in parts]), np.concatenate([part.lengths for part in parts])
     order = np.lexsort((lengths, pair))
     offsets = np.concatenate([[0], np.cumsum(np.bincount(pair, minlength=len(pairs)))]).astype(np.int64)
-    return Repertoire(words[order], lengths[order], list(pairs), offsets, parts[0].letters), order
+    return Repertoire(words.take(order, axis=0), lengths[order], list(pairs), offsets, parts[0].letters), order
 
 
 def numbers_of_pairs(parts: Sequence[Sequence[tuple[Any, Any]]]) -> dict[tuple[Any, Any], int]:
@@ -126,12 +126,13 @@ def amino_acids(repertoire: Repertoire, rows: NDArray[np.integer[Any]]) -> tuple
 
     The width is a multiple of 8.
     """
-    codons = repertoire.lengths[rows].astype(np.int64) // 3
+    words, lengths = repertoire.packed(rows)
+    codons = lengths.astype(np.int64) // 3
     width = -(-int(codons.max(initial=1)) // 8) * 8
     if not has_nucleotides(repertoire):
         return unpacked(repertoire, rows, width)
     letters = np.zeros((len(rows), width), dtype=np.uint8)
-    translate_rows(repertoire.words[rows], codons, RESIDUES, np.arange(len(rows)) * width, letters.reshape(-1))
+    translate_rows(words, codons, RESIDUES, np.arange(len(rows)) * width, letters.reshape(-1))
     return letters, codons
 
 

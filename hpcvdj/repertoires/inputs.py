@@ -309,7 +309,7 @@ class Inputs:
     def rows_of(self, table: Table) -> Iterator[pa.RecordBatch]:
         """The rows of a table with the columns to read; InputError if the number of rows changed since the survey."""
         rows = 0
-        for batch in table.open().batches(self.columns_of(table)):
+        for batch in table.open().batches(self.columns_of(table), encoded=("v_call", "j_call")):
             rows += batch.num_rows
             yield self.labelled(batch, table)
         if self.together and rows != table.rows and not table.in_memory:

@@ -26,7 +26,7 @@ from hpcvdj.recombination.germline import Germline, Segment, SegmentType
 from hpcvdj.recombination.models import Alleles, Model
 from hpcvdj.recombination.repertoire import Repertoire
 from hpcvdj.recombination.symbols import ANY_RESIDUE, PRODUCTIVE_END
-from hpcvdj.repertoires.batches import numbers_by_text, without_missing
+from hpcvdj.repertoires.batches import distinct_texts, numbers_by_text, without_missing
 from hpcvdj.repertoires.exclusion_collector import Codes, ExclusionCollector
 from hpcvdj.repertoires.formats.format import REASON, ROW_ID
 from hpcvdj.repertoires.genes import stacked, unpacked
@@ -225,6 +225,7 @@ class _Packed:
     rows     int64 [rows]: their numbers
     ids      pyarrow large_string Array
     hashes   uint64 [rows]: of the ids
+    calls    the distinct calls of V and of J, and the index of each row's call, int32 [rows]; none if any gene will do
     reads    int64 [rows]: read counts, `UNKNOWN` for a row without one; None if they are not read
     words    uint64 [rows, W]: the packed sequences
     lengths  uint8 [rows]: their lengths in nucleotides
@@ -236,6 +237,7 @@ class _Packed:
     rows: NDArray[np.int64]
     ids: pa.Array
     hashes: NDArray[np.uint64]
+    calls: dict[SegmentType, tuple[list[str], NDArray[np.int32]]]
     reads: NDArray[np.int64] | None
     words: NDArray[np.uint64]
     lengths: NDArray[np.uint8]
@@ -261,6 +263,7 @@ class _Builder:
         self.reads: list[NDArray[np.int64]] = []
         self.ids: list[pa.Array] = []
         self.excluded = ExclusionCollector()
+        self._of_any_gene = isinstance(germline, Model) and reading.genes == "any"
         self._together = repertoires is not None
         self._repertoire = {name: k for k, name in enumerate(dict.fromkeys(repertoires or ()))}
         self.substituted: Counter[tuple[str, str]] = Counter()
@@ -274,17 +277,20 @@ class _Builder:
         rows = first_row + np.arange(batch.num_rows)
         ids = batch.column("sequence_id") if "sequence_id" in batch.schema.names else pa.array(rows.astype(str))
         ids = without_missing(ids.cast(pa.large_string()))
+        segments: tuple[SegmentType, ...] = () if self._of_any_gene else ("V", "J")
+        calls = {segment: distinct_texts(batch.column(f"{segment.lower()}_call")) for segment in segments}
         words, lengths, unfit = self._pack(batch.column(self.reading.sequence_field))
         has_reads = READS in batch.schema.names
         reads, no_count = read_counts(batch.column(READS)) if has_reads else (None, {})
-        return _Packed(batch, rows, ids, hashes_of_ids(ids, rows), reads, words, lengths, [*no_count.items(), *unfit])
+        unfit = [*no_count.items(), *unfit]
+        return _Packed(batch, rows, ids, hashes_of_ids(ids, rows), calls, reads, words, lengths, unfit)
 
     def add(self, packed: _Packed) -> None:
         batch, rows, ids = packed.batch, packed.rows, packed.ids
         self.rows_read += batch.num_rows
         repertoire = self._repertoires(batch)
-        v, no_v = self._calls("V", batch)
-        j, no_j = self._calls("J", batch)
+        v, no_v = self._calls("V", packed)
+        j, no_j = self._calls("J", packed)
         # The reason of a row's sequence takes precedence over that of its calls.
         unfit = np.zeros(batch.num_rows, dtype=np.int32)
         for unfit_rows, exclusion in packed.unfit:
@@ -295,9 +301,9 @@ class _Builder:
         # Most batches have no excluded row: a slice copies nothing.
         keep: Any = slice(None)
         if why.any():
-            keep = why == 0
-            self.excluded.add(rows[~keep], ids.filter(pa.array(~keep)), why[~keep], repertoire[~keep])
-            ids = ids.filter(pa.array(keep))
+            out, keep = np.flatnonzero(why), np.flatnonzero(why == 0)
+            self.excluded.add(rows[out], ids.take(pa.array(out)), why[out], repertoire[out])
+            ids = ids.take(pa.array(keep))
         scope = repertoire.astype(np.uint64)
         if self._together and ROW_ID in batch.schema.names:
             # All rows of a batch are of one table.
@@ -305,7 +311,8 @@ class _Builder:
         hashes = packed.hashes[keep] ^ scope[keep] * SCATTER
         self.ids.append(ids)
         pair, lengths = v[keep] * _MOST_SETS + j[keep], packed.lengths[keep]
-        words = _narrow(packed.words[keep], lengths // self.reading.letters.bases, self.reading.letters)
+        words = packed.words if isinstance(keep, slice) else packed.words.take(keep, axis=0)
+        words = _narrow(words, lengths // self.reading.letters.bases, self.reading.letters)
         self.batches.append((words, lengths, pair, rows[keep], hashes, repertoire[keep]))
         if packed.reads is not None:
             self.reads.append(packed.reads[keep])
@@ -320,18 +327,14 @@ class _Builder:
 
     def _require_storable(self, name: str, column: pa.Array, first_row: int) -> None:
         """Raise InputError for text that results cannot hold."""
-        offsets, data = text.text_buffers(column)
-        lengths = np.diff(offsets)
-        if lengths.max(initial=0) > LONGEST_TEXT:
-            row = int(lengths.argmax())
-            fault = f"{name} of {lengths[row]:,} bytes, at most {LONGEST_TEXT:,} can be stored; shorten it"
-        elif (data[offsets[0] : offsets[-1]] == 0).any():
-            row = int(np.flatnonzero(pc.match_substring(column, "\0").to_numpy(zero_copy_only=False))[0])
-            fault = f"{name} has a NUL byte; remove it"
-        else:
-            return
-        source, data_row = source_of(self.sources, first_row + row)
-        raise InputError(f"{source.path}, data row {data_row}: {fault}")
+        if pa.types.is_dictionary(column.type):
+            if _unstorable(column.dictionary) is None:
+                return
+            column = column.dictionary_decode()
+        if (found := _unstorable(column)) is not None:
+            row, fault = found
+            source, data_row = source_of(self.sources, first_row + row)
+            raise InputError(f"{source.path}, data row {data_row}: {name} {fault}")
 
     def _repertoires(self, batch: pa.RecordBatch) -> NDArray[np.int32]:
         """Each row's index in `self._repertoire`; 0 for the rows of one table."""
@@ -341,13 +344,13 @@ class _Builder:
             batch.column(REPERTOIRE), lambda name: self._repertoire.setdefault(name, len(self._repertoire)), np.int32
         )
 
-    def _calls(self, segment: SegmentType, batch: pa.RecordBatch) -> tuple[NDArray[np.int64], Codes]:
+    def _calls(self, segment: SegmentType, packed: _Packed) -> tuple[NDArray[np.int64], Codes]:
         """The index of each row's segment in `_indices`, -1 without one; and why a row has none."""
-        if isinstance(self.germline, Model) and self.reading.genes == "any":
+        if self._of_any_gene:
+            assert isinstance(self.germline, Model)
             index = self._index(segment, self.germline.alleles(segment))
-            return np.full(batch.num_rows, index), np.zeros(batch.num_rows, dtype=np.int32)
-        encoded = pc.dictionary_encode(batch.column(f"{segment.lower()}_call"))
-        calls, rows = encoded.dictionary.to_pylist(), encoded.indices.to_numpy(zero_copy_only=False)
+            return np.full(len(packed.rows), index), np.zeros(len(packed.rows), dtype=np.int32)
+        calls, rows = packed.calls[segment]
         resolved = [self._resolve(segment, call) for call in calls]
         counts = np.bincount(rows, minlength=len(calls)).tolist()
         for call, (_, allele), count in zip(calls, resolved, counts, strict=True):
@@ -447,7 +450,7 @@ class _Builder:
         repertoire_ids = list(self._repertoire) if self._together else None
         pairs = [(v[p // _MOST_SETS], j[p % _MOST_SETS]) for p in used]
         return Junctions(
-            repertoire=Repertoire(words[order], lengths[order], pairs, offsets, self.reading.letters),
+            repertoire=Repertoire(words.take(order, axis=0), lengths[order], pairs, offsets, self.reading.letters),
             row=row[order],
             ids=ids,
             id_order=order,
@@ -489,6 +492,19 @@ class _Builder:
                 code = self.excluded.code(repeated_id(self.sources, first_row, this_row))
                 self.excluded.add(row[index, None], ids.slice(index, 1), code, repertoire_of[index, None])
         return np.flatnonzero(keep)
+
+
+def _unstorable(texts: pa.Array) -> tuple[int, str] | None:
+    """A row whose text results cannot hold, and why; None if there is none."""
+    offsets, data = text.text_buffers(texts)
+    lengths = np.diff(offsets)
+    if lengths.max(initial=0) > LONGEST_TEXT:
+        row = int(lengths.argmax())
+        return row, f"of {lengths[row]:,} bytes, at most {LONGEST_TEXT:,} can be stored; shorten it"
+    if (data[offsets[0] : offsets[-1]] == 0).any():
+        row = int(np.flatnonzero(pc.match_substring(texts, "\0").to_numpy(zero_copy_only=False))[0])
+        return row, "has a NUL byte; remove it"
+    return None
 
 
 def _narrow(words: NDArray[np.uint64], lengths: NDArray[np.uint8], letters: Letters) -> NDArray[np.uint64]:

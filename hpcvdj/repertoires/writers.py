@@ -20,6 +20,7 @@ from hpcvdj.errors import InputError, choices
 from hpcvdj.public import OnFirstUse
 from hpcvdj.repertoires.batches import as_strings
 from hpcvdj.repertoires.readers import reader
+from hpcvdj.storage.ahead import in_threads
 from hpcvdj.storage.files import COPIED_BYTES, atomic_path, gzipped, require_writable
 from hpcvdj.storage.folders import MARK, atomic_folder, exclusive_folder, mark_written, require_replaceable
 from hpcvdj.storage.parquet import join_parquet
@@ -29,6 +30,9 @@ pq: Any = OnFirstUse("pyarrow.parquet")
 _FILE = "part-{:06}.parquet"
 _FILE_PATTERN = re.compile(r"part-[0-9]{6,}\.parquet")
 """The names of the files in a folder."""
+
+_MOST_THREADS = 4
+"""Threads, at most, that make text of the parts of a batch."""
 
 _ROWS_TO_JUDGE = 1 << 13
 """The number of rows that decide which columns of a Parquet file are dictionaries."""
@@ -104,8 +108,11 @@ class TsvWriter(TableWriter):
         if self._first:
             self._stream.write("\t".join(batch.schema.names).encode() + b"\n")
             self._first = False
-        for first in range(0, batch.num_rows, reader.BATCH_ROWS):
-            self._stream.write(_lines(as_strings(batch.slice(first, reader.BATCH_ROWS))))
+        parts = (batch.slice(first, reader.BATCH_ROWS) for first in range(0, batch.num_rows, reader.BATCH_ROWS))
+        # A large batch has several parts; numbers become text on several cores.
+        threads = min(_MOST_THREADS, pa.cpu_count() - 1) if batch.num_rows > reader.BATCH_ROWS else 0
+        for lines in in_threads(lambda part: _lines(as_strings(part)), parts, threads):
+            self._stream.write(lines)
 
 
 class GzipWriter(TsvWriter):

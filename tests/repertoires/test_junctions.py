@@ -302,3 +302,56 @@ def test_a_table_of_another_locus_than_the_model():
         f"V gene {gene} is of locus TRA (the model is of TRB)" for gene in ("TRAV1-1", "TRAV1-2")
     ]
     assert found["pgen_nt"].null_count == 2
+
+
+def dictionary_table(v_calls, dictionary):
+    """A table whose V calls are stored as a dictionary, which may have calls of no row."""
+    indices = pa.array([None if call is None else dictionary.index(call) for call in v_calls], pa.int32())
+    rows = len(v_calls)
+    return pa.table({
+        "sequence_id": [f"s{k}" for k in range(rows)],
+        "v_call": pa.DictionaryArray.from_arrays(indices, pa.array(dictionary)),
+        "j_call": ["TRBJ1-1", "TRBJ2-7"] * (rows // 2),
+        "junction": ["TGTGCCAGCAGTTTAGGACAGAACACTGAAGCTTTCTTT"] * rows,
+    })  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        ["TRBV9", "TRBV5-1", "TRBV9", "TRBV5-1"],
+        ["TRBV9", None, "TRBV5-1", "TRBV9"],
+        ["TRBV9*01", "TRBV99", "", "TRBV5-1"],
+        ["TRBV5-1", "TRBV9", "TRBV5-1,TRBV9", "NA"],
+    ],
+)
+def test_dictionaries_of_calls_are_what_their_texts_are(tmp_path, calls):
+    """The pairs of a model are in the order of the rows, whatever the order of a dictionary is."""
+    model = hpcvdj.load_model("human_trb_m15")
+    dictionary = ["TRBV30", "TRBV5-1", "TRBV99", "", "NA", "TRBV9", "TRBV9*01", "TRBV5-1,TRBV9", "a\0b"]
+    table = dictionary_table(calls, dictionary)
+    pq.write_table(table, tmp_path / "t.parquet", row_group_size=3)
+    pq.write_table(table.cast(pa.schema([(name, pa.string()) for name in table.column_names])), tmp_path / "u.parquet")
+    inputs = Inputs.of_file(tmp_path / "t.parquet", Reading())
+    batches = list(inputs.rows_of(inputs.tables[0]))
+    assert {str(batch["v_call"].type)[:10] for batch in batches} == {"dictionary"}
+    stored, plain = (read_file(tmp_path / name, model) for name in ("t.parquet", "u.parquet"))
+    assert_same(stored, plain)
+    assert stored.substituted == plain.substituted
+    assert stored.excluded.messages == plain.excluded.messages
+
+
+def test_texts_of_a_dictionary_that_cannot_be_stored(tmp_path):
+    table = dictionary_table(["TRBV9", "TRBV9", "TRBV9\0", "TRBV9"], ["TRBV9", "TRBV9\0"])
+    pq.write_table(table, tmp_path / "t.parquet")
+    with pytest.raises(InputError, match=r"t\.parquet, data row 3: v_call has a NUL byte; remove it"):
+        read_file(tmp_path / "t.parquet")
+
+
+def test_calls_of_other_types_in_parquet(tmp_path):
+    table = dictionary_table(["TRBV9", "TRBV5-1"], ["TRBV9", "TRBV5-1"])
+    lists = table.set_column(1, "v_call", pa.array([["TRBV9"], ["TRBV5-1", "TRBV9"]]))
+    pq.write_table(lists, tmp_path / "t.parquet")
+    model = hpcvdj.load_model("human_trb_m15")
+    pairs = read_file(tmp_path / "t.parquet", model).repertoire.pairs
+    assert [v.allele for v, _ in pairs] == ["TRBV9*01", "TRBV5-1*01,TRBV9*01"]

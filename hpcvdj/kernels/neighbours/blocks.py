@@ -112,8 +112,9 @@ def groups(
     ([1, 0], [1, 0, 1])
     """
     order, starts = blocks(lengths, classes)
-    same, first = equal_runs(words[order], starts)
-    same = np.arange(len(words))[order][same]
+    in_blocks = np.arange(len(words))[order]
+    same, first = equal_runs(words.take(in_blocks, axis=0), starts)
+    same = in_blocks[same]
     group = np.empty(len(words), dtype=np.int64)
     group[same] = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(words))))
     return same[first], group

@@ -1,6 +1,6 @@
 """Tables of other programs: how their headers are recognised, and what their columns are as AIRR fields."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -250,9 +250,12 @@ class Translation:
     def sources(self, wanted: Sequence[str]) -> list[str]:
         """The table's columns that `wanted`, some of `columns` and `REASON`, are made of, each once; at least one."""
         fields = [self._fields[name] for name in wanted if name in self._fields]
-        copied = [name for name in wanted if name not in self._fields and not self._is_number(name)]
-        sources = dict.fromkeys([*(source for field in fields for source in field.sources), *copied])
+        sources = dict.fromkeys([*(source for field in fields for source in field.sources), *self.copied(wanted)])
         return list(sources) or self._table_columns[:1]
+
+    def copied(self, wanted: Iterable[str]) -> list[str]:
+        """Those of the columns `wanted` that the table has as they are."""
+        return [name for name in wanted if name not in self._fields and not self._is_number(name)]
 
     def apply(self, batch: pa.RecordBatch, wanted: Sequence[str], first_row: int) -> pa.RecordBatch:
         """The columns `wanted` of a batch that has their sources; its first row is row `first_row` of the table."""

@@ -1,7 +1,7 @@
 """The reader of Parquet."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from itertools import accumulate
@@ -56,8 +56,21 @@ class ParquetReader(TableReader):
         return max((self._metadata.row_group(group).num_rows for group in groups), default=1)
 
     def given_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
-        with self._opened(columns) as batches_of:
-            yield from batches_of(range(self.known_rows))
+        yield from self.encoded_batches(columns, ())
+
+    def encoded_batches(self, columns: list[str], encoded: Collection[str]) -> Iterator[pa.RecordBatch]:
+        schema = self._metadata.schema
+        # A list is at another path.
+        flat = {schema.column(number).path for number in range(len(schema))}
+        with self._opened(columns, encoded=flat.intersection(encoded)) as batches_of:
+            held: list[pa.RecordBatch] = []
+            for batch in batches_of(range(self.known_rows)):
+                held.append(batch)
+                if sum(part.num_rows for part in held) >= reader.BATCH_ROWS:
+                    yield _joined(held)
+                    held = []
+            if held:
+                yield _joined(held)
 
     def _first_rows(self, columns: Sequence[str]) -> pa.RecordBatch | None:
         with self._opened(list(columns), FIRST_ROWS) as batches_of:
@@ -74,7 +87,7 @@ class ParquetReader(TableReader):
 
     @contextmanager
     def _opened(
-        self, columns: list[str], batch_rows: int | None = None
+        self, columns: list[str], batch_rows: int | None = None, encoded: Collection[str] = ()
     ) -> Iterator[Callable[[range], Iterator[pa.RecordBatch]]]:
         """Yield a function that reads ranges of rows, which ascend.
 
@@ -100,7 +113,7 @@ class ParquetReader(TableReader):
                         raise ValueError("it has fewer rows than it says")
                     low, high = max(rows.start - position, 0), min(rows.stop - position, batch.num_rows)
                     if low < high:
-                        yield as_strings(batch.slice(low, high - low).select(columns))
+                        yield as_strings(batch.slice(low, high - low).select(columns), encoded)
                     if high < batch.num_rows:
                         return
                     position, batch = position + batch.num_rows, None
@@ -112,7 +125,9 @@ class ParquetReader(TableReader):
 
         try:
             # By default, pyarrow reads whole row groups, and keeps them in memory until the file is closed.
-            file = pq.ParquetFile(self.path, pre_buffer=False, buffer_size=reader.READ_BYTES)
+            file = pq.ParquetFile(
+                self.path, pre_buffer=False, buffer_size=reader.READ_BYTES, read_dictionary=list(encoded)
+            )
         except DAMAGE as error:
             raise self._damaged(error) from None
         with file:
@@ -120,3 +135,11 @@ class ParquetReader(TableReader):
 
     def _damaged(self, error: Exception) -> InputError:
         return InputError(f"{self.path}: the Parquet file is damaged ({first_line(error)})")
+
+
+def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    """One batch of several.  Row groups have dictionaries of their own, and small ones would make small batches."""
+    if len(batches) == 1:
+        return batches[0]
+    (joined,) = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks().to_batches()
+    return joined

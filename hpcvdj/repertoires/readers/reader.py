@@ -1,7 +1,7 @@
 """The base class of readers of tables: columns as AIRR fields, ranges of rows, messages."""
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, get_args
@@ -75,6 +75,10 @@ class TableReader:
     def given_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
         """All rows, as strings, with these of its `given_columns`."""
         raise NotImplementedError
+
+    def encoded_batches(self, columns: list[str], encoded: Collection[str]) -> Iterator[pa.RecordBatch]:
+        """The same rows, in which the columns `encoded` may be dictionaries of strings."""
+        return self.given_batches(columns)
 
     @property
     def recognised(self) -> bool:
@@ -185,14 +189,18 @@ class TableReader:
             return f"{self.heading}: {self.resembles}; export the table with it, or say with {renamed} what it has"
         return f"{message}; {renamed} says which they are (this table has {few(self.given_columns, 12)})"
 
-    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+    def batches(self, columns: Sequence[str] | None = None, encoded: Collection[str] = ()) -> Iterator[pa.RecordBatch]:
         """The rows as batches of string columns: all columns, or `columns` in that order.
+
+        encoded  columns that may be dictionaries of strings, which is faster if the file has them
 
         InputError names the file, the place and the remedy; memory does not grow with the file.
         """
         wanted = self.columns if columns is None else list(columns)
         self.require(wanted)
-        return self._translated(self.given_batches(self.translation.sources(wanted)), wanted)
+        may_be_encoded = self.translation.copied([name for name in wanted if name in encoded])
+        given = self.encoded_batches(self.translation.sources(wanted), may_be_encoded)
+        return self._translated(given, wanted)
 
     def first_batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The first rows with these `columns`, as one batch of strings; none of a table without rows."""
