@@ -10,8 +10,6 @@ Each individual has productive junctions and some out of frame, drawn from a mod
 The seed gives the same bytes.  `python benchmarks/_cohort.py FOLDER MODEL '{"individuals": 5}'` makes one.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable, Iterator

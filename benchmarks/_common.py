@@ -5,8 +5,6 @@ it is measured, below comment lines with the command, the machine and the versio
 added to a file of JSON lines.
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
 import json
@@ -27,7 +25,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 """The repository; commands run here, so that they record relative paths."""
 
-sys.path.append(str(ROOT))  # some benchmarks take what the tests have, such as OLGA as a peer
+sys.path.insert(1, str(ROOT))  # some benchmarks take what the tests have, such as OLGA as a peer
 
 HPCVDJ = (sys.executable, "-m", "hpcvdj")
 """The command `hpcvdj` of this interpreter."""

@@ -6,8 +6,6 @@ every kernel and prints to stdout.
 python benchmarks/_fastsk.py SEQUENCES.npz TARGET.npz K M THREADS
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from itertools import pairwise

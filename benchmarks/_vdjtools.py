@@ -3,8 +3,6 @@
 vdjtools (GPL-3.0-or-later) is imported if it is installed; nothing of it is copied.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import time

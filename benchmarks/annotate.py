@@ -8,8 +8,6 @@ controls of vdjmatch.  The database is your own file of VDJdb (`--database vdjdb
 is annotated twice by hpcvdj, without and with the cache.  A q-value is that of Benjamini and Hochberg in both.
 """
 
-from __future__ import annotations
-
 import argparse
 import tempfile
 from collections.abc import Iterator

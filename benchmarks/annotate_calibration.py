@@ -9,8 +9,6 @@ many are called at a false discovery rate of 0.2, and how many of these are fals
 and expected of cells with two chains.
 """
 
-from __future__ import annotations
-
 import time
 from unittest.mock import patch
 

@@ -12,8 +12,6 @@ ages, and the older half, with the planted sequences, is twice as deep.  With --
 with two samples of one time, or one, and one of the next, of whom 25 clonotypes grow 10 or 30 times, or none.
 """
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

@@ -20,8 +20,6 @@ nucleotides and of amino acids.  `share` says whether the interval of the share 
 A row of the output is one number: what is measured, of which locus, with which seed.
 """
 
-from __future__ import annotations
-
 import argparse
 import time
 import warnings

@@ -6,8 +6,6 @@ Makes a cohort (`_cohort.py`), runs each command on it in a process of its own, 
 processor time, the largest resident memory, how many of the planted signals it found, and how many others at q < 0.05.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import tempfile

@@ -14,8 +14,6 @@ SHA-256 of what it found, which must be the same for all numbers of GPUs and ran
 command failed.
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import json

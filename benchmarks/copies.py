@@ -6,11 +6,7 @@ makes 40 Parquet files of five copies each, on all cores.  Copies are not cheape
 writes every row.
 """
 
-from __future__ import annotations
-
 import argparse
-import os
-from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
@@ -23,42 +19,30 @@ COLUMNS = ["sequence_id", "v_call", "j_call", "junction"]
 GROUP_ROWS = 1 << 20
 
 
-def write(table: Path, target: Path, copies: Iterable[int]) -> int:
-    """Write `copies` of the rows of `table` to `target`, atomically; returns the number of rows."""
+def write(table: Path, target: Path, copies: range) -> int:
+    """Write `copies` of the rows of `table` to `target`; returns the number of rows."""
     rows = parquet.read_table(table, columns=COLUMNS)
     ids = rows["sequence_id"].cast(pa.string())
-    rows = rows.set_column(0, "sequence_id", ids)
-    made = target.with_name(f"{target.name}.new")
-    written = 0
-    with parquet.ParquetWriter(made, rows.schema) as writer:
+    with parquet.ParquetWriter(target, rows.schema.set(0, pa.field("sequence_id", pa.string()))) as writer:
         for copy in copies:
             named = pc.binary_join_element_wise(ids, f"c{copy}", "_")
             writer.write_table(rows.set_column(0, "sequence_id", named), row_group_size=GROUP_ROWS)
-            written += len(rows)
-    os.replace(made, target)
-    return written
+    return len(rows) * len(copies)
 
 
-def main() -> None:
-    """Write the files."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("table", metavar="TABLE.parquet", type=Path, help="junctions, as `hpcvdj simulate` writes them")
-    parser.add_argument("folder", metavar="FOLDER", type=Path, help="new folder for the files")
-    for name, default, text in (
-        ("copies", 20, "copies of the rows, over all files"),
-        ("files", 1, "files to write; each takes a copy in turn"),
-        ("processes", os.cpu_count(), "files written at a time"),
-    ):
-        parser.add_argument(f"--{name}", metavar="N", type=int, default=default, help=f"{text} (default: {default})")
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("table", type=Path, help="junctions, as `hpcvdj generate` writes them in Parquet")
+    parser.add_argument("folder", type=Path, help="new folder for the files")
+    parser.add_argument("--copies", type=int, default=20, help="copies of the rows, over all files")
+    parser.add_argument("--files", type=int, default=1, help="files to write; each takes a copy in turn")
+    parser.add_argument("--processes", type=int, help="files written at a time; by default, as many as there are cores")
     options = parser.parse_args()
     options.folder.mkdir(parents=True)
-    digits = len(str(options.files - 1))
-    targets = [options.folder / f"part{number:0{digits}}.parquet" for number in range(options.files)]
+    targets = [
+        options.folder / f"part{number:0{len(str(options.files - 1))}}.parquet" for number in range(options.files)
+    ]
     shares = [range(number, options.copies, options.files) for number in range(options.files)]
     with ProcessPoolExecutor(options.processes) as pool:
         written = sum(pool.map(write, [options.table] * options.files, targets, shares))
     print(f"{written:,} rows in {options.files} files of {options.folder}")
-
-
-if __name__ == "__main__":
-    main()

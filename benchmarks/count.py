@@ -6,8 +6,6 @@ python benchmarks/count.py --output results/count_cpu/raw.csv
 `first command` compiles everything before.  `hpcvdj study methods --backend cpu` measures the methods that enumerate.
 """
 
-from __future__ import annotations
-
 import argparse
 import tempfile
 from collections.abc import Callable, Iterator

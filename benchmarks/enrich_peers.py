@@ -7,8 +7,6 @@ from olga's human TRB model without selection, so a hit is a false one.  Each qu
 Ends with an error if degrees or class sizes differ, or if another quantity differs by more than 1e-10 of its value.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

@@ -9,8 +9,6 @@ On CPU cores `rate` is the median of the passes, in sequences (of `productive`: 
 one thread.  On a GPU it is that of `draw`, by events on the GPU, with the results left there.
 """
 
-from __future__ import annotations
-
 import argparse
 import tempfile
 from collections.abc import Callable, Iterator

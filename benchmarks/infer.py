@@ -14,8 +14,6 @@ the same run: seconds of one and of three iterations, whose difference is two.  
 `--righor-rows` of them on one thread, from the model as hpcvdj writes it: seconds of the second and third iteration.
 """
 
-from __future__ import annotations
-
 import argparse
 import time
 from collections.abc import Iterator

@@ -13,8 +13,6 @@ For each way and parameter, a row has the square root of the ratio of the sums o
 those of `converged`, over outcomes that are not rare.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable, Iterator
 from dataclasses import replace

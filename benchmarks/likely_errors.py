@@ -7,8 +7,6 @@ draws the reads as one donor has them (human TRB, CD8 T cells, Minervina et al. 
 read, 1 % have 20 or more.  `heavy` is a Pareto distribution with exponent 1: 33 % have one read, 5 % have 20 or more.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Iterator
 from dataclasses import replace

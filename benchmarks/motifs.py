@@ -4,8 +4,6 @@ python benchmarks/motifs.py --fasta some.fasta   measure, write results/motifs_f
 python benchmarks/motifs.py --render             make README.md again from raw.csv
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 import sys

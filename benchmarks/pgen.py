@@ -15,8 +15,6 @@ wall time with both transfers.  The CPU kernel computes random junctions too; th
 one of two values is zero.  `digest` is that of all values.
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import itertools

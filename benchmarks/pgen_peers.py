@@ -6,8 +6,6 @@ python benchmarks/pgen_peers.py --render     make README.md again from raw.csv
 OLGA and, if it is installed, vdjtools (both GPL) are imported; nothing of them is copied.
 """
 
-from __future__ import annotations
-
 import argparse
 import random
 from collections.abc import Iterator

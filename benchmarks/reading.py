@@ -8,8 +8,6 @@ AIRR fields of them: sequence_id, v_call, j_call, junction and the reasons of ro
 library's reader.  The AIRR library, which is slower, gets a tenth of the rows.
 """
 
-from __future__ import annotations
-
 import argparse
 import gzip
 import os

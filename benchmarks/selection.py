@@ -11,8 +11,6 @@ planted and of the inferred ln Q over new draws that the planted factor selects,
 the slope of the regression of the inferred ln Q on the planted one (1 if nothing is lost) over draws without selection.
 """
 
-from __future__ import annotations
-
 import argparse
 import warnings
 from collections.abc import Iterator
