@@ -64,12 +64,14 @@ class RunFolder:
             self.remove()
         try:
             self.path.mkdir(exist_ok=True)
-            with atomic_path(self.path / _RUN, overwrite=True) as temporary:
-                record = {"format": _FORMAT, "identity": self.identity, "facts": facts}
-                temporary.write_text(json.dumps(record, indent=1))
+            self._write(facts=facts)
         except OSError as error:
             raise InputError(f"{self.path}: cannot be made ({error.strerror}); write elsewhere") from None
         return facts
+
+    def _write(self, **record: dict[str, Any]) -> None:
+        with atomic_path(self.path / _RUN, overwrite=True) as temporary:
+            temporary.write_text(json.dumps({"format": _FORMAT, "identity": self.identity, **record}, indent=1))
 
     def _required_record(self) -> dict[str, Any] | None:
         """Return the content of run.json, None in an empty folder.  Raise InputError if this is no folder of a run."""
@@ -116,6 +118,15 @@ class RunFolder:
         stopped.on_every_rank = error.on_every_rank
         return stopped
 
+    def finish(self) -> None:
+        """Remove the folder of a run whose result is complete.  A run that is killed here left a complete result."""
+        self._write(facts={}, complete={})
+        self.remove()
+
+    def is_complete(self) -> bool:
+        """Return whether this run was killed while it removed the folder."""
+        return self.is_same() and "complete" in (self._record() or {})
+
     def remove(self) -> None:
         """Remove the folder if hpcvdj made it.  Remove its mark last, so that a half-removed folder still has it."""
         if self.path.is_symlink() or not self.path.is_dir() or self._is_foreign():
@@ -153,7 +164,12 @@ def raise_if_complete(target: Path, folder: RunFolder, items: str) -> None:
         )
     if folder.is_same():
         folder.remove()
-    raise CompleteError(f"{target}: is complete already; there is nothing to resume")
+    raise complete(target)
+
+
+def complete(target: Path) -> CompleteError:
+    """Return the error that ends a run whose result is there."""
+    return CompleteError(f"{target}: is complete already; there is nothing to resume")
 
 
 def differences(theirs: Identity, ours: Identity) -> str:

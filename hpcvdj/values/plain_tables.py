@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from hpcvdj.repertoires.writers import new_table, require_writable_table, writer_of
 from hpcvdj.results.slice_files import SAVED, Facts, SliceFiles
-from hpcvdj.runs.folder import Identity, RunFolder
+from hpcvdj.runs.folder import Identity, RunFolder, complete
 from hpcvdj.runs.run import Run
 from hpcvdj.values.task import while_written
 
@@ -42,7 +42,7 @@ class PlainTable:
         def join() -> None:
             with new_table(self._target, overwrite=self._overwrite) as path:
                 self._kind.join(self.files.digests(indices), path, self._run.raise_if_stopping)
-            self.files.folder.remove()
+            self.files.folder.finish()
 
         self._run.root_works(join, while_written(self._target))
 
@@ -64,6 +64,9 @@ def plain_table(run: Run, identity: Identity, size: int, inputs: Sequence[Path] 
         folder = RunFolder(target.with_name(f"{target.name}.parts"), identity)
 
         def begin() -> tuple[dict[str, Any], bool]:
+            if run.resume and target.exists() and folder.is_complete():
+                folder.remove()
+                raise complete(target)
             # A stopped run may have begun to replace another table, or may have been killed once it was written.
             overwrite = run.overwrite or (run.resume and folder.has(SAVED))
             require_writable_table(target, overwrite=overwrite)

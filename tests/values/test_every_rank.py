@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hpcvdj.results.slice_files import SliceFiles
+from hpcvdj.runs.folder import RunFolder
 from tests.cli.test_mpiexec import MPIEXEC, launch
 from tests.commands import LITTLE, error_line, hpcvdj_command
 from tests.conftest import GERMLINE, SMALL
@@ -25,6 +26,7 @@ PROGRAM = f"""{LITTLE}
 import json, sys
 from pkgutil import resolve_name
 from hpcvdj.results.slice_files import SliceFiles
+from hpcvdj.runs.folder import RunFolder
 import hpcvdj.cli as cli
 for name, value in {FEW}.items():
     module, _, name = name.rpartition(".")
@@ -167,6 +169,27 @@ def test_a_stopped_run_continues(tables, tmp_path, monkeypatch, name, ending):
     assert written(target) == written(tmp_path / f"whole{ending}")
     assert sorted(path.name for path in tmp_path.iterdir()) == [f"o{ending}", f"whole{ending}"]
     assert "exists already" in hpcvdj_command(*words, "-o", target, "--resume", code=2)[1]
+
+
+@pytest.mark.parametrize("files", [0, 2, -1])
+def test_a_run_that_is_killed_while_it_removes_its_parts_is_complete(tables, tmp_path, monkeypatch, files):
+    """The mark is the last file that is removed."""
+    words, target = commands(tables)["convert"], tmp_path / "o.tsv"
+
+    def removing(self):
+        for path in sorted(self.path.iterdir(), key=lambda path: path.name == "run.json")[:files]:
+            path.unlink()
+        raise SystemExit(9)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RunFolder, "remove", removing)
+        hpcvdj_command(*words, "-o", target, code=9)
+    complete = written(target)
+    assert list(target.with_name("o.tsv.parts").iterdir())
+    _, err = hpcvdj_command(*words, "-o", target, "--resume")
+    assert f"{target}: is complete already; there is nothing to resume" in err
+    assert written(target) == complete
+    assert [path.name for path in tmp_path.iterdir()] == ["o.tsv"]
 
 
 def test_other_work_is_not_continued(tables, tmp_path, monkeypatch):
