@@ -25,6 +25,17 @@ def test_cases_are_those_with_the_value_and_unknown_donors_are_left_out():
     assert found.case.tolist() == [k % 3 == 0 for k in range(24) if k % 3 < 2]
 
 
+def test_the_value_of_cases_written_in_another_way(caplog):
+    (found,) = donors_of({"arm": ["MS", "ms", "well"] * 8}, case={"arm": "MS"})
+    assert found.case.sum() == 8
+    assert [record.getMessage() for record in caplog.records] == [
+        "arm=MS: donors with ms are controls; write the value in one way if they are cases"
+    ]
+    caplog.clear()
+    donors_of({"arm": ["MS", "well"] * 12}, case={"arm": "MS"})
+    assert not caplog.records
+
+
 def test_strata_are_of_donors_that_agree_in_all_columns():
     columns = {"arm": ["a", "b"] * 12, "batch": ["1"] * 12 + ["2"] * 12, "sex": ["f", "f", "m", "m"] * 6}
     (found,) = donors_of(columns, case={"arm": "a"}, strata=("batch", "sex"))
