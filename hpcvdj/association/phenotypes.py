@@ -79,11 +79,11 @@ def phenotypes_of(naming: Donors, subject: Mapping[str, str], *, told: bool = Fa
                 f"{option('case', naming.case)}: no donor has {value} in {column}; there are "
                 f"{few(sorted({*value_of.values()}))}"
             )
-        alike = {text for text in value_of.values() if text != value and text.casefold() == value.casefold()}
-        if alike and not told:
+        spelled = {text for text in value_of.values() if text != value and text.casefold() == value.casefold()}
+        if spelled and not told:
             log.warning(
                 "%s: donors with %s are controls; write the value in one way if they are cases",
-                f"{column}={value}", few(sorted(alike)),
+                f"{column}={value}", few(sorted(spelled)),
             )  # fmt: skip
         ask(f"{column}={value}", "case", {who: text == value for who, text in value_of.items()})
         _require_batches(naming, asked[0], subject, names)
