@@ -280,10 +280,7 @@ class AnnotationOutput(AnswerOutput[Annotation]):
     overwrite: bool = False
     resume: bool = False
 
-    def begin(
-        self, stack: ExitStack, question: Question[Annotation], files: Sequence[Path], run: Run,
-        identity: Callable[[], Identity],
-    ) -> None:  # fmt: skip
+    def begin(self, stack: ExitStack, files: Sequence[Path], run: Run, identity: Callable[[], Identity]) -> None:
         assert run.target is not None
         stack.enter_context(exclusive_folder(run.target, *files, overwrite=run.overwrite, resume=run.resume))
         if run.resume and run.target.exists():

@@ -4,7 +4,6 @@ import logging
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar, TypeVar
 
 from hpcvdj.chance.clone_sizes import CloneSizes
@@ -49,16 +48,6 @@ class CohortQuestion(Question[A]):
 
     def opening(self, opening: Opening = BY_HEADER) -> Opening:
         return self.naming.opening(opening)
-
-    def require_drawable(self, target: Path, *, overwrite: bool) -> None:
-        from hpcvdj.reports.plots import require_drawable
-
-        require_drawable(target, overwrite=overwrite)
-
-    def draw(self, answer: A, table: Path, target: Path, *, overwrite: bool) -> None:
-        from hpcvdj.reports.plots import draw
-
-        draw(table, target, overwrite=overwrite)
 
     def require(self, inputs: Inputs) -> None:
         require_rows(inputs)

@@ -4,7 +4,6 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import hpcvdj
@@ -167,16 +166,6 @@ class EnrichmentQuestion(Question[Enrichment]):
             "not_available": answer.not_available,
             "read_once": asdict(answer.read_once) if answer.read_once is not None else None,
         }
-
-    def require_drawable(self, target: Path, *, overwrite: bool) -> None:
-        from hpcvdj.reports.plots import require_drawable
-
-        require_drawable(target, overwrite=overwrite)
-
-    def draw(self, answer: Enrichment, table: Path, target: Path, *, overwrite: bool) -> None:
-        from hpcvdj.reports.plots import draw
-
-        draw(table, target, overwrite=overwrite)
 
     def line(self, answer: Enrichment) -> str:
         """The line that the command prints for one table of several."""
