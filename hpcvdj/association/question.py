@@ -12,9 +12,10 @@ from hpcvdj.association.people import compared, of_two_people
 from hpcvdj.association.phenotypes import phenotypes_of, unmatched_in
 from hpcvdj.association.settings import AssociationSettings, Donors
 from hpcvdj.association.tested import Tested
-from hpcvdj.chance.dealing import Alike
+from hpcvdj.chance.dealing import Alike, Dealt
 from hpcvdj.chance.p_values import quantiles
 from hpcvdj.chance.question import Lines, Rows
+from hpcvdj.cohorts.cohort import Cohort
 from hpcvdj.cohorts.improbable import pairs_text
 from hpcvdj.cohorts.question import CohortQuestion, rows_text
 from hpcvdj.errors import InputError, command_name, few, option
@@ -174,13 +175,11 @@ class ExpansionQuestion(CohortQuestion[Expansion]):
     def answer(self, rows: Rows, model: Model, run: Run) -> Expansion | None:
         cohort = self.cohort_on_root(rows, model, run)
 
-        def expanded() -> Expansion:
-            assert cohort is not None
-            assert rows.on_root is not None
-            times = times_of(self.naming, rows.on_root.samples)
+        def expanded(cohort: Cohort, dealt: Dealt) -> Expansion:
+            times = times_of(self.naming, dealt.samples)
             return compared(expand(cohort, times, self.settings), model, run.alone())
 
-        return run.on_root(expanded)
+        return run.on_root(expanded, cohort, rows.on_root)
 
     def facts(self, answer: Expansion, rows: Rows) -> Facts:
         """The facts, as docs/associate.md describes them."""

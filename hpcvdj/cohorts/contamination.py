@@ -8,15 +8,17 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from hpcvdj.chance.check import UNCHECKED, ModelFit
-from hpcvdj.chance.depth import Counts, Draws, Floats, recombinations_of
+from hpcvdj.chance.depth import Counts, Floats
 from hpcvdj.chance.draws import Chance
 from hpcvdj.chance.fit import at_least
 from hpcvdj.chance.shown import Shown
 from hpcvdj.cohorts.cohort import Cohort, Sequences, junctions_of, names_of_holders
 from hpcvdj.cohorts.improbable import COMMON, SEEN, Improbable, Pairs, improbable_of, more_reads, people_of
 from hpcvdj.cohorts.settings import ContaminationSettings
+from hpcvdj.cohorts.survivors import recombinations
 from hpcvdj.errors import InputError, TooFewError, few, option
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.productive import productive_probability
@@ -137,16 +139,10 @@ def contaminate(
     make too many junctions of an individual.
     """
     chance = Chance(model, settings.draws, settings.seed, settings.backend, settings.strict_binding)
-    p_drawn = chance.among_productive(chance.drawn(run), PGEN_COLUMNS[:1], run)
-    of_drawn = run.share_arrays({"p": p_drawn[:, 0]} if p_drawn is not None else None)["p"]
+    of_drawn, draws = chance.sampled(PGEN_COLUMNS[:1], None, run)
     p = cohort.probabilities(chance, PGEN_COLUMNS[0])
     has, kept = cohort.has, without_genes(cohort.repertoire, fit.broken)
-
-    def recombinations() -> Floats:
-        weights = Draws(np.log(of_drawn), np.full(len(of_drawn), 1 / len(of_drawn))).on_grid(0.0)
-        return recombinations_of(cohort.sizes, weights, cohort.names)
-
-    sizes = run.from_root(recombinations)
+    sizes = run.from_root(recombinations, cohort, draws, 0.0)
     zero = run.sum(np.bincount(has.individual[((p <= 0) & kept)[has.sequence]], minlength=has.individuals))
     if not fit.force:
         run.on_root(lambda: _require_possible(cohort, zero))
@@ -159,9 +155,7 @@ def contaminate(
     pgen = p[improbable.sequences] * productive_probability(model)
     gathered = shared.on_root(run, people=improbable.of_people, pgen=pgen)
 
-    def answer() -> Contamination:
-        assert gathered is not None
-        sequences, values = gathered
+    def answer(sequences: Sequences, values: dict[str, NDArray[Any]]) -> Contamination:
         rate = _rates(improbable)
         return Contamination(
             table=_table(cohort, improbable, rate, of_pairs),
@@ -177,7 +171,7 @@ def contaminate(
             fit=fit,
         )
 
-    return run.on_root(answer)
+    return run.on_root(answer, *(gathered or ()))
 
 
 def _rates(improbable: Improbable) -> Floats:

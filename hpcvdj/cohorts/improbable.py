@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hpcvdj.chance.depth import Counts, Floats
 from hpcvdj.chance.p_values import benjamini_hochberg, poisson_tail
-from hpcvdj.cohorts.cohort import Cohort, Holding, junctions_of
+from hpcvdj.cohorts.cohort import Cohort, Holding, Sequences, junctions_of
 from hpcvdj.errors import few
 from hpcvdj.kernels.distinct import distinct
 
@@ -238,9 +238,8 @@ def _alike(cohort: Cohort, is_low: NDArray[np.bool_]) -> Floats:
     chosen = distinct(has.sequence[entries[_largest(has, entries)]]).astype(np.int64)
     largest = junctions_of(cohort, chosen).on_root(run)
 
-    def share_alike() -> Floats:
-        assert largest is not None
-        has = largest[0].has
+    def share_alike(sequences: Sequences, _: dict[str, Counts]) -> Floats:
+        has = sequences.has
         assert has.reads is not None
         entries = _largest(has, np.arange(len(has.individual)))
         alike = np.zeros((has.individuals, has.individuals))
@@ -255,7 +254,7 @@ def _alike(cohort: Cohort, is_low: NDArray[np.bool_]) -> Floats:
         share = np.where(number >= LARGEST, alike.T / LARGEST, 0).T
         return np.minimum(share, share.T)
 
-    return run.from_root(share_alike)
+    return run.from_root(share_alike, *(largest or ()))
 
 
 def _largest(has: Holding, entries: Counts) -> Counts:

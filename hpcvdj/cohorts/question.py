@@ -92,11 +92,10 @@ class CohortQuestion(Question[A]):
     def cohort_on_root(self, rows: Rows, model: Model, run: Run) -> Cohort | None:
         """Build the whole cohort on root; return None on the other ranks."""
 
-        def build() -> Cohort:
-            assert rows.on_root is not None
-            return self._cohort_of(rows.on_root, model, self.naming.people(rows.on_root.samples))
+        def build(dealt: Dealt) -> Cohort:
+            return self._cohort_of(dealt, model, self.naming.people(dealt.samples))
 
-        return run.root_steps(build, NOTHING_YET)
+        return run.root_steps(build, NOTHING_YET, rows.on_root)
 
     def _cohort_of(self, dealt: Dealt, model: Model, people: People) -> Cohort:
         cohort = cohort_of(dealt, model, people)

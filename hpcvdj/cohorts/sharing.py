@@ -35,7 +35,7 @@ from hpcvdj.kernels.distinct import distinct
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
 from hpcvdj.recombination.selection import SelectionFactor
-from hpcvdj.repertoires.genes import amino_acids, as_read, without_genes
+from hpcvdj.repertoires.genes import as_read, without_genes
 from hpcvdj.results.blocks import TableBlocks
 from hpcvdj.runs.run import Run
 from hpcvdj.storage.memory import return_freed_memory
@@ -218,20 +218,18 @@ def _draw(cohort: Cohort, chance: Chance, asked: SharingTest, run: Run) -> _Draw
     spelled = drawn = chance.drawn(run)
     log_q = None
     if drawn is not None:
-        every = np.arange(len(drawn))
         spelled = drawn = as_read(drawn, cohort.example)
         if asked.settings.unit == "aa":
-            spelled = with_any_genes(drawn, every, chance.model)
+            spelled = with_any_genes(drawn, np.arange(len(drawn)), chance.model)
             drawn = drawn if asked.without_calls else spelled
-        log_q = log_factors(asked.factor, drawn, *amino_acids(drawn, every))
+        log_q = log_factors(asked.factor, drawn)
     p = chance.among_productive(drawn, asked.read, run)
     alike = asked.compared == asked.read and not asked.without_calls
     p_unit = p if alike else chance.among_productive(spelled, asked.compared, run)
     root = {"p": p, "p_unit": p_unit, "log_q": log_q} if run.is_root else None
     shared = run.share_arrays(root)  # type: ignore[arg-type]
-    of_junctions, of_unit, log_q = shared["p"][:, 0], shared["p_unit"][:, 0], shared["log_q"]
-    weight = np.exp(log_q) / len(log_q)
-    junctions, unit = (Draws(np.log(values) + log_q, weight) for values in (of_junctions, of_unit))
+    of_junctions, of_unit = shared["p"][:, 0], shared["p_unit"][:, 0]
+    junctions, unit = (Draws.of(values, shared["log_q"]) for values in (of_junctions, of_unit))
     return _Drawn(junctions, unit, of_junctions, of_unit)
 
 
@@ -314,7 +312,7 @@ def _tested(computed: _Computed, drawn: _Drawn, asked: SharingTest, run: Run) ->
         honest = _of_individuals(chosen, (not_tested == 0) & ~likely, apart, run)
     depth = Depth(cohort, drawn.junctions)
     q, at_bound, sizes = run.from_root(lambda: fitted_share(honest, apart, drawn.unit, depth, settings.q))
-    log_factor = log_factors(asked.factor, chosen.repertoire, chosen.letters, chosen.lengths)
+    log_factor = log_factors(asked.factor, chosen.repertoire, (chosen.letters, chosen.lengths))
     number = int(run.sum(np.array([len(everything.first)]))[0])
     tests = Tests(computed.p, log_factor, q, Numbers(sizes), not_tested, copies, number)
     rows = SharedRows(cohort, chosen, tests, asked, run)
@@ -326,13 +324,12 @@ def _tested(computed: _Computed, drawn: _Drawn, asked: SharingTest, run: Run) ->
     np.fill_diagonal(shared, run.sum(everything.has.sizes))
     scores = _scores(chosen, tests, asked, run)
 
-    def answered() -> Sharing:
+    def answered(scores: dict[str, Any]) -> Sharing:
         weights, redrawn = drawn.unit.on_grid(np.log(q)), bootstrapped(drawn.unit, np.log(q), settings.seed)
         interval = None
         if settings.q is None:
             interval = share_interval(honest, Numbers(sizes[apart]), drawn.unit, q, redrawn, depth.deeper)
         low, high = band(tests.numbers, redrawn)
-        assert scores is not None
         public = scores.pop(PUBLIC)
         return Sharing(
             cohort=cohort,
@@ -361,13 +358,13 @@ def _tested(computed: _Computed, drawn: _Drawn, asked: SharingTest, run: Run) ->
             fit=asked.fit,
         )
 
-    return run.on_root(answered), rows.blocks()
+    return run.on_root(answered, scores), rows.blocks()
 
 
 def _improbable(computed: _Computed, p: Floats, drawn: _Drawn, asked: SharingTest, run: Run) -> Improbable:
     """Find the improbable junctions, of probability p; raise InputError, on every rank, for samples of one person."""
     cohort = computed.cohort
-    sizes = run.from_root(lambda: recombinations(cohort, drawn.junctions, 0.0))
+    sizes = run.from_root(recombinations, cohort, drawn.junctions, 0.0)
     kept = without_genes(cohort.repertoire, asked.fit.broken)
     improbable = improbable_of(cohort, p, sizes, drawn.p, None, kept)
     require_different_people(cohort, improbable.pairs)

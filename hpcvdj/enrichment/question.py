@@ -104,8 +104,7 @@ class EnrichmentQuestion(Question[Enrichment]):
     def _distinct(self, dealt: Dealt | None, run: Run) -> DistinctJunctions | None:
         """The distinct ones of root's junctions, on root."""
 
-        def distinct() -> DistinctJunctions:
-            assert dealt is not None
+        def distinct(dealt: Dealt) -> DistinctJunctions:
             junctions = dealt.whole
             unknown = junctions.reads is None and len(junctions) > 0
             if unknown and self.choice.min_reads > 1:
@@ -119,7 +118,7 @@ class EnrichmentQuestion(Question[Enrichment]):
                 log.warning("no column duplicate_count: likely sequencing errors cannot be told, and take part")
             return distinct_junctions(junctions, errors=self.choice.likely_errors)
 
-        return run.root_steps(distinct, NOTHING_YET)
+        return run.root_steps(distinct, NOTHING_YET, dealt)
 
     def _test(
         self, samples: Sequence[DistinctJunctions | None], rows: Rows, model: Model, run: Run, backend: Backend,
