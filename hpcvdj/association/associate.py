@@ -79,9 +79,9 @@ class Association(Shown):
         return sum(int(test.is_hit(self.max_q, self.carriers.copy).sum()) for test in self.tested)
 
 
-def _of_several(cohort: Cohort, unit: SequenceUnit, model: Model, individuals: int) -> Sequences:
+def _of_several(cohort: Cohort, unit: SequenceUnit, individuals: int) -> Sequences:
     """The sequences that at least so many individuals have; nothing is kept of the others."""
-    every = sequences_of(cohort, unit, model)
+    every = sequences_of(cohort, unit)
     return every.only(np.flatnonzero(every.has.numbers >= individuals))
 
 
@@ -101,10 +101,10 @@ def associate(
     sizes = run.from_root(recombinations, cohort, draws, 0.0)
     balls = None
     if settings.unit == "ball":
-        balls = Balls.of(cohort, model, settings.min_individuals)
+        balls = Balls.of(cohort, settings.min_individuals)
         sequences = balls.sequences.only(balls.asked)
     else:
-        sequences = _of_several(cohort, settings.unit, model, settings.min_individuals)
+        sequences = _of_several(cohort, settings.unit, settings.min_individuals)
     p = chance.of_ranks([sequences.repertoire], PGEN_AA if balls is None else COLUMNS, run)[0]
     p_junctions = improbable = None
     if cohort.nucleotides:

@@ -137,11 +137,30 @@ class Holding:
 
         The diagonal has the number of sequences of each individual.
         """
+        matrix = self.matrix()
+        return np.asarray((matrix.T @ matrix).todense(), dtype=np.int64)
+
+    def matrix(self) -> Any:
+        """Return who has which sequence, a csr_array int64 [sequences, individuals] of ones."""
         from scipy.sparse import csr_array
 
         shape = (len(self.begins) - 1, self.individuals)
-        matrix = csr_array((np.ones(len(self.individual), dtype=np.int64), self.individual, self.begins), shape=shape)
-        return np.asarray((matrix.T @ matrix).todense(), dtype=np.int64)
+        return csr_array((np.ones(len(self.individual), dtype=np.int64), self.individual, self.begins), shape=shape)
+
+    def by_group(self, group: Counts, groups: int) -> Counts:
+        """Count the individuals of each group that have each sequence, int64 [sequences, groups].
+
+        group  int64 [individuals]: the group of each; -1 for one that takes no part
+        """
+        of_entry = group[self.individual]
+        cells = self.sequence[of_entry >= 0].astype(np.int64) * groups + of_entry[of_entry >= 0]
+        sequences = len(self.begins) - 1
+        return np.bincount(cells, minlength=sequences * groups).reshape(sequences, groups)
+
+    def largest(self) -> Counts:
+        """Return the entry with the most reads of each sequence, the first of equal ones, int64 [sequences]."""
+        assert self.reads is not None
+        return np.lexsort((-self.reads, self.sequence))[self.begins[:-1]]
 
 
 def _begins(counts: Counts) -> Counts:
@@ -174,6 +193,7 @@ class Cohort:
     repertoire      the distinct junctions of this rank, with their V and J genes
     has             the individuals that have each of these junctions
     origins         the rows of the input that they come from; None if they are not asked for
+    model           the model whose genes the junctions have
     rows            the number of rows on all ranks, repeated junctions included
     several_genes   the number of rows on all ranks whose calls name several V or several J genes
     example         a junction of any rank
@@ -187,6 +207,7 @@ class Cohort:
     repertoire: Repertoire
     has: Holding
     origins: Origins | None
+    model: Model
     rows: int
     several_genes: int
     example: Repertoire
@@ -282,6 +303,7 @@ def cohort_of(dealt: Dealt, model: Model, people: People | None = None) -> Cohor
         repertoire=junctions.repertoire(),
         has=has,
         origins=Origins(*map(np.concatenate, zip(*origins, strict=True))) if origins else None,
+        model=model,
         rows=int(read.sum()),
         several_genes=int(run.sum(np.array([several_genes]))[0]),
         example=dealt.example,
@@ -403,7 +425,6 @@ class Grouping:
 
     cohort: Cohort
     unit: SequenceUnit
-    model: Model
     first: NDArray[np.int32]
     spelled: NDArray[np.int32]
     has: Holding
@@ -416,9 +437,9 @@ class Grouping:
         """Select some sequences; `rows` ascend."""
         junctions, first = self.cohort.repertoire, self.first[rows]
         if self.unit == "v-aa":
-            repertoire = _with_any_j(junctions, first, self.model)
+            repertoire = _with_any_j(junctions, first, self.cohort.model)
         elif self.unit == "aa":
-            repertoire = with_any_genes(junctions, first, self.model)
+            repertoire = with_any_genes(junctions, first, self.cohort.model)
         else:
             repertoire = junctions.subset(first)
         number = np.full(len(self.first), -1, dtype=np.int32)
@@ -428,12 +449,12 @@ class Grouping:
         return Sequences(self.unit, repertoire, self.has.only(rows), spelled, variants, *self.letters(rows))
 
 
-def sequences_of(cohort: Cohort, unit: SequenceUnit, model: Model) -> Grouping:
+def sequences_of(cohort: Cohort, unit: SequenceUnit) -> Grouping:
     """Find the distinct sequences of a cohort; `unit` says what counts as one sequence."""
     repertoire, has = cohort.repertoire, cohort.has
     if unit == "nt":
         every = np.arange(len(repertoire), dtype=np.int32)
-        return Grouping(cohort, unit, model, every, every, has)
+        return Grouping(cohort, unit, every, every, has)
     of_pair = np.zeros(len(repertoire.pairs), dtype=np.int32)
     if unit != "aa":
         of_pair = np.arange(len(repertoire.pairs), dtype=np.int32) if unit == "vj-aa" else _v_genes(repertoire)
@@ -457,16 +478,7 @@ def sequences_of(cohort: Cohort, unit: SequenceUnit, model: Model) -> Grouping:
     has = Holding.one_after_another(holdings)
     holdings.clear()
     return_freed_memory()
-    return Grouping(cohort, unit, model, np.concatenate(firsts), spelled, has)
-
-
-def junctions_of(cohort: Cohort, rows: Counts) -> Sequences:
-    """Select some junctions of a cohort as sequences; `rows` ascend."""
-    number = np.full(len(cohort.repertoire), -1, dtype=np.int32)
-    number[rows] = np.arange(len(rows))
-    junctions, ones = cohort.repertoire.subset(rows), np.ones(len(rows), dtype=np.int64)
-    letters = amino_acids(junctions, np.arange(len(rows)))
-    return Sequences("nt", junctions, cohort.has.only(rows), number, ones, *letters)
+    return Grouping(cohort, unit, np.concatenate(firsts), spelled, has)
 
 
 def _v_genes(repertoire: Repertoire) -> NDArray[np.int32]:

@@ -15,7 +15,7 @@ from hpcvdj.chance.depth import Counts, Floats
 from hpcvdj.chance.draws import Chance
 from hpcvdj.chance.fit import at_least
 from hpcvdj.chance.shown import Shown
-from hpcvdj.cohorts.cohort import Cohort, Sequences, junctions_of, names_of_holders
+from hpcvdj.cohorts.cohort import Cohort, Sequences, names_of_holders, sequences_of
 from hpcvdj.cohorts.improbable import COMMON, SEEN, Improbable, Pairs, improbable_of, more_reads, people_of
 from hpcvdj.cohorts.settings import ContaminationSettings
 from hpcvdj.cohorts.survivors import recombinations
@@ -151,7 +151,7 @@ def contaminate(
     of_pairs = more_reads(cohort, improbable.several.only(np.flatnonzero(improbable.of_people < COMMON)))
     left_out = int(run.sum(np.array([(~kept[has.sequence]).sum()]))[0])
     carry_over, copies = _carry_over(cohort, improbable), _copies(cohort, improbable)
-    shared = junctions_of(cohort, improbable.sequences)
+    shared = sequences_of(cohort, "nt").only(improbable.sequences)
     pgen = p[improbable.sequences] * productive_probability(model)
     gathered = shared.on_root(run, people=improbable.of_people, pgen=pgen)
 
@@ -278,10 +278,8 @@ def _carry_over(cohort: Cohort, improbable: Improbable) -> list[CarryOver]:
     people, first = np.unique(person_of, return_index=True)
     group_of, groups = cohort.group_of[first], max(1, len(cohort.groups))
     of_group = np.bincount(group_of, minlength=groups)
-    held_by_group = np.zeros((len(has.begins) - 1, groups), dtype=np.int32)
-    np.add.at(held_by_group, (has.sequence, group_of[has.individual]), 1)
     own_group = group_of[has.individual]
-    met_same = held_by_group[has.sequence, own_group] - 1
+    met_same = has.by_group(group_of, groups)[has.sequence, own_group] - 1
     met_other = has.numbers[has.sequence] - 1 - met_same
     asked_same = of_group[own_group] - 1
     asked_other = len(people) - 1 - asked_same
@@ -301,22 +299,19 @@ def _copies(cohort: Cohort, improbable: Improbable) -> list[Copy] | None:
 
     On root, the rows of all ranks; None without reads.
     """
-    has, person_of, origins = cohort.has, improbable.pairs.person_of, cohort.origins
+    has, person_of, origins = improbable.several, improbable.pairs.person_of, cohort.origins
     if has.reads is None or origins is None:
         return None
-    keeper = np.full(len(improbable.is_low), -1, dtype=np.int64)
-    reads_of: dict[tuple[int, int], int] = {}
-    for sequence in improbable.sequences.tolist():
-        entries = slice(has.begins[sequence], has.begins[sequence + 1])
-        holders, reads = has.individual[entries].tolist(), has.reads[entries]
-        keeper[sequence] = holders[int(reads.argmax())]
-        reads_of |= {(sequence, holder): number for holder, number in zip(holders, reads.tolist(), strict=True)}
-    of_row = keeper[origins.junction]
-    rows = np.flatnonzero((of_row >= 0) & (person_of[of_row] != person_of[origins.individual]))
-    columns = origins.row, origins.individual, of_row, origins.junction
-    listed = [
-        Copy(row, individual, largest, reads_of[sequence, individual], reads_of[sequence, largest])
-        for row, individual, largest, sequence in zip(*(column[rows].tolist() for column in columns), strict=True)
-    ]
+    number = np.full(len(improbable.is_low), -1, dtype=np.int64)
+    number[improbable.sequences] = np.arange(len(improbable.sequences))
+    rows = np.flatnonzero(number[origins.junction] >= 0)
+    largest = has.largest()[number[origins.junction[rows]]]
+    of_another = person_of[has.individual[largest]] != person_of[origins.individual[rows]]
+    rows, largest = rows[of_another], largest[of_another]
+    individual = origins.individual[rows]
+    keys = has.sequence.astype(np.int64) * has.individuals + has.individual
+    entry = np.searchsorted(keys, number[origins.junction[rows]] * has.individuals + individual)
+    columns = origins.row[rows], individual, has.individual[largest], has.reads[entry], has.reads[largest]
+    listed = [Copy(*values) for values in zip(*(column.tolist() for column in columns), strict=True)]
     gathered = cohort.run.gather(listed) or []
     return sorted((copy for part in gathered for copy in part), key=lambda copy: copy.row)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hpcvdj.chance.depth import Counts, Floats
 from hpcvdj.chance.p_values import benjamini_hochberg, poisson_tail
-from hpcvdj.cohorts.cohort import Cohort, Holding, Sequences, junctions_of
+from hpcvdj.cohorts.cohort import Cohort, Holding, Sequences, sequences_of
 from hpcvdj.errors import few
 from hpcvdj.kernels.distinct import distinct
 
@@ -236,7 +236,7 @@ def _alike(cohort: Cohort, is_low: NDArray[np.bool_]) -> Floats:
     # The largest of all ranks are among the largest of each.
     entries = np.flatnonzero(is_low[has.sequence])
     chosen = distinct(has.sequence[entries[_largest(has, entries)]]).astype(np.int64)
-    largest = junctions_of(cohort, chosen).on_root(run)
+    largest = sequences_of(cohort, "nt").only(chosen).on_root(run)
 
     def share_alike(sequences: Sequences, _: dict[str, Counts]) -> Floats:
         has = sequences.has

@@ -241,14 +241,14 @@ def _probabilities(cohort: Cohort, drawn: _Drawn, chance: Chance, asked: Sharing
         return chance.of_ranks([part.repertoire], names, run)[0][:, 0]
 
     p_junctions = cohort.probabilities(chance, PGEN_COLUMNS[0]) if asked.nucleotides else None
-    everything = sequences_of(cohort, unit, model)
+    everything = sequences_of(cohort, unit)
     chosen = everything.only(_needed(everything, asked.settings, run))
     p = among_productive(chosen, name)
     spelling, p_spelling = chosen, p
     if unit == "nt":
         # Only junctions of several individuals may be copies.
         shared = np.flatnonzero((chosen.spelled >= 0) & (cohort.has.numbers >= 2))
-        translated = sequences_of(cohort, "vj-aa", model)
+        translated = sequences_of(cohort, "vj-aa")
         spelling = translated.only(distinct(translated.spelled[shared]).astype(np.int64))
         p_spelling = among_productive(spelling, PGEN_COLUMNS[1:2])
     doubtful, others = np.empty(0, dtype=np.int64), []

@@ -354,7 +354,7 @@ def test_holders_are_named_with_their_reads(few, model):
 
 def test_sequences_that_are_left_out_spell_nothing(few, model):
     cohort, _, _ = in_memory(few, model)
-    every = sequences_of(cohort, "nt", model)
+    every = sequences_of(cohort, "nt")
     some = every.only(np.array([3, 5, 39]))
     assert some.spelled.tolist() == [{3: 0, 5: 1, 39: 2}.get(number, -1) for number in range(40)]
     assert some.only(np.array([1])).spelled.tolist() == [0 if number == 5 else -1 for number in range(40)]
