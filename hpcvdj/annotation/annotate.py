@@ -24,7 +24,6 @@ from hpcvdj.annotation.settings import AnnotationSettings
 from hpcvdj.annotation.statistics import Difference, HitKappa
 from hpcvdj.annotation.union import PGEN_AA, Probabilities, Union
 from hpcvdj.chance import check
-from hpcvdj.chance.calls import RARE_ALLELE
 from hpcvdj.chance.clonotypes import Clonotypes
 from hpcvdj.chance.p_values import Bools, Counts, Floats, benjamini_hochberg, poisson_tail, quantiles, randomised
 from hpcvdj.kernels.neighbours.blocks import groups
@@ -245,8 +244,7 @@ def _tested(
         # A call that contradicts the amino acids makes a sequence improbable.
         hits = sample.member[rows]
         side = check.contradicting(union.repertoire(hits), judged.model, PGEN_AA, p.pgen[hits], p.limits)
-        not_tested[check.OF_RARE_ALLELE] = int((side >= RARE_ALLELE).sum())
-        not_tested[check.CONTRADICTED_CALL] = int((side > 0).sum()) - not_tested[check.OF_RARE_ALLELE]
+        not_tested |= check.by_reason(side)
         rows = rows[side == 0]
     rates = statistics.times_made(sample.n[union.kind], p.given)
     rates[~usable] = 0.0

@@ -149,8 +149,7 @@ def _epitopes(
     is_decoy: dict[str, bool] = defaultdict(lambda: bool(wanted))
     for record in records.records:
         of_row[record.row] = (record.receptor_id or record.row, record.epitope)
-        names = {record.epitope.lower(), record.antigen.lower(), record.organism.lower()}
-        is_decoy[record.epitope] &= not wanted.isdisjoint(names)
+        is_decoy[record.epitope] &= not wanted.isdisjoint(record.targets)
     receptors: list[dict[tuple[str | int, str], dict[int, str]]] = [defaultdict(dict), defaultdict(dict)]
     for side, centres_of in zip(sides, receptors, strict=True):
         for centre, rows in enumerate(side.union.centres.rows):

@@ -62,10 +62,7 @@ class AssociationQuestion(CohortQuestion[Association]):
         naming, area = self.naming, answer.auc
         return {
             "asked": {name: getattr(naming, name) for name in ("case", "hla", "trend", "strata", "subject")},
-            "individuals": [
-                {**individual.facts(), "recombinations": size}
-                for individual, size in zip(answer.cohort.individuals, answer.sizes.tolist(), strict=True)
-            ],
+            "individuals": answer.cohort.described(recombinations=answer.sizes),
             "sequences": answer.sequences,
             "likely_copies": answer.likely_copies,
             "unmatched": answer.unmatched or None,
@@ -185,7 +182,7 @@ class ExpansionQuestion(CohortQuestion[Expansion]):
         """The facts, as docs/associate.md describes them."""
         return {
             "asked": {"subject": self.naming.subject, "time": self.naming.time},
-            "individuals": [individual.facts() for individual in answer.cohort.individuals],
+            "individuals": answer.cohort.described(),
             "noise": {"linear": answer.noise.linear, "quadratic": answer.noise.quadratic,
                       "pairs_of_replicates": answer.replicates},
             "pairs": [

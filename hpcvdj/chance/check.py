@@ -419,6 +419,12 @@ def contradicting(
     return sides
 
 
+def by_reason(sides: NDArray[np.int8]) -> dict[str, int]:
+    """Return how many junctions are not tested for their calls, by the reason, from what `contradicting` returns."""
+    rare = int((sides >= RARE_ALLELE).sum())
+    return {OF_RARE_ALLELE: rare, CONTRADICTED_CALL: int((sides > 0).sum()) - rare}
+
+
 def _calls(productive: Side, rows: Counts, model: Model, names: tuple[str, ...]) -> dict[str, Any]:
     """Return the fields of a `ModelFit` that are about calls."""
     part = productive.repertoire.subset(rows)

@@ -230,6 +230,13 @@ class Cohort:
             self.computed[key] = chance.of_ranks([self.repertoire], (column,), self.run)[0][:, 0]
         return self.computed[key]
 
+    def described(self, **values: NDArray[Any]) -> list[dict[str, Any]]:
+        """Return the individuals as JSON values, with further values, [individuals], by name."""
+        return [
+            individual.facts() | {name: of_individuals[k].item() for name, of_individuals in values.items()}
+            for k, individual in enumerate(self.individuals)
+        ]
+
     @property
     def names(self) -> list[str]:
         """The names of the individuals."""

@@ -48,14 +48,10 @@ class ContaminationQuestion(CohortQuestion[Contamination]):
 
     def facts(self, answer: Contamination, rows: Rows) -> Facts:
         """Return the facts that docs/contamination.md describes."""
-        numbers = zip(answer.low.tolist(), answer.zero.tolist(), answer.sizes.tolist(), strict=True)
         return {
             "max_pgen": answer.max_pgen,
             "selection_allowed": SELECTION,
-            "individuals": [
-                {**individual.facts(), "low": low, "zero": zero, "recombinations": size}
-                for individual, (low, zero, size) in zip(answer.cohort.individuals, numbers, strict=True)
-            ],
+            "individuals": answer.cohort.described(low=answer.low, zero=answer.zero, recombinations=answer.sizes),
             "rate": answer.rate,
             "shared_low": np.where(np.eye(len(answer.low), dtype=bool), answer.low, answer.pairs.shared),
             "expected_low": answer.pairs.expected,

@@ -241,15 +241,15 @@ def _alike(cohort: Cohort, is_low: NDArray[np.bool_]) -> Floats:
     def share_alike(sequences: Sequences, _: dict[str, Counts]) -> Floats:
         has = sequences.has
         assert has.reads is not None
+        frequency = has.reads / total[has.individual]
         entries = _largest(has, np.arange(len(has.individual)))
+        number = np.bincount(has.individual[entries], minlength=has.individuals)
+        holders = has.only(has.sequence[entries].astype(np.int64))
+        assert holders.reads is not None
+        own = entries[holders.sequence]
+        similar = SIMILAR * (holders.reads / total[holders.individual]) >= frequency[own]
         alike = np.zeros((has.individuals, has.individuals))
-        number, sequence_of = np.bincount(has.individual[entries], minlength=has.individuals), has.sequence
-        for entry in entries.tolist():
-            individual, sequence = has.individual[entry], sequence_of[entry]
-            holders = slice(has.begins[sequence], has.begins[sequence + 1])
-            frequency = has.reads[holders] / total[has.individual[holders]]
-            similar = SIMILAR * frequency >= has.reads[entry] / total[individual]
-            alike[individual, has.individual[holders][similar]] += 1
+        np.add.at(alike, (has.individual[own[similar]], holders.individual[similar]), 1)
         np.fill_diagonal(alike, 0)
         share = np.where(number >= LARGEST, alike.T / LARGEST, 0).T
         return np.minimum(share, share.T)

@@ -56,10 +56,7 @@ class SharingQuestion(CohortQuestion[Sharing]):
             "q_refuted": answer.refuted,
             "selection_factor": answer.factor,
             "draws": self.settings.draws,
-            "individuals": [
-                {**individual.facts(), "recombinations": size}
-                for individual, size in zip(answer.cohort.individuals, answer.sizes.tolist(), strict=True)
-            ],
+            "individuals": answer.cohort.described(recombinations=answer.sizes),
             "spectrum": [
                 {"individuals": number} | {name: getattr(answer, name)[number].item() for name in columns}
                 for number in range(1, len(answer.observed))

@@ -22,7 +22,6 @@ import numpy as np
 import pyarrow as pa
 
 from hpcvdj.chance import check
-from hpcvdj.chance.calls import RARE_ALLELE
 from hpcvdj.chance.clonotypes import Clonotypes
 from hpcvdj.chance.p_values import Counts, Floats, benjamini_hochberg, poisson_tail, quantiles, randomised
 from hpcvdj.chance.shown import Shown
@@ -189,8 +188,7 @@ def _against_model(
         small = small[:0]
     side = check.contradicting(clonotypes.repertoire.subset(small), model, PGEN_COLUMNS[1:2])
     tested = np.setdiff1d(tested, small[side > 0])
-    not_tested[check.OF_RARE_ALLELE] = int((side >= RARE_ALLELE).sum())
-    not_tested[check.CONTRADICTED_CALL] = int((side > 0).sum()) - not_tested[check.OF_RARE_ALLELE]
+    not_tested |= check.by_reason(side)
     at = np.searchsorted(rows, tested)
     return _tested(
         clonotypes, tested, settings,
