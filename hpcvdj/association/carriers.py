@@ -6,7 +6,7 @@ import numpy as np
 
 from hpcvdj.chance.p_values import Bools, Counts, Floats
 from hpcvdj.cohorts.cohort import Cohort, Holding, Sequences
-from hpcvdj.cohorts.copies import LargeClones, copies_of
+from hpcvdj.cohorts.copies import copies_of
 from hpcvdj.cohorts.improbable import Improbable
 from hpcvdj.repertoires.genes import kinds_of
 from hpcvdj.runs.run import Run
@@ -73,8 +73,7 @@ def carriers_of(
         return Carriers(sequences, p, log_factor, sequences.has, None)
     has, spelled = cohort.has, sequences.spelled
     contaminated = improbable.pairs.verdicts == "contaminated"
-    large = LargeClones.of(has, cohort.sizes, cohort.run)
-    copies = copies_of(has, p_junctions, spelled, p, spelled, contaminated, large)
+    copies = copies_of(has, p_junctions, spelled, p, spelled, contaminated, [*cohort.clones.values()])
     likely = copies.likely & (copies.junction >= 0)
     junction = has.sequence
     of_entry = spelled[junction]

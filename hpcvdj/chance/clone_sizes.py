@@ -39,6 +39,10 @@ class CloneSizes:
         """The number of reads of all clonotypes."""
         return int(self.reads @ self.clonotypes)
 
+    def at_least(self, reads: int) -> int:
+        """Count the clonotypes with so many reads or more."""
+        return int(self.clonotypes[np.searchsorted(self.reads, reads) :].sum())
+
     def recorded(self) -> dict[str, list[int]]:
         """Return the sizes as JSON values."""
         return {"reads": self.reads.tolist(), "clonotypes": self.clonotypes.tolist()}

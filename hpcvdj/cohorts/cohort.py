@@ -198,7 +198,7 @@ class Cohort:
     several_genes   the number of rows on all ranks whose calls name several V or several J genes
     example         a junction of any rank
     run             the ranks
-    clones          the clone sizes of each individual, by its name; on root, if read counts are known
+    clones          the clone sizes of each individual on all ranks, by its name; empty without read counts
     computed        what `probabilities` returned, by model and column
     """
 
@@ -299,7 +299,7 @@ def cohort_of(dealt: Dealt, model: Model, people: People | None = None) -> Cohor
     for name, repeated in zip(names, (read - sizes).tolist(), strict=False):
         if repeated:
             left_out[name][REPEATED] += repeated
-    gathered = run.gather(SizesOfSamples.added(clones) if clones else None) or []
+    gathered = run.gather_everywhere(SizesOfSamples.added(clones) if clones else None)
     sizes_of_clones = [part for part in gathered if part is not None]
     return Cohort(
         individuals=[

@@ -23,7 +23,7 @@ from hpcvdj.chance.fit import TAIL
 from hpcvdj.chance.p_values import poisson_tail
 from hpcvdj.chance.shown import Shown
 from hpcvdj.cohorts.cohort import Cohort, Grouping, Holding, Sequences, sequences_of, with_any_genes
-from hpcvdj.cohorts.copies import LargeClones, copies_of
+from hpcvdj.cohorts.copies import copies_of
 from hpcvdj.cohorts.expected import Numbers, band, bootstrapped, share_interval
 from hpcvdj.cohorts.improbable import Improbable, Pairs, improbable_of
 from hpcvdj.cohorts.ranking import Auc, auc, roc_curve
@@ -301,7 +301,7 @@ def _tested(computed: _Computed, drawn: _Drawn, asked: SharingTest, run: Run) ->
         contaminated = improbable.pairs.verdicts == "contaminated"
         copies = copies_of(
             cohort.has, computed.p_junctions, computed.spelling.spelled, computed.p_spelling, chosen.spelled,
-            contaminated, LargeClones.of(cohort.has, cohort.sizes, run),
+            contaminated, [*cohort.clones.values()],
         )  # fmt: skip
         likely, apart = copies.likely, apart_from(contaminated, cohort.names)
     copied = run.sum(numbers_of(held[(held >= 2) & (not_tested == 0) & likely]))

@@ -148,3 +148,5 @@ def test_sizes_are_added_whatever_the_parts():
         own = CloneSizes.of(reads[sample == k])
         assert by_name[name].recorded() == own.recorded() == CloneSizes.from_recorded(own.recorded()).recorded()
         assert by_name[name].total == reads[sample == k].sum()
+        for least in range(1, 95):
+            assert by_name[name].at_least(least) == (reads[sample == k] >= least).sum()
