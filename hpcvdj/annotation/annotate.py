@@ -399,15 +399,12 @@ def _epitope_table(tested: TestedSample, q: Floats, union: Union, p: Probabiliti
     rows = np.flatnonzero(tested.testable)
     rows = rows[np.lexsort((-tested.expected[rows], tested.at_least[rows]))]
     epitopes = [union.centres.epitopes[row] for row in rows.tolist()]
-    low, high = statistics.interval(tested.k[rows])
-    expected = tested.expected[rows]
     return pa.table({
         **{column: pa.array([getattr(epitope, name) for epitope in epitopes], pa.string())
            for column, name in _TEXTS.items()},
         "records": pa.array([len(epitope.centres) for epitope in epitopes], pa.int64()),
         "decoy": pa.array([epitope.decoy for epitope in epitopes], pa.bool_()),
-        "found": tested.k[rows], "expected": expected, "ratio": tested.k[rows] / expected,
-        "ratio_low": low / expected, "ratio_high": high / expected, "p_value": tested.at_least[rows],
+        **statistics.ratio_columns(tested.k[rows], tested.expected[rows]), "p_value": tested.at_least[rows],
         "q_value": pa.array(q[rows], mask=np.full(len(rows), refused)),
         "precursor_frequency": union.by_epitope(np.where(tested.usable, p.post, 0.0))[rows],
     })  # fmt: skip

@@ -21,13 +21,12 @@ from hpcvdj.chance.draws import Chance, log_factors
 from hpcvdj.chance.p_values import Floats
 from hpcvdj.chance.shown import Shown
 from hpcvdj.cohorts.cohort import Cohort, Sequences, SequenceUnit, sequences_of
-from hpcvdj.cohorts.improbable import Improbable, improbable_of
+from hpcvdj.cohorts.improbable import Improbable
 from hpcvdj.cohorts.ranking import Auc, auc
-from hpcvdj.cohorts.sharing import require_different_people
+from hpcvdj.cohorts.sharing import of_different_people
 from hpcvdj.cohorts.survivors import recombinations
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
-from hpcvdj.repertoires.genes import without_genes
 from hpcvdj.runs.run import Run
 
 PGEN_AA = PGEN_COLUMNS[1:2]
@@ -109,9 +108,7 @@ def associate(
     p_junctions = improbable = None
     if cohort.nucleotides:
         p_junctions = cohort.probabilities(chance, columns[0])
-        kept = without_genes(cohort.repertoire, fit.broken)
-        improbable = improbable_of(cohort, p_junctions, sizes, of_drawn, None, kept)
-        require_different_people(cohort, improbable.pairs)
+        improbable = of_different_people(cohort, p_junctions, sizes, of_drawn, fit)
     factor = model.selection if settings.unit in WITH_GENES else None
     log_factor = log_factors(factor, sequences.repertoire, (sequences.letters, sequences.lengths))
     carriers = carriers_of(cohort, sequences, p[:, 0], log_factor, p_junctions, improbable)

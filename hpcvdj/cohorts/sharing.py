@@ -297,7 +297,8 @@ def _tested(computed: _Computed, drawn: _Drawn, asked: SharingTest, run: Run) ->
     improbable, copies, likely = None, None, np.zeros(len(held), dtype=bool)
     apart, contaminated = np.ones(individuals, dtype=bool), np.zeros((individuals, individuals), dtype=bool)
     if computed.p_junctions is not None:
-        improbable = _improbable(computed, computed.p_junctions, drawn, asked, run)
+        sizes = run.from_root(recombinations, cohort, drawn.junctions, 0.0)
+        improbable = of_different_people(cohort, computed.p_junctions, sizes, drawn.p, asked.fit)
         contaminated = improbable.pairs.verdicts == "contaminated"
         copies = copies_of(
             cohort.has, computed.p_junctions, computed.spelling.spelled, computed.p_spelling, chosen.spelled,
@@ -361,16 +362,6 @@ def _tested(computed: _Computed, drawn: _Drawn, asked: SharingTest, run: Run) ->
     return run.on_root(answered, scores), rows.blocks()
 
 
-def _improbable(computed: _Computed, p: Floats, drawn: _Drawn, asked: SharingTest, run: Run) -> Improbable:
-    """Find the improbable junctions, of probability p; raise InputError, on every rank, for samples of one person."""
-    cohort = computed.cohort
-    sizes = run.from_root(recombinations, cohort, drawn.junctions, 0.0)
-    kept = without_genes(cohort.repertoire, asked.fit.broken)
-    improbable = improbable_of(cohort, p, sizes, drawn.p, None, kept)
-    require_different_people(cohort, improbable.pairs)
-    return improbable
-
-
 def _of_contaminated(has: Holding, contaminated: NDArray[np.bool_]) -> int:
     """Count the sequences whose individuals all contaminated each other."""
     holders = np.split(has.individual, has.begins[1:-1])[: len(has.begins) - 1]
@@ -429,8 +420,13 @@ def _not_tested(computed: _Computed, drawn: _Drawn, asked: SharingTest) -> NDArr
     return np.where(computed.p <= 0, NOT_TESTED.index(IMPOSSIBLE), reasons).astype(np.int8)
 
 
-def require_different_people(cohort: Cohort, pairs: Pairs) -> None:
-    """Raise InputError, on every rank, if two individuals are of one person."""
+def of_different_people(cohort: Cohort, p: Floats, sizes: Floats, of_drawn: Floats, fit: ModelFit) -> Improbable:
+    """Find the improbable junctions, as `improbable_of`; raise InputError, on every rank, for samples of one person.
+
+    fit  how the model fits the tables: junctions whose genes it makes wrongly take no part
+    """
+    improbable = improbable_of(cohort, p, sizes, of_drawn, None, without_genes(cohort.repertoire, fit.broken))
+    pairs = improbable.pairs
     same = pairs.of_one_person
 
     def require() -> None:
@@ -443,3 +439,4 @@ def require_different_people(cohort: Cohort, pairs: Pairs) -> None:
         )
 
     cohort.run.on_root(require)
+    return improbable
