@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from hpcvdj.chance.depth import Draws
 from hpcvdj.generation.generate import generate
 from hpcvdj.generation.settings import GenerationSettings
+from hpcvdj.kernels.backends import Backend
 from hpcvdj.probabilities.settings import PgenConfig
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.productive import productive_probability
@@ -18,7 +19,7 @@ from hpcvdj.recombination.repertoire import PgenProblem, Repertoire
 from hpcvdj.recombination.selection import SelectionFactor
 from hpcvdj.repertoires.genes import amino_acids, as_read, by_gene, kinds_of
 from hpcvdj.repertoires.inputs import read_table
-from hpcvdj.repertoires.reading import productive_reading
+from hpcvdj.repertoires.reading import Reading, productive_reading
 from hpcvdj.runs.run import Run
 from hpcvdj.runs.stopping import NOTHING_YET
 from hpcvdj.values.compute import count_in_memory, shared_repertoire
@@ -47,11 +48,8 @@ class Chance:
 
         def draw() -> Repertoire | None:
             plan = GenerationSettings(self.draws, seed=self.seed, productive=True)
-            batches = list(generate(self.model, plan, run.bind(self.backend, strict=self.strict_binding), run))
-            if not run.is_root:
-                return None
-            table = pa.Table.from_batches(batches).select(["v_call", "j_call", "junction"])
-            return by_gene(read_table(table, self.model, productive_reading()).repertoire, self.model)[0]
+            backend = run.bind(self.backend, strict=self.strict_binding)
+            return recombined(self.model, plan, productive_reading(), backend, run)
 
         return run.once(("drawn", self.draws, self.seed), str(self.model.facts(selection=False)), draw)
 
@@ -101,6 +99,17 @@ class Chance:
 
         run.each(repertoires, compute, NOTHING_YET)
         return values_of
+
+
+def recombined(
+    model: Model, plan: GenerationSettings, reading: Reading, backend: Backend, run: Run
+) -> Repertoire | None:
+    """Draw recombinations and read them, by genes; all ranks draw, and only root gets them."""
+    batches = list(generate(model, plan, backend, run))
+    if not run.is_root:
+        return None
+    table = pa.Table.from_batches(batches).select(["v_call", "j_call", "junction"])
+    return by_gene(read_table(table, model, reading).repertoire, model)[0]
 
 
 def log_factors(factor: SelectionFactor | None, repertoire: Repertoire, amino: Any = None) -> Floats:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from hpcvdj.chance.clone_sizes import CloneSizes, SizesOfSamples
+from hpcvdj.chance.clone_sizes import CloneSizes, added, by_name, counted
 from hpcvdj.chance.clonotypes import REPEATED
 from hpcvdj.chance.dealing import Dealt, spans
 from hpcvdj.chance.draws import Chance, Floats
@@ -275,15 +275,13 @@ def cohort_of(dealt: Dealt, model: Model, people: People | None = None) -> Cohor
     names = list(dict.fromkeys(people.subject[sample] for sample in samples))
     index, number = {name: k for k, name in enumerate(names)}, max(1, len(names))
     of_sample = np.array([index[people.subject[sample]] for sample in samples] or [0], dtype=np.int32)
-    junctions, holdings, clones = dealt.collected(), list[Holding](), list[SizesOfSamples]()
+    junctions, holdings = dealt.collected(), list[Holding]()
     origins = list[tuple[NDArray[Any], ...]]()
     read, several_genes = np.zeros(number, dtype=np.int64), 0
     for rows in dealt.by_gene():
         repertoire, individual = rows.repertoire, of_sample[rows.sample]
         first, junction = groups_of(repertoire.words, repertoire.lengths.astype(np.int64), kinds_of(repertoire))
         holdings.append(Holding.of(junction, individual, len(first), number, rows.reads, np.add))
-        if (reads := holdings[-1].reads) is not None:
-            clones.append(SizesOfSamples.of(holdings[-1].individual, reads))
         if rows.row is not None:
             origins.append((rows.row, (len(junctions) + junction).astype(np.int32), individual))
         several = [any(model.names_several(gene.allele) for gene in pair) for pair in repertoire.pairs]
@@ -299,8 +297,8 @@ def cohort_of(dealt: Dealt, model: Model, people: People | None = None) -> Cohor
     for name, repeated in zip(names, (read - sizes).tolist(), strict=False):
         if repeated:
             left_out[name][REPEATED] += repeated
-    gathered = run.gather_everywhere(SizesOfSamples.added(clones) if clones else None)
-    sizes_of_clones = [part for part in gathered if part is not None]
+    gathered = run.gather_everywhere(None if has.reads is None else counted(has.individual, has.reads))
+    clones = [part for part in gathered if part is not None]
     return Cohort(
         individuals=[
             Individual(name, (people.group or {}).get(name), size, _most_common(left_out[name]))
@@ -315,7 +313,7 @@ def cohort_of(dealt: Dealt, model: Model, people: People | None = None) -> Cohor
         several_genes=int(run.sum(np.array([several_genes]))[0]),
         example=dealt.example,
         run=run,
-        clones=SizesOfSamples.added(sizes_of_clones).by_name(names) if sizes_of_clones else {},
+        clones=by_name(added(clones), names) if clones else {},
     )
 
 

@@ -117,16 +117,9 @@ def require_rows(inputs: Inputs) -> None:
         raise InputError(f"{few(empty)}: no data rows; leave such tables out")
 
 
-def left_out_text(cohort: Cohort) -> str:
-    """Say how many rows of all individuals were left out, and why."""
-    reasons: Counter[str] = Counter()
-    for individual in cohort.individuals:
-        reasons.update(individual.left_out)
-    listed = few([f"{reason}: {number:,}" for reason, number in reasons.most_common() if number])
-    return f"{reasons.total():,} left out{f' ({listed})' if reasons.total() else ''}"
-
-
 def rows_text(cohort: Cohort) -> str:
-    """Say how many rows of all individuals were read and left out."""
-    read = sum(individual.rows + sum(individual.left_out.values()) for individual in cohort.individuals)
-    return f"{read:,} read, {left_out_text(cohort)}"
+    """Say how many rows of all individuals were read and left out, and why."""
+    reasons = sum((Counter(individual.left_out) for individual in cohort.individuals), Counter[str]())
+    listed = few([f"{reason}: {number:,}" for reason, number in reasons.most_common()])
+    read = int(cohort.sizes.sum()) + reasons.total()
+    return f"{read:,} read, {reasons.total():,} left out{f' ({listed})' if reasons else ''}"
