@@ -101,8 +101,10 @@ def analyze(job: Job, tell: Callable[[Outcome], None] = lambda _: None) -> Analy
         run.on_root(lambda: _require_suitable(job))
         # A model of another species or locus would be refused by every step.
         run.on_root(lambda: check_tables(job.checks, [inputs], job.checks.adapted(job.model), run=job.run))
-        planned = run.from_root(lambda: _planned(job))
-        if run.is_root and job.settings.asks("report") and "report" not in planned:
+        # As far as the tables tell before the first step.
+        asked = [step for step in STEPS if job.settings.asks(step)]
+        planned = run.from_root(lambda: [step for step in asked if not STEP[step].why_not(job)])
+        if run.is_root and "report" in asked and "report" not in planned:
             log.warning("there will be no page: %s", STEP["report"].why_not(job))
         outcomes: list[Outcome] = []
         answers: dict[str, Any] = {}
@@ -140,11 +142,6 @@ def _tell_and_record(job: Job, outcomes: Sequence[Outcome], tell: Callable[[Outc
 
 
 _NOT_ASKED = "not asked for"
-
-
-def _planned(job: Job) -> list[str]:
-    """The steps that are asked for and that the tables allow, as far as that is known before the first one."""
-    return [step for step in STEPS if job.settings.asks(step) and not STEP[step].why_not(job)]
 
 
 def _do(step: str, planned: Sequence[str], job: Job, before: Outcome | None) -> tuple[Outcome, Any, Job]:

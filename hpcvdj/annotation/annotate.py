@@ -24,7 +24,6 @@ from hpcvdj.annotation.settings import AnnotationSettings
 from hpcvdj.annotation.statistics import Difference, HitKappa
 from hpcvdj.annotation.union import PGEN_AA, Probabilities, Union
 from hpcvdj.chance import check
-from hpcvdj.chance.calls import RARE_ALLELE
 from hpcvdj.chance.clonotypes import Clonotypes
 from hpcvdj.chance.p_values import Bools, Counts, Floats, benjamini_hochberg, poisson_tail, quantiles, randomised
 from hpcvdj.kernels.neighbours.blocks import groups
@@ -245,8 +244,7 @@ def _tested(
         # A call that contradicts the amino acids makes a sequence improbable.
         hits = sample.member[rows]
         side = check.contradicting(union.repertoire(hits), judged.model, PGEN_AA, p.pgen[hits], p.limits)
-        not_tested[check.OF_RARE_ALLELE] = int((side >= RARE_ALLELE).sum())
-        not_tested[check.CONTRADICTED_CALL] = int((side > 0).sum()) - not_tested[check.OF_RARE_ALLELE]
+        not_tested |= check.by_reason(side)
         rows = rows[side == 0]
     rates = statistics.times_made(sample.n[union.kind], p.given)
     rates[~usable] = 0.0
@@ -401,15 +399,12 @@ def _epitope_table(tested: TestedSample, q: Floats, union: Union, p: Probabiliti
     rows = np.flatnonzero(tested.testable)
     rows = rows[np.lexsort((-tested.expected[rows], tested.at_least[rows]))]
     epitopes = [union.centres.epitopes[row] for row in rows.tolist()]
-    low, high = statistics.interval(tested.k[rows])
-    expected = tested.expected[rows]
     return pa.table({
         **{column: pa.array([getattr(epitope, name) for epitope in epitopes], pa.string())
            for column, name in _TEXTS.items()},
         "records": pa.array([len(epitope.centres) for epitope in epitopes], pa.int64()),
         "decoy": pa.array([epitope.decoy for epitope in epitopes], pa.bool_()),
-        "found": tested.k[rows], "expected": expected, "ratio": tested.k[rows] / expected,
-        "ratio_low": low / expected, "ratio_high": high / expected, "p_value": tested.at_least[rows],
+        **statistics.ratio_columns(tested.k[rows], tested.expected[rows]), "p_value": tested.at_least[rows],
         "q_value": pa.array(q[rows], mask=np.full(len(rows), refused)),
         "precursor_frequency": union.by_epitope(np.where(tested.usable, p.post, 0.0))[rows],
     })  # fmt: skip

@@ -246,7 +246,7 @@ def _epitopes(records: Sequence[Sequence[Record]], decoys: Sequence[str]) -> lis
     epitopes = []
     for numbers, names in names_of.items():
         of_all = [record for name in names for record in records_of_name[name]]
-        labels = [{record.epitope.lower(), record.antigen.lower(), record.organism.lower()} for record in of_all]
+        labels = [record.targets for record in of_all]
         met |= wanted.keys() & set().union(*labels)
         antigen, organism, mhc = (
             joined(getattr(record, field) for record in of_all) for field in ("antigen", "organism", "mhc")

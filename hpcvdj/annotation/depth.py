@@ -15,9 +15,9 @@ from hpcvdj.annotation.statistics import chance_of, times_made
 from hpcvdj.chance.draws import Chance, log_factors
 from hpcvdj.chance.p_values import Counts, Floats
 from hpcvdj.recombination.models import Model
-from hpcvdj.recombination.productive import productive_choice
+from hpcvdj.recombination.productive import productive_of, productive_probability
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
-from hpcvdj.repertoires.genes import amino_acids, kinds_of
+from hpcvdj.repertoires.genes import kinds_of
 from hpcvdj.runs.run import Run
 
 DRAWN = 40_000
@@ -98,14 +98,11 @@ def depth_of(model: Model, *, nucleotides: bool, selection: bool, chance: Chance
         return None
     factor = model.selection if selection else None
     kind = kinds_of(drawn)
-    log_q = log_factors(factor, drawn, *amino_acids(drawn, np.arange(len(drawn))))
+    pairs = [(v.allele, j.allele) for v, j in drawn.pairs]
+    log_q = log_factors(factor, drawn)
     if factor is not None:
-        # Divided by the mean of Q over what the model makes with the genes; if that is not known, Q counts as its mean.
-        mean = factor.log_mean([v.allele for v, _ in drawn.pairs], [j.allele for _, j in drawn.pairs])[kind]
-        log_q = log_q - np.where(np.isnan(mean), log_q, mean)
-    choice = productive_choice(model)
-    of_pair = np.array([choice[np.ix_(v.places, j.places)].sum() for v, j in drawn.pairs]) / choice.sum()
+        log_q = factor.relative(log_q, [v for v, _ in pairs], [j for _, j in pairs], kind)
+    of_pair = productive_of(model, drawn.pairs) / productive_probability(model)
     p_of_genes = p[:, 0] * np.exp(log_q) / of_pair[kind]
     possible = p_of_genes > 0
-    pairs = [(v.allele, j.allele) for v, j in drawn.pairs]
     return Depth(pairs, kind[possible], np.minimum(p_of_genes[possible], 1.0), np.exp(log_q)[possible])

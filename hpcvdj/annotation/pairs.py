@@ -149,8 +149,7 @@ def _epitopes(
     is_decoy: dict[str, bool] = defaultdict(lambda: bool(wanted))
     for record in records.records:
         of_row[record.row] = (record.receptor_id or record.row, record.epitope)
-        names = {record.epitope.lower(), record.antigen.lower(), record.organism.lower()}
-        is_decoy[record.epitope] &= not wanted.isdisjoint(names)
+        is_decoy[record.epitope] &= not wanted.isdisjoint(record.targets)
     receptors: list[dict[tuple[str | int, str], dict[int, str]]] = [defaultdict(dict), defaultdict(dict)]
     for side, centres_of in zip(sides, receptors, strict=True):
         for centre, rows in enumerate(side.union.centres.rows):
@@ -250,13 +249,11 @@ def _epitope_table(epitopes: Sequence[_Epitope], k: Counts, expected: Floats, ph
     p_values, _ = statistics.tail(k[has], expected[has], phi, [None] * len(has))
     order = np.lexsort((-expected[has], p_values))
     rows = has[order]
-    low, high = statistics.interval(k[rows])
     return pa.table({
         "epitope": pa.array([epitopes[row].name for row in rows], pa.string()),
         "pairs": pa.array([len(epitopes[row].pairs) for row in rows], pa.int64()),
         "decoy": pa.array([epitopes[row].decoy for row in rows], pa.bool_()),
-        "found": k[rows], "expected": expected[rows], "ratio": k[rows] / expected[rows],
-        "ratio_low": low / expected[rows], "ratio_high": high / expected[rows], "p_value": p_values[order],
+        **statistics.ratio_columns(k[rows], expected[rows]), "p_value": p_values[order],
         "q_value": benjamini_hochberg(p_values, len(p_values))[order],
     })  # fmt: skip
 

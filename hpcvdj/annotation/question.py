@@ -15,8 +15,9 @@ import pyarrow as pa
 from hpcvdj.annotation.annotate import SampleAnnotation, annotate, sample_of
 from hpcvdj.annotation.cache import Prepared, centres_to_prepare, prepared
 from hpcvdj.annotation.centres import Centres
-from hpcvdj.annotation.depth import DRAWN, depth_of
+from hpcvdj.annotation.depth import DRAWN, Depth, depth_of
 from hpcvdj.annotation.settings import AnnotationSettings, DatabaseSettings
+from hpcvdj.annotation.union import Probabilities, Union
 from hpcvdj.chance.clonotypes import distinct_junctions
 from hpcvdj.chance.dealing import Dealt, Part
 from hpcvdj.chance.draws import Chance
@@ -126,13 +127,9 @@ class AnnotationQuestion(Question[Annotation]):
         chance = Chance(model, DRAWN, self.settings.seed, self.settings.backend, self.settings.strict_binding)
         depth = depth_of(model, nucleotides=nucleotides, selection=self.settings.selects, chance=chance, run=run)
 
-        def annotated() -> Annotation:
-            assert union is not None
-            assert p is not None
-            assert depth is not None
-            assert rows.on_root is not None
+        def annotated(union: Union, p: Probabilities, depth: Depth, dealt: Dealt) -> Annotation:
             samples, left_out, refused = [], [], list[InputError]()
-            for name, junctions in _samples_in(rows.on_root):
+            for name, junctions in _samples_in(dealt):
                 distinct = distinct_junctions(junctions, errors=self.choice.likely_errors)
                 try:
                     with naming(name):
@@ -151,7 +148,7 @@ class AnnotationQuestion(Question[Annotation]):
             done = [replace(sample, left_out=reasons) for sample, reasons in zip(tested, left_out, strict=True)]
             return Annotation(done, union.centres, len(union), p.selected)
 
-        return run.root_steps(annotated, NOTHING_YET)
+        return run.root_steps(annotated, NOTHING_YET, union, p, depth, rows.on_root)
 
     def facts(self, answer: Annotation, rows: Rows) -> Facts:
         """The facts of all samples, as docs/annotate.md describes them; `sample_facts` has those of one sample."""
@@ -280,10 +277,7 @@ class AnnotationOutput(AnswerOutput[Annotation]):
     overwrite: bool = False
     resume: bool = False
 
-    def begin(
-        self, stack: ExitStack, question: Question[Annotation], files: Sequence[Path], run: Run,
-        identity: Callable[[], Identity],
-    ) -> None:  # fmt: skip
+    def begin(self, stack: ExitStack, files: Sequence[Path], run: Run, identity: Callable[[], Identity]) -> None:
         assert run.target is not None
         stack.enter_context(exclusive_folder(run.target, *files, overwrite=run.overwrite, resume=run.resume))
         if run.resume and run.target.exists():

@@ -1,6 +1,7 @@
 """The statistics of hits: κ, dispersion, p-values, and false discovery rates."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -70,6 +71,15 @@ def interval(hits: Counts) -> tuple[Floats, Floats]:
 
     low = np.where(hits > 0, gammaincinv(np.maximum(hits, 1), TAIL), 0.0)
     return low, gammaincinv(hits + 1.0, 1 - TAIL)
+
+
+def ratio_columns(hits: Counts, expected: Floats) -> dict[str, Any]:
+    """The columns of hits, expected hits, and their ratio with its 95 % interval, [epitopes] each."""
+    low, high = interval(hits)
+    return {
+        "found": hits, "expected": expected, "ratio": hits / expected, "ratio_low": low / expected,
+        "ratio_high": high / expected,
+    }  # fmt: skip
 
 
 def kappa_of_sum(hits: float, expected: Floats) -> float:

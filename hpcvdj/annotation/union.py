@@ -15,7 +15,7 @@ from hpcvdj.kernels.neighbours.balls import balls, find, sums
 from hpcvdj.kernels.neighbours.blocks import blocks, equal_runs
 from hpcvdj.kernels.pgen.exchanges_cpu import exchanged
 from hpcvdj.recombination.models import Model
-from hpcvdj.recombination.productive import productive_choice
+from hpcvdj.recombination.productive import productive_of, productive_probability
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS, PgenProblem, Repertoire
 from hpcvdj.recombination.selection import RESIDUES, SelectionFactor
 from hpcvdj.recombination.symbols import Alphabet
@@ -179,20 +179,16 @@ def probabilities(union: Union, pgen: Floats, model: Model, factor: SelectionFac
 
     pgen  float64 [members], as of `union_of`
     """
-    chance = productive_choice(model)
-    of_class = np.array([chance[np.ix_(v.places, j.places)].sum() for v, j in union.centres.classes])[union.kind]
-    log_q, log_mean = _log_factors(factor, union)
+    of_class = productive_of(model, union.centres.classes)[union.kind]
+    log_q, relative = _log_factors(factor, union)
     with np.errstate(divide="ignore", invalid="ignore"):
-        given = np.where(of_class > 0, pgen * np.exp(log_q - log_mean) / of_class, 0.0)
-    post = pgen * np.exp(log_q) / chance.sum()
+        given = np.where(of_class > 0, pgen * np.exp(relative) / of_class, 0.0)
+    post = pgen * np.exp(log_q) / productive_probability(model)
     return Probabilities(pgen, np.minimum(given, 1.0), post, factor is not None, limits_of(model, PGEN_AA))
 
 
 def _log_factors(factor: SelectionFactor | None, union: Union) -> tuple[Floats, Floats]:
-    """ln Q of members, and ln of its mean over what the model makes with their genes; 0 without a factor.
-
-    The mean of genes that the factor does not know is Q itself.
-    """
+    """ln Q of members, and the same relative to its mean, as of `SelectionFactor.relative`; 0 without a factor."""
     if factor is None:
         return np.zeros(len(union)), np.zeros(len(union))
     v, j = ([pair[side].allele for pair in union.centres.classes] for side in (0, 1))
@@ -201,5 +197,5 @@ def _log_factors(factor: SelectionFactor | None, union: Union) -> tuple[Floats, 
         factor.log_factor(v, j, kind[rows], union.letters[rows], lengths[rows])
         for rows in (slice(begin, begin + _AT_ONCE) for begin in range(0, len(union), _AT_ONCE))
     ]
-    log_q, mean = np.concatenate(logs), factor.log_mean(v, j)[union.kind]
-    return log_q, np.where(np.isnan(mean), log_q, mean)
+    log_q = np.concatenate(logs)
+    return log_q, factor.relative(log_q, v, j, kind)

@@ -17,17 +17,16 @@ from hpcvdj.association.settings import WITH_GENES, AssociationSettings
 from hpcvdj.association.tables import association_table, donors_table
 from hpcvdj.association.tested import Tested, reached_of, tests_of
 from hpcvdj.chance.check import UNCHECKED, ModelFit
-from hpcvdj.chance.depth import Draws, recombinations_of
 from hpcvdj.chance.draws import Chance, log_factors
 from hpcvdj.chance.p_values import Floats
 from hpcvdj.chance.shown import Shown
 from hpcvdj.cohorts.cohort import Cohort, Sequences, SequenceUnit, sequences_of
-from hpcvdj.cohorts.improbable import Improbable, improbable_of
+from hpcvdj.cohorts.improbable import Improbable
 from hpcvdj.cohorts.ranking import Auc, auc
-from hpcvdj.cohorts.sharing import require_different_people
+from hpcvdj.cohorts.sharing import of_different_people
+from hpcvdj.cohorts.survivors import recombinations
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
-from hpcvdj.repertoires.genes import amino_acids, as_read, without_genes
 from hpcvdj.runs.run import Run
 
 PGEN_AA = PGEN_COLUMNS[1:2]
@@ -79,9 +78,9 @@ class Association(Shown):
         return sum(int(test.is_hit(self.max_q, self.carriers.copy).sum()) for test in self.tested)
 
 
-def _of_several(cohort: Cohort, unit: SequenceUnit, model: Model, individuals: int) -> Sequences:
+def _of_several(cohort: Cohort, unit: SequenceUnit, individuals: int) -> Sequences:
     """The sequences that at least so many individuals have; nothing is kept of the others."""
-    every = sequences_of(cohort, unit, model)
+    every = sequences_of(cohort, unit)
     return every.only(np.flatnonzero(every.has.numbers >= individuals))
 
 
@@ -97,34 +96,21 @@ def associate(
     """
     chance = Chance(model, settings.draws, settings.seed, settings.backend, settings.strict_binding)
     columns = PGEN_COLUMNS[:1] if cohort.nucleotides else PGEN_AA
-    drawn = chance.drawn(run)
-    if drawn is not None:
-        drawn = as_read(drawn, cohort.example)
-    p_drawn = chance.among_productive(drawn, columns, run)
-    of_drawn = run.share_arrays({"p": p_drawn[:, 0]} if p_drawn is not None else None)["p"]
-
-    def recombinations() -> Floats:
-        assert drawn is not None
-        log_q = log_factors(model.selection, drawn, *amino_acids(drawn, np.arange(len(drawn))))
-        weights = Draws(np.log(of_drawn) + log_q, np.exp(log_q) / len(drawn)).on_grid(0.0)
-        return recombinations_of(cohort.sizes, weights, cohort.names)
-
-    sizes = run.from_root(recombinations)
+    of_drawn, draws = chance.sampled(columns, model.selection, run, cohort.example)
+    sizes = run.from_root(recombinations, cohort, draws, 0.0)
     balls = None
     if settings.unit == "ball":
-        balls = Balls.of(cohort, model, settings.min_individuals)
+        balls = Balls.of(cohort, settings.min_individuals)
         sequences = balls.sequences.only(balls.asked)
     else:
-        sequences = _of_several(cohort, settings.unit, model, settings.min_individuals)
+        sequences = _of_several(cohort, settings.unit, settings.min_individuals)
     p = chance.of_ranks([sequences.repertoire], PGEN_AA if balls is None else COLUMNS, run)[0]
     p_junctions = improbable = None
     if cohort.nucleotides:
         p_junctions = cohort.probabilities(chance, columns[0])
-        kept = without_genes(cohort.repertoire, fit.broken)
-        improbable = improbable_of(cohort, p_junctions, sizes, of_drawn, None, kept)
-        require_different_people(cohort, improbable.pairs)
+        improbable = of_different_people(cohort, p_junctions, sizes, of_drawn, fit)
     factor = model.selection if settings.unit in WITH_GENES else None
-    log_factor = log_factors(factor, sequences.repertoire, sequences.letters, sequences.lengths)
+    log_factor = log_factors(factor, sequences.repertoire, (sequences.letters, sequences.lengths))
     carriers = carriers_of(cohort, sequences, p[:, 0], log_factor, p_junctions, improbable)
     if balls is not None:
         carriers = balls.carriers(carriers, p[:, 1])
@@ -134,8 +120,7 @@ def associate(
     number, likely_copies = run.sum(np.array([len(carriers.p), likely_copies])).tolist()
     gathered = carriers.on_root(np.flatnonzero(reached.matters), run)
 
-    def tested() -> Association:
-        assert gathered is not None
+    def tested(gathered: Carriers) -> Association:
         tests = tests_of(gathered, phenotypes, used, settings, reached)
         labelled = next((test for test in tests if test.phenotype.family == "case"), None)
         scores = None if labelled is None else _scores(labelled, gathered, used, settings)
@@ -156,7 +141,7 @@ def associate(
             fit=fit,
         )
 
-    return run.on_root(tested)
+    return run.on_root(tested, gathered)
 
 
 def _scores(tested: Tested, carriers: Carriers, sizes: Floats, settings: AssociationSettings) -> Scores | None:

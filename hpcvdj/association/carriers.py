@@ -6,7 +6,7 @@ import numpy as np
 
 from hpcvdj.chance.p_values import Bools, Counts, Floats
 from hpcvdj.cohorts.cohort import Cohort, Holding, Sequences
-from hpcvdj.cohorts.copies import LargeClones, copies_of
+from hpcvdj.cohorts.copies import copies_of
 from hpcvdj.cohorts.improbable import Improbable
 from hpcvdj.repertoires.genes import kinds_of
 from hpcvdj.runs.run import Run
@@ -73,36 +73,15 @@ def carriers_of(
         return Carriers(sequences, p, log_factor, sequences.has, None)
     has, spelled = cohort.has, sequences.spelled
     contaminated = improbable.pairs.verdicts == "contaminated"
-    large = LargeClones.of(has, cohort.sizes, cohort.run)
-    copies = copies_of(has, p_junctions, spelled, p, spelled, contaminated, large)
+    copies = copies_of(has, p_junctions, spelled, p, spelled, contaminated, [*cohort.clones.values()])
     likely = copies.likely & (copies.junction >= 0)
     junction = has.sequence
     of_entry = spelled[junction]
-    kept = of_entry >= 0
     copied = np.zeros(len(spelled), dtype=bool)
     copied[copies.junction[likely]] = True
-    kept &= ~copied[junction] | _is_source(has)
-    carried = Holding.of(of_entry[kept], has.individual[kept], len(p), has.individuals, None, np.maximum)
-    return Carriers(sequences, p, log_factor, carried, likely)
-
-
-def _is_source(has: Holding) -> Bools:
-    """The largest clone of each junction, of equal ones the first, bool [entries]; all False without reads."""
-    if has.reads is None:
-        return np.zeros(len(has.individual), dtype=bool)
-    order = np.lexsort((has.individual, -has.reads, has.sequence))
-    source = np.zeros(len(order), dtype=bool)
-    source[order[has.begins[:-1][has.numbers > 0]]] = True
-    return source
-
-
-def counts_of(has: Holding, rows: Counts, group: Counts, groups: int) -> Counts:
-    """How many carriers of each sequence are in each group, int64 [rows, groups].
-
-    rows   the sequences
-    group  int64 [individuals]: the group of each; -1 for one that takes no part
-    """
-    part = has.only(rows)
-    of_entry = group[part.individual]
-    cells = part.sequence[of_entry >= 0].astype(np.int64) * groups + of_entry[of_entry >= 0]
-    return np.bincount(cells, minlength=len(rows) * groups).reshape(len(rows), groups)
+    carried = ~copied[junction]
+    if has.reads is not None:
+        carried[has.largest()] = True
+    kept = (of_entry >= 0) & carried
+    carriers = Holding.of(of_entry[kept], has.individual[kept], len(p), has.individuals, None, np.maximum)
+    return Carriers(sequences, p, log_factor, carriers, likely)

@@ -13,9 +13,8 @@ Each stratum has a law, given its number of carriers.  The law of the sum is the
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -213,28 +212,26 @@ class Laws:
         with np.errstate(divide="ignore"):
             log_mass, cases = np.log(mass), np.arange(len(mass))
 
-        def tilted(log_ratio: Floats) -> Floats:
+        def tilted(log_ratio: float) -> Floats:
             logs = log_mass + log_ratio * cases
             weights = np.exp(logs - logs.max())
             return np.asarray(weights / weights.sum())
 
-        root = partial(solved, widest=np.array(700.0), halvings=80)
-        mean = np.array(-np.inf if index == 0 else np.inf)
+        mean = -np.inf if index == 0 else np.inf
         if 0 < index < last:
-            mean = root(lambda t: (tilted(t) * cases).sum() - index)
-        low = root(lambda t: tilted(t)[index:].sum() - TAIL) if index > 0 else -np.inf
-        high = root(lambda t: TAIL - tilted(t)[: index + 1].sum()) if index < last else np.inf
+            mean = _root(lambda t: (tilted(t) * cases).sum() - index)
+        low = _root(lambda t: tilted(t)[index:].sum() - TAIL) if index > 0 else -np.inf
+        high = _root(lambda t: TAIL - tilted(t)[: index + 1].sum()) if index < last else np.inf
         return float(np.exp(mean)), float(np.exp(low)), float(np.exp(high))
 
 
-def solved(increasing: Callable[[Floats], Any], widest: Floats, halvings: int) -> Floats:
-    """The roots of increasing functions, by halving the intervals from -widest to widest."""
-    low, high = -widest, widest
-    for _ in range(halvings):
+def _root(increasing: Callable[[float], float]) -> float:
+    """The root of an increasing function of a logarithm, by halving its interval."""
+    low, high = -700.0, 700.0
+    for _ in range(80):
         middle = (low + high) / 2
-        below = increasing(middle) < 0
-        low, high = np.where(below, middle, low), np.where(below, high, middle)
-    return np.asarray((low + high) / 2)
+        low, high = (middle, high) if increasing(middle) < 0 else (low, middle)
+    return (low + high) / 2
 
 
 def fisher(cases: Counts, carriers: Counts, donors: int, most_cases: int) -> tuple[Floats, Floats]:

@@ -12,9 +12,10 @@ from hpcvdj.association.people import compared, of_two_people
 from hpcvdj.association.phenotypes import phenotypes_of, unmatched_in
 from hpcvdj.association.settings import AssociationSettings, Donors
 from hpcvdj.association.tested import Tested
-from hpcvdj.chance.dealing import Alike
+from hpcvdj.chance.dealing import Alike, Dealt
 from hpcvdj.chance.p_values import quantiles
 from hpcvdj.chance.question import Lines, Rows
+from hpcvdj.cohorts.cohort import Cohort
 from hpcvdj.cohorts.improbable import pairs_text
 from hpcvdj.cohorts.question import CohortQuestion, rows_text
 from hpcvdj.errors import InputError, command_name, few, option
@@ -61,10 +62,7 @@ class AssociationQuestion(CohortQuestion[Association]):
         naming, area = self.naming, answer.auc
         return {
             "asked": {name: getattr(naming, name) for name in ("case", "hla", "trend", "strata", "subject")},
-            "individuals": [
-                {**individual.facts(), "recombinations": size}
-                for individual, size in zip(answer.cohort.individuals, answer.sizes.tolist(), strict=True)
-            ],
+            "individuals": answer.cohort.described(recombinations=answer.sizes),
             "sequences": answer.sequences,
             "likely_copies": answer.likely_copies,
             "unmatched": answer.unmatched or None,
@@ -174,19 +172,17 @@ class ExpansionQuestion(CohortQuestion[Expansion]):
     def answer(self, rows: Rows, model: Model, run: Run) -> Expansion | None:
         cohort = self.cohort_on_root(rows, model, run)
 
-        def expanded() -> Expansion:
-            assert cohort is not None
-            assert rows.on_root is not None
-            times = times_of(self.naming, rows.on_root.samples)
+        def expanded(cohort: Cohort, dealt: Dealt) -> Expansion:
+            times = times_of(self.naming, dealt.samples)
             return compared(expand(cohort, times, self.settings), model, run.alone())
 
-        return run.on_root(expanded)
+        return run.on_root(expanded, cohort, rows.on_root)
 
     def facts(self, answer: Expansion, rows: Rows) -> Facts:
         """The facts, as docs/associate.md describes them."""
         return {
             "asked": {"subject": self.naming.subject, "time": self.naming.time},
-            "individuals": [individual.facts() for individual in answer.cohort.individuals],
+            "individuals": answer.cohort.described(),
             "noise": {"linear": answer.noise.linear, "quadratic": answer.noise.quadratic,
                       "pairs_of_replicates": answer.replicates},
             "pairs": [

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hpcvdj.association import multiplicity
-from hpcvdj.association.carriers import Carriers, counts_of
+from hpcvdj.association.carriers import Carriers
 from hpcvdj.association.law import Law, Laws, fisher, laws_of_cases, laws_of_levels
 from hpcvdj.association.phenotypes import Phenotype
 from hpcvdj.association.settings import AssociationSettings
@@ -105,11 +105,11 @@ def _tests(carriers: Carriers, phenotype: Phenotype, sizes: Floats, settings: As
     has, trend = carriers.has, phenotype.family == "trend"
     stratum, level = np.full((2, has.individuals), -1, dtype=np.int64)
     stratum[phenotype.donors], level[phenotype.donors] = phenotype.stratum, phenotype.value
-    of_strata = counts_of(has, np.arange(len(has.numbers)), stratum, len(phenotype.strata))
+    of_strata = has.by_group(stratum, len(phenotype.strata))
     rows = np.flatnonzero(of_strata.sum(axis=1) >= settings.min_individuals)
     of_strata, number = of_strata[rows], of_strata[rows].sum(axis=1)
     levels = int(phenotype.value.max(initial=0)) + 1
-    value = (counts_of(has, rows, level, levels) * np.arange(levels)).sum(axis=1)
+    value = (has.only(rows).by_group(level, levels) * np.arange(levels)).sum(axis=1)
     sizes = sizes[phenotype.donors]
 
     def of_stratum(k: int, numbers: Counts) -> list[Law]:

@@ -11,7 +11,6 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
@@ -28,10 +27,10 @@ from hpcvdj.chance.calls import (
     with_other_genes,
 )
 from hpcvdj.chance.depth import Counts, Floats
+from hpcvdj.chance.draws import recombined
 from hpcvdj.chance.fit import COMMON, TAIL, Frame, GeneFit, LengthFit, Side, at_least, compare, times_text
 from hpcvdj.chance.settings import Checks
 from hpcvdj.errors import InputError, few, option, told
-from hpcvdj.generation.generate import generate
 from hpcvdj.generation.settings import GenerationSettings
 from hpcvdj.kernels.neighbours.blocks import groups
 from hpcvdj.probabilities.productive import is_productive
@@ -44,7 +43,7 @@ from hpcvdj.recombination.models import ANY, Alleles, Model
 from hpcvdj.recombination.productive import FIRST, LAST, productive_probability
 from hpcvdj.recombination.repertoire import CDR3_ENDS, PGEN_COLUMNS, PgenProblem, Repertoire
 from hpcvdj.repertoires.genes import by_gene, has_nucleotides, kinds_of, sequences
-from hpcvdj.repertoires.inputs import Inputs, read_table
+from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.junctions import Junctions
 from hpcvdj.repertoires.reading import Reading
 from hpcvdj.repertoires.species import exchanged_calls, species_warning
@@ -375,22 +374,17 @@ def _draws_in_frames(model: Model, names: tuple[str, ...]) -> dict[Frame, Side]:
     # A model that was changed in memory keeps the digest of its files, but hardly its P(productive).
     key = (DRAWN, str(model.facts()), model.joint, productive_probability(model))
     if key not in _KEPT:
-        _KEPT[key] = _drawn(model), {}
+        run = Run().alone()
+        plan = GenerationSettings(DRAWN, seed=int(np.random.SeedSequence([0, 2]).generate_state(1)[0]))
+        drawn = recombined(model, plan, PgenConfig().reads(Reading()), run.bind("cpu"), run)
+        assert drawn is not None
+        _KEPT[key] = drawn, {}
         if len(_KEPT) > MOST_KEPT:
             _KEPT.pop(next(iter(_KEPT)))
     drawn, sides = _KEPT[key]
     if names not in sides:
         sides[names] = _in_frames(drawn, _probabilities(drawn, model, names))
     return sides[names]
-
-
-def _drawn(model: Model) -> Repertoire:
-    """Draw recombinations of the model, by genes."""
-    run = Run().alone()
-    plan = GenerationSettings(DRAWN, seed=int(np.random.SeedSequence([0, 2]).generate_state(1)[0]))
-    table = pa.Table.from_batches(list(generate(model, plan, run.bind("cpu"), run)))
-    reading = PgenConfig().reads(Reading())
-    return by_gene(read_table(table.select(["v_call", "j_call", "junction"]), model, reading).repertoire, model)[0]
 
 
 def limits_of(model: Model, names: tuple[str, ...]) -> tuple[float, float]:
@@ -417,6 +411,12 @@ def contradicting(
     sides = np.zeros(len(repertoire), dtype=np.int8)
     sides[rows] = contradicted(part, p[rows], others, model, smallest)
     return sides
+
+
+def by_reason(sides: NDArray[np.int8]) -> dict[str, int]:
+    """Return how many junctions are not tested for their calls, by the reason, from what `contradicting` returns."""
+    rare = int((sides >= RARE_ALLELE).sum())
+    return {OF_RARE_ALLELE: rare, CONTRADICTED_CALL: int((sides > 0).sum()) - rare}
 
 
 def _calls(productive: Side, rows: Counts, model: Model, names: tuple[str, ...]) -> dict[str, Any]:

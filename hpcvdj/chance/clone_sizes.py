@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from hpcvdj.chance.dealing import Dealt
@@ -39,6 +40,10 @@ class CloneSizes:
         """The number of reads of all clonotypes."""
         return int(self.reads @ self.clonotypes)
 
+    def at_least(self, reads: int) -> int:
+        """Count the clonotypes with so many reads or more."""
+        return int(self.clonotypes[np.searchsorted(self.reads, reads) :].sum())
+
     def recorded(self) -> dict[str, list[int]]:
         """Return the sizes as JSON values."""
         return {"reads": self.reads.tolist(), "clonotypes": self.clonotypes.tolist()}
@@ -53,40 +58,26 @@ class CloneSizes:
         return CloneSizes(reads, clonotypes)
 
 
-@dataclass(frozen=True)
-class SizesOfSamples:
-    """The clone sizes of several samples; each pair of sample and reads is there once, ascending.
+def counted(sample: NDArray[np.integer[Any]], reads: Counts) -> pa.Table:
+    """Count the clonotypes of each sample by their reads: a table with the columns sample, reads and clonotypes."""
+    return added([pa.table({"sample": sample, "reads": reads, "clonotypes": np.ones(len(reads), dtype=np.int64)})])
 
-    sample, reads, clonotypes  int64 [entries]
-    """
 
-    sample: Counts
-    reads: Counts
-    clonotypes: Counts
+def added(parts: Iterable[pa.Table]) -> pa.Table:
+    """Add up what `counted` returns of several parts of the clonotypes; rows are in any order."""
+    sums = pa.concat_tables(parts).group_by(["sample", "reads"]).aggregate([("clonotypes", "sum")])
+    return pa.table([sums["sample"], sums["reads"], sums["clonotypes_sum"]], ["sample", "reads", "clonotypes"])
 
-    @staticmethod
-    def of(sample: NDArray[np.integer[Any]], reads: Counts) -> "SizesOfSamples":
-        """Count the sizes of clonotypes of these samples, with these reads."""
-        ones = np.ones(len(reads), dtype=np.int64)
-        return SizesOfSamples.added([SizesOfSamples(sample.astype(np.int64), reads.astype(np.int64), ones)])
 
-    @staticmethod
-    def added(parts: Iterable["SizesOfSamples"]) -> "SizesOfSamples":
-        """Add up the sizes of several parts of the clonotypes."""
-        columns = zip(*((part.sample, part.reads, part.clonotypes) for part in parts), strict=True)
-        sample, reads, clonotypes = map(np.concatenate, columns)
-        order = np.lexsort((reads, sample))
-        sample, reads, clonotypes = sample[order], reads[order], clonotypes[order]
-        first = np.flatnonzero((np.diff(sample, prepend=-1) != 0) | (np.diff(reads, prepend=-1) != 0))
-        return SizesOfSamples(sample[first], reads[first], np.add.reduceat(clonotypes, first))
-
-    def by_name(self, names: list[str]) -> dict[str, CloneSizes]:
-        """Return the sizes of each sample by its name; a sample is an index in `names`."""
-        begins = np.searchsorted(self.sample, np.arange(len(names) + 1)).tolist()
-        return {
-            name: CloneSizes(self.reads[first:stop], self.clonotypes[first:stop])
-            for name, first, stop in zip(names, begins, begins[1:], strict=False)
-        }
+def by_name(sizes: pa.Table, names: list[str]) -> dict[str, CloneSizes]:
+    """Return the sizes that were `counted` of each sample by its name; a sample is an index in `names`."""
+    ordered = sizes.sort_by([("sample", "ascending"), ("reads", "ascending")])
+    sample, reads, clonotypes = (column.to_numpy() for column in ordered.columns)
+    begins = np.searchsorted(sample, np.arange(len(names) + 1)).tolist()
+    return {
+        name: CloneSizes(reads[first:stop], clonotypes[first:stop])
+        for name, first, stop in zip(names, begins, begins[1:], strict=False)
+    }
 
 
 def sizes_in(dealt: Dealt) -> dict[str, CloneSizes]:
@@ -99,4 +90,4 @@ def sizes_in(dealt: Dealt) -> dict[str, CloneSizes]:
     first, clonotype = groups(repertoire.words, repertoire.lengths.astype(np.int64), kinds)
     reads = np.zeros(len(first), dtype=np.int64)
     np.add.at(reads, clonotype, whole.reads)
-    return SizesOfSamples.of(sample[first], reads).by_name(names)
+    return by_name(counted(sample[first], reads), names)

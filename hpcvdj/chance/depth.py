@@ -37,6 +37,11 @@ class Draws:
     log_p: Floats
     weight: Floats
 
+    @staticmethod
+    def of(p: Floats, log_factor: Floats) -> "Draws":
+        """Return draws of these probabilities, with ln Q, float64 [draws] each."""
+        return Draws(np.log(p) + log_factor, np.exp(log_factor) / len(p))
+
     def on_grid(self, log_q: float) -> Floats:
         """Return the weights, float64 [grid], spread on the grid of log p' and divided by p'."""
         return next(self.drawn_again(log_q, [np.ones(len(self.log_p), dtype=np.int64)]))

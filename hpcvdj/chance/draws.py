@@ -8,22 +8,23 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from hpcvdj.chance.depth import Draws
 from hpcvdj.generation.generate import generate
 from hpcvdj.generation.settings import GenerationSettings
+from hpcvdj.kernels.backends import Backend
 from hpcvdj.probabilities.settings import PgenConfig
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.productive import productive_probability
 from hpcvdj.recombination.repertoire import PgenProblem, Repertoire
 from hpcvdj.recombination.selection import SelectionFactor
-from hpcvdj.repertoires.genes import by_gene, kinds_of
+from hpcvdj.repertoires.genes import amino_acids, as_read, by_gene, kinds_of
 from hpcvdj.repertoires.inputs import read_table
-from hpcvdj.repertoires.reading import productive_reading
+from hpcvdj.repertoires.reading import Reading, productive_reading
 from hpcvdj.runs.run import Run
 from hpcvdj.runs.stopping import NOTHING_YET
 from hpcvdj.values.compute import count_in_memory, shared_repertoire
 
 Floats = NDArray[np.float64]
-Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -47,11 +48,8 @@ class Chance:
 
         def draw() -> Repertoire | None:
             plan = GenerationSettings(self.draws, seed=self.seed, productive=True)
-            batches = list(generate(self.model, plan, run.bind(self.backend, strict=self.strict_binding), run))
-            if not run.is_root:
-                return None
-            table = pa.Table.from_batches(batches).select(["v_call", "j_call", "junction"])
-            return by_gene(read_table(table, self.model, productive_reading()).repertoire, self.model)[0]
+            backend = run.bind(self.backend, strict=self.strict_binding)
+            return recombined(self.model, plan, productive_reading(), backend, run)
 
         return run.once(("drawn", self.draws, self.seed), str(self.model.facts(selection=False)), draw)
 
@@ -64,6 +62,22 @@ class Chance:
         """Compute the same probabilities among productive recombinations."""
         values = self.probabilities(repertoire, names, run)
         return None if values is None else values / productive_probability(self.model)
+
+    def sampled(
+        self, names: tuple[str, ...], factor: SelectionFactor | None, run: Run, like: Repertoire | None = None
+    ) -> tuple[Floats, Draws]:
+        """Draw junctions, of which every rank gets the probabilities among productive ones, float64 [draws].
+
+        names  the member of `PGEN_COLUMNS` that is the probability
+        like   junctions, as which the draws are read; root knows them
+        """
+        drawn = self.drawn(run)
+        if drawn is not None and like is not None:
+            drawn = as_read(drawn, like)
+        p = self.among_productive(drawn, names, run)
+        root = {"p": p[:, 0], "log_factor": log_factors(factor, drawn)} if drawn is not None and p is not None else None
+        shared = run.share_arrays(root)
+        return shared["p"], Draws.of(**shared)
 
     def of_ranks(self, repertoires: Sequence[Repertoire], names: tuple[str, ...], run: Run) -> list[Floats]:
         """Compute the same probabilities of this rank's junctions, float64 [junctions, names] for each repertoire.
@@ -87,9 +101,24 @@ class Chance:
         return values_of
 
 
-def log_factors(factor: SelectionFactor | None, repertoire: Repertoire, letters: Any, lengths: Counts) -> Floats:
-    """Return log Q of junctions with their amino acids, float64 [junctions]; 0 without a factor."""
+def recombined(
+    model: Model, plan: GenerationSettings, reading: Reading, backend: Backend, run: Run
+) -> Repertoire | None:
+    """Draw recombinations and read them, by genes; all ranks draw, and only root gets them."""
+    batches = list(generate(model, plan, backend, run))
+    if not run.is_root:
+        return None
+    table = pa.Table.from_batches(batches).select(["v_call", "j_call", "junction"])
+    return by_gene(read_table(table, model, reading).repertoire, model)[0]
+
+
+def log_factors(factor: SelectionFactor | None, repertoire: Repertoire, amino: Any = None) -> Floats:
+    """Return log Q of junctions, float64 [junctions]; 0 without a factor.
+
+    amino  the amino acids of the junctions, as `amino_acids` returns them, if they are known
+    """
     if factor is None:
         return np.zeros(len(repertoire))
+    letters, lengths = amino or amino_acids(repertoire, np.arange(len(repertoire)))
     v_genes, j_genes = [v.allele for v, _ in repertoire.pairs], [j.allele for _, j in repertoire.pairs]
     return factor.log_factor(v_genes, j_genes, kinds_of(repertoire), letters, lengths)

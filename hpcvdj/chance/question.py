@@ -33,7 +33,6 @@ from hpcvdj.results.facts import Facts, Targets, facts_path
 from hpcvdj.results.facts import Rows as Written
 from hpcvdj.runs.folder import Identity
 from hpcvdj.runs.inputs import surveyed
-from hpcvdj.runs.progress import told_if_slow
 from hpcvdj.runs.run import Run
 from hpcvdj.runs.stopping import NOTHING_YET
 from hpcvdj.storage.inputs import file_digest
@@ -145,13 +144,9 @@ class Question(Generic[A]):
         """Return a table of the answer by its name; the main table has an empty name."""
         return answer.table  # type: ignore[attr-defined]
 
-    def require_drawable(self, target: Path, *, overwrite: bool) -> None:
-        """Raise InputError if no figure can be drawn to `target`."""
-        raise NotImplementedError
-
-    def draw(self, answer: A, table: Path, target: Path, *, overwrite: bool) -> None:
-        """Draw the figure of the answer, whose table is already written."""
-        raise NotImplementedError
+    def curves(self, answer: A) -> Mapping[str, tuple[Any, Any]]:
+        """Return the ROC curves of the figure: false and true positive rates, by predictor."""
+        return {}
 
 
 class AnswerOutput(Generic[A]):
@@ -165,10 +160,7 @@ class AnswerOutput(Generic[A]):
     overwrite: bool = False
     resume: bool = False
 
-    def begin(
-        self, stack: ExitStack, question: Question[A], files: Sequence[Path], run: Run,
-        identity: Callable[[], Identity],
-    ) -> None:  # fmt: skip
+    def begin(self, stack: ExitStack, files: Sequence[Path], run: Run, identity: Callable[[], Identity]) -> None:
         """Check the target on root, before anything is read.
 
         stack     takes locks, and ends with the run
@@ -202,44 +194,35 @@ class AnswerTable(AnswerOutput[A]):
     """A table with a file of facts beside it.
 
     further  the paths of other tables of the answer, by name
-    plot     the path of the figure
     """
 
     target: Path
     overwrite: bool = False
     resume: bool = False
     further: Mapping[str, Path] = field(default_factory=dict)
-    plot: Path | None = None
 
-    def begin(
-        self, stack: ExitStack, question: Question[A], files: Sequence[Path], run: Run,
-        identity: Callable[[], Identity],
-    ) -> None:  # fmt: skip
+    @property
+    def beside(self) -> tuple[Path, ...]:
+        """The paths of all other files, except for the facts."""
+        return tuple(self.further.values())
+
+    def begin(self, stack: ExitStack, files: Sequence[Path], run: Run, identity: Callable[[], Identity]) -> None:
         targets = self._targets(run)
         if run.resume and targets.facts.exists():
             run.overwrite = targets.resume(identity(), overwrite=run.overwrite)
         targets.require(files, overwrite=run.overwrite)
-        if self.plot is not None:
-            question.require_drawable(self.plot, overwrite=run.overwrite)
 
     def _targets(self, run: Run) -> Targets:
         assert run.target is not None
-        figure = [self.plot] if self.plot is not None else []
-        return Targets(run.target, (*self.further.values(), *figure))
+        return Targets(run.target, self.beside)
 
     def write(self, question: Question[A], answer: A, rows: Rows, facts: Facts, run: Run) -> None:
         targets = self._targets(run)
         tables = {path: question.table(answer, name) for name, path in self.further.items()}
         targets.write(facts, {targets.table: question.table(answer, ""), **tables}, overwrite=run.overwrite)
 
-    def draw(self, question: Question[A], answer: A, run: Run) -> None:
-        if self.plot is not None:
-            with told_if_slow(f"drawing {self.plot}", shown=True):
-                question.draw(answer, self._targets(run).table, self.plot, overwrite=run.overwrite)
-
     def written(self, *, hidden: bool = False) -> list[Path]:
-        paths = [self.target, None if hidden else facts_path(self.target), *self.further.values(), self.plot]
-        return [path for path in paths if path is not None]
+        return [self.target, *([] if hidden else [facts_path(self.target)]), *self.beside]
 
 
 def ask(
@@ -264,7 +247,7 @@ def ask(
                     digests = [[path.name, file_digest(path)] for path in files]
                     return _identity(question, digests, tables, model, checks)
 
-                output.begin(stack, question, files, run, identity)
+                output.begin(stack, files, run, identity)
 
         def finish() -> A:
             assert answer is not None

@@ -45,9 +45,9 @@ def command(
         raise InputError(f"{option('donors', str(donors))}: {option('time')} gives donors no scores; leave it out")
     run = common.begin(asked, shared=True)
     from hpcvdj.association.question import DONORS, question_of
-    from hpcvdj.chance.question import AnswerTable
+    from hpcvdj.reports.plots import PlottedTable
 
     further = {DONORS: donors} if donors is not None else {}
-    written = AnswerTable[Any](output, overwrite, further=further, plot=plot)
+    written = PlottedTable[Any](output, overwrite, further=further, plot=plot)
     question: Any = question_of(naming, settings)
     asking.answer(run, question, tables, model, asked, written)

@@ -53,10 +53,11 @@ def command(
     """
     run = common.begin(asked, shared=True)
     from hpcvdj.api.tables import used_model
-    from hpcvdj.chance.question import AnswerTable, ask
+    from hpcvdj.chance.question import ask
     from hpcvdj.enrichment.question import EnrichmentQuestion, read_once_lines
     from hpcvdj.repertoires.inputs import name_of, tables_in, targets_of
     from hpcvdj.repertoires.writers import writer_of
+    from hpcvdj.reports.plots import PlottedTable
 
     opened = run.from_root(asked.opening)
 
@@ -71,7 +72,7 @@ def command(
 
     def compute(item: "tuple[list[Table], Path]", run: "Run") -> None:
         tables, target = item
-        written = AnswerTable[Any](target, overwrite, resume, plot=plot)
+        written = PlottedTable[Any](target, overwrite, resume, plot=plot)
         with naming(name_of(tables).name):
             answer = ask(question, tables, loaded, asked.checks, run, written)
         if answer is not None and len(work) == 1:

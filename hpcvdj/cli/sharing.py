@@ -39,10 +39,10 @@ def command(
     Example: hpcvdj sharing donors/ -m human_trb -o shared.tsv --plot shared.png
     """
     run = common.begin(asked, shared=True)
-    from hpcvdj.chance.question import AnswerTable
     from hpcvdj.cohorts.sharing_question import OVERLAP, SharingQuestion
+    from hpcvdj.reports.plots import PlottedTable
 
     further = {OVERLAP: overlap} if overlap is not None else {}
-    written = AnswerTable[Any](output, overwrite, further=further, plot=plot)
+    written = PlottedTable[Any](output, overwrite, further=further, plot=plot)
     question = SharingQuestion(naming, settings)
     asking.answer(run, question, tables, model, asked, written)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from hpcvdj.chance.clone_sizes import CloneSizes, SizesOfSamples
+from hpcvdj.chance.clone_sizes import CloneSizes, added, by_name, counted
 from hpcvdj.chance.clonotypes import REPEATED
 from hpcvdj.chance.dealing import Dealt, spans
 from hpcvdj.chance.draws import Chance, Floats
@@ -137,11 +137,30 @@ class Holding:
 
         The diagonal has the number of sequences of each individual.
         """
+        matrix = self.matrix()
+        return np.asarray((matrix.T @ matrix).todense(), dtype=np.int64)
+
+    def matrix(self) -> Any:
+        """Return who has which sequence, a csr_array int64 [sequences, individuals] of ones."""
         from scipy.sparse import csr_array
 
         shape = (len(self.begins) - 1, self.individuals)
-        matrix = csr_array((np.ones(len(self.individual), dtype=np.int64), self.individual, self.begins), shape=shape)
-        return np.asarray((matrix.T @ matrix).todense(), dtype=np.int64)
+        return csr_array((np.ones(len(self.individual), dtype=np.int64), self.individual, self.begins), shape=shape)
+
+    def by_group(self, group: Counts, groups: int) -> Counts:
+        """Count the individuals of each group that have each sequence, int64 [sequences, groups].
+
+        group  int64 [individuals]: the group of each; -1 for one that takes no part
+        """
+        of_entry = group[self.individual]
+        cells = self.sequence[of_entry >= 0].astype(np.int64) * groups + of_entry[of_entry >= 0]
+        sequences = len(self.begins) - 1
+        return np.bincount(cells, minlength=sequences * groups).reshape(sequences, groups)
+
+    def largest(self) -> Counts:
+        """Return the entry with the most reads of each sequence, the first of equal ones, int64 [sequences]."""
+        assert self.reads is not None
+        return np.lexsort((-self.reads, self.sequence))[self.begins[:-1]]
 
 
 def _begins(counts: Counts) -> Counts:
@@ -174,11 +193,12 @@ class Cohort:
     repertoire      the distinct junctions of this rank, with their V and J genes
     has             the individuals that have each of these junctions
     origins         the rows of the input that they come from; None if they are not asked for
+    model           the model whose genes the junctions have
     rows            the number of rows on all ranks, repeated junctions included
     several_genes   the number of rows on all ranks whose calls name several V or several J genes
     example         a junction of any rank
     run             the ranks
-    clones          the clone sizes of each individual, by its name; on root, if read counts are known
+    clones          the clone sizes of each individual on all ranks, by its name; empty without read counts
     computed        what `probabilities` returned, by model and column
     """
 
@@ -187,6 +207,7 @@ class Cohort:
     repertoire: Repertoire
     has: Holding
     origins: Origins | None
+    model: Model
     rows: int
     several_genes: int
     example: Repertoire
@@ -208,6 +229,13 @@ class Cohort:
             self.computed.clear()
             self.computed[key] = chance.of_ranks([self.repertoire], (column,), self.run)[0][:, 0]
         return self.computed[key]
+
+    def described(self, **values: NDArray[Any]) -> list[dict[str, Any]]:
+        """Return the individuals as JSON values, with further values, [individuals], by name."""
+        return [
+            individual.facts() | {name: of_individuals[k].item() for name, of_individuals in values.items()}
+            for k, individual in enumerate(self.individuals)
+        ]
 
     @property
     def names(self) -> list[str]:
@@ -247,15 +275,13 @@ def cohort_of(dealt: Dealt, model: Model, people: People | None = None) -> Cohor
     names = list(dict.fromkeys(people.subject[sample] for sample in samples))
     index, number = {name: k for k, name in enumerate(names)}, max(1, len(names))
     of_sample = np.array([index[people.subject[sample]] for sample in samples] or [0], dtype=np.int32)
-    junctions, holdings, clones = dealt.collected(), list[Holding](), list[SizesOfSamples]()
+    junctions, holdings = dealt.collected(), list[Holding]()
     origins = list[tuple[NDArray[Any], ...]]()
     read, several_genes = np.zeros(number, dtype=np.int64), 0
     for rows in dealt.by_gene():
         repertoire, individual = rows.repertoire, of_sample[rows.sample]
         first, junction = groups_of(repertoire.words, repertoire.lengths.astype(np.int64), kinds_of(repertoire))
         holdings.append(Holding.of(junction, individual, len(first), number, rows.reads, np.add))
-        if (reads := holdings[-1].reads) is not None:
-            clones.append(SizesOfSamples.of(holdings[-1].individual, reads))
         if rows.row is not None:
             origins.append((rows.row, (len(junctions) + junction).astype(np.int32), individual))
         several = [any(model.names_several(gene.allele) for gene in pair) for pair in repertoire.pairs]
@@ -271,8 +297,8 @@ def cohort_of(dealt: Dealt, model: Model, people: People | None = None) -> Cohor
     for name, repeated in zip(names, (read - sizes).tolist(), strict=False):
         if repeated:
             left_out[name][REPEATED] += repeated
-    gathered = run.gather(SizesOfSamples.added(clones) if clones else None) or []
-    sizes_of_clones = [part for part in gathered if part is not None]
+    gathered = run.gather_everywhere(None if has.reads is None else counted(has.individual, has.reads))
+    clones = [part for part in gathered if part is not None]
     return Cohort(
         individuals=[
             Individual(name, (people.group or {}).get(name), size, _most_common(left_out[name]))
@@ -282,11 +308,12 @@ def cohort_of(dealt: Dealt, model: Model, people: People | None = None) -> Cohor
         repertoire=junctions.repertoire(),
         has=has,
         origins=Origins(*map(np.concatenate, zip(*origins, strict=True))) if origins else None,
+        model=model,
         rows=int(read.sum()),
         several_genes=int(run.sum(np.array([several_genes]))[0]),
         example=dealt.example,
         run=run,
-        clones=SizesOfSamples.added(sizes_of_clones).by_name(names) if sizes_of_clones else {},
+        clones=by_name(added(clones), names) if clones else {},
     )
 
 
@@ -403,7 +430,6 @@ class Grouping:
 
     cohort: Cohort
     unit: SequenceUnit
-    model: Model
     first: NDArray[np.int32]
     spelled: NDArray[np.int32]
     has: Holding
@@ -416,9 +442,9 @@ class Grouping:
         """Select some sequences; `rows` ascend."""
         junctions, first = self.cohort.repertoire, self.first[rows]
         if self.unit == "v-aa":
-            repertoire = _with_any_j(junctions, first, self.model)
+            repertoire = _with_any_j(junctions, first, self.cohort.model)
         elif self.unit == "aa":
-            repertoire = with_any_genes(junctions, first, self.model)
+            repertoire = with_any_genes(junctions, first, self.cohort.model)
         else:
             repertoire = junctions.subset(first)
         number = np.full(len(self.first), -1, dtype=np.int32)
@@ -428,12 +454,12 @@ class Grouping:
         return Sequences(self.unit, repertoire, self.has.only(rows), spelled, variants, *self.letters(rows))
 
 
-def sequences_of(cohort: Cohort, unit: SequenceUnit, model: Model) -> Grouping:
+def sequences_of(cohort: Cohort, unit: SequenceUnit) -> Grouping:
     """Find the distinct sequences of a cohort; `unit` says what counts as one sequence."""
     repertoire, has = cohort.repertoire, cohort.has
     if unit == "nt":
         every = np.arange(len(repertoire), dtype=np.int32)
-        return Grouping(cohort, unit, model, every, every, has)
+        return Grouping(cohort, unit, every, every, has)
     of_pair = np.zeros(len(repertoire.pairs), dtype=np.int32)
     if unit != "aa":
         of_pair = np.arange(len(repertoire.pairs), dtype=np.int32) if unit == "vj-aa" else _v_genes(repertoire)
@@ -457,16 +483,7 @@ def sequences_of(cohort: Cohort, unit: SequenceUnit, model: Model) -> Grouping:
     has = Holding.one_after_another(holdings)
     holdings.clear()
     return_freed_memory()
-    return Grouping(cohort, unit, model, np.concatenate(firsts), spelled, has)
-
-
-def junctions_of(cohort: Cohort, rows: Counts) -> Sequences:
-    """Select some junctions of a cohort as sequences; `rows` ascend."""
-    number = np.full(len(cohort.repertoire), -1, dtype=np.int32)
-    number[rows] = np.arange(len(rows))
-    junctions, ones = cohort.repertoire.subset(rows), np.ones(len(rows), dtype=np.int64)
-    letters = amino_acids(junctions, np.arange(len(rows)))
-    return Sequences("nt", junctions, cohort.has.only(rows), number, ones, *letters)
+    return Grouping(cohort, unit, np.concatenate(firsts), spelled, has)
 
 
 def _v_genes(repertoire: Repertoire) -> NDArray[np.int32]:

@@ -8,15 +8,17 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from hpcvdj.chance.check import UNCHECKED, ModelFit
-from hpcvdj.chance.depth import Counts, Draws, Floats, recombinations_of
+from hpcvdj.chance.depth import Counts, Floats
 from hpcvdj.chance.draws import Chance
 from hpcvdj.chance.fit import at_least
 from hpcvdj.chance.shown import Shown
-from hpcvdj.cohorts.cohort import Cohort, Sequences, junctions_of, names_of_holders
+from hpcvdj.cohorts.cohort import Cohort, Sequences, names_of_holders, sequences_of
 from hpcvdj.cohorts.improbable import COMMON, SEEN, Improbable, Pairs, improbable_of, more_reads, people_of
 from hpcvdj.cohorts.settings import ContaminationSettings
+from hpcvdj.cohorts.survivors import recombinations
 from hpcvdj.errors import InputError, TooFewError, few, option
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.productive import productive_probability
@@ -137,16 +139,10 @@ def contaminate(
     make too many junctions of an individual.
     """
     chance = Chance(model, settings.draws, settings.seed, settings.backend, settings.strict_binding)
-    p_drawn = chance.among_productive(chance.drawn(run), PGEN_COLUMNS[:1], run)
-    of_drawn = run.share_arrays({"p": p_drawn[:, 0]} if p_drawn is not None else None)["p"]
+    of_drawn, draws = chance.sampled(PGEN_COLUMNS[:1], None, run)
     p = cohort.probabilities(chance, PGEN_COLUMNS[0])
     has, kept = cohort.has, without_genes(cohort.repertoire, fit.broken)
-
-    def recombinations() -> Floats:
-        weights = Draws(np.log(of_drawn), np.full(len(of_drawn), 1 / len(of_drawn))).on_grid(0.0)
-        return recombinations_of(cohort.sizes, weights, cohort.names)
-
-    sizes = run.from_root(recombinations)
+    sizes = run.from_root(recombinations, cohort, draws, 0.0)
     zero = run.sum(np.bincount(has.individual[((p <= 0) & kept)[has.sequence]], minlength=has.individuals))
     if not fit.force:
         run.on_root(lambda: _require_possible(cohort, zero))
@@ -155,13 +151,11 @@ def contaminate(
     of_pairs = more_reads(cohort, improbable.several.only(np.flatnonzero(improbable.of_people < COMMON)))
     left_out = int(run.sum(np.array([(~kept[has.sequence]).sum()]))[0])
     carry_over, copies = _carry_over(cohort, improbable), _copies(cohort, improbable)
-    shared = junctions_of(cohort, improbable.sequences)
+    shared = sequences_of(cohort, "nt").only(improbable.sequences)
     pgen = p[improbable.sequences] * productive_probability(model)
     gathered = shared.on_root(run, people=improbable.of_people, pgen=pgen)
 
-    def answer() -> Contamination:
-        assert gathered is not None
-        sequences, values = gathered
+    def answer(sequences: Sequences, values: dict[str, NDArray[Any]]) -> Contamination:
         rate = _rates(improbable)
         return Contamination(
             table=_table(cohort, improbable, rate, of_pairs),
@@ -177,7 +171,7 @@ def contaminate(
             fit=fit,
         )
 
-    return run.on_root(answer)
+    return run.on_root(answer, *(gathered or ()))
 
 
 def _rates(improbable: Improbable) -> Floats:
@@ -284,10 +278,8 @@ def _carry_over(cohort: Cohort, improbable: Improbable) -> list[CarryOver]:
     people, first = np.unique(person_of, return_index=True)
     group_of, groups = cohort.group_of[first], max(1, len(cohort.groups))
     of_group = np.bincount(group_of, minlength=groups)
-    held_by_group = np.zeros((len(has.begins) - 1, groups), dtype=np.int32)
-    np.add.at(held_by_group, (has.sequence, group_of[has.individual]), 1)
     own_group = group_of[has.individual]
-    met_same = held_by_group[has.sequence, own_group] - 1
+    met_same = has.by_group(group_of, groups)[has.sequence, own_group] - 1
     met_other = has.numbers[has.sequence] - 1 - met_same
     asked_same = of_group[own_group] - 1
     asked_other = len(people) - 1 - asked_same
@@ -307,22 +299,19 @@ def _copies(cohort: Cohort, improbable: Improbable) -> list[Copy] | None:
 
     On root, the rows of all ranks; None without reads.
     """
-    has, person_of, origins = cohort.has, improbable.pairs.person_of, cohort.origins
+    has, person_of, origins = improbable.several, improbable.pairs.person_of, cohort.origins
     if has.reads is None or origins is None:
         return None
-    keeper = np.full(len(improbable.is_low), -1, dtype=np.int64)
-    reads_of: dict[tuple[int, int], int] = {}
-    for sequence in improbable.sequences.tolist():
-        entries = slice(has.begins[sequence], has.begins[sequence + 1])
-        holders, reads = has.individual[entries].tolist(), has.reads[entries]
-        keeper[sequence] = holders[int(reads.argmax())]
-        reads_of |= {(sequence, holder): number for holder, number in zip(holders, reads.tolist(), strict=True)}
-    of_row = keeper[origins.junction]
-    rows = np.flatnonzero((of_row >= 0) & (person_of[of_row] != person_of[origins.individual]))
-    columns = origins.row, origins.individual, of_row, origins.junction
-    listed = [
-        Copy(row, individual, largest, reads_of[sequence, individual], reads_of[sequence, largest])
-        for row, individual, largest, sequence in zip(*(column[rows].tolist() for column in columns), strict=True)
-    ]
+    number = np.full(len(improbable.is_low), -1, dtype=np.int64)
+    number[improbable.sequences] = np.arange(len(improbable.sequences))
+    rows = np.flatnonzero(number[origins.junction] >= 0)
+    largest = has.largest()[number[origins.junction[rows]]]
+    of_another = person_of[has.individual[largest]] != person_of[origins.individual[rows]]
+    rows, largest = rows[of_another], largest[of_another]
+    individual = origins.individual[rows]
+    keys = has.sequence.astype(np.int64) * has.individuals + has.individual
+    entry = np.searchsorted(keys, number[origins.junction[rows]] * has.individuals + individual)
+    columns = origins.row[rows], individual, has.individual[largest], has.reads[entry], has.reads[largest]
+    listed = [Copy(*values) for values in zip(*(column.tolist() for column in columns), strict=True)]
     gathered = cohort.run.gather(listed) or []
     return sorted((copy for part in gathered for copy in part), key=lambda copy: copy.row)

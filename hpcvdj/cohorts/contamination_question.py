@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from hpcvdj.chance.question import AnswerTable, Lines, Question, Rows
+from hpcvdj.chance.question import Lines, Question, Rows
 from hpcvdj.cohorts.contamination import Contamination, contaminate
 from hpcvdj.cohorts.improbable import COMMON, SELECTION, pairs_text, power_text
 from hpcvdj.cohorts.question import CohortQuestion, rows_text
@@ -17,6 +17,7 @@ from hpcvdj.errors import InputError, option
 from hpcvdj.recombination.models import Model
 from hpcvdj.repertoires.filtering import require_filterable, write_without
 from hpcvdj.repertoires.inputs import Inputs
+from hpcvdj.reports.plots import PlottedTable
 from hpcvdj.results.facts import Facts, facts_path
 from hpcvdj.runs.folder import Identity
 from hpcvdj.runs.run import Run
@@ -47,14 +48,10 @@ class ContaminationQuestion(CohortQuestion[Contamination]):
 
     def facts(self, answer: Contamination, rows: Rows) -> Facts:
         """Return the facts that docs/contamination.md describes."""
-        numbers = zip(answer.low.tolist(), answer.zero.tolist(), answer.sizes.tolist(), strict=True)
         return {
             "max_pgen": answer.max_pgen,
             "selection_allowed": SELECTION,
-            "individuals": [
-                {**individual.facts(), "low": low, "zero": zero, "recombinations": size}
-                for individual, (low, zero, size) in zip(answer.cohort.individuals, numbers, strict=True)
-            ],
+            "individuals": answer.cohort.described(low=answer.low, zero=answer.zero, recombinations=answer.sizes),
             "rate": answer.rate,
             "shared_low": np.where(np.eye(len(answer.low), dtype=bool), answer.low, answer.pairs.shared),
             "expected_low": answer.pairs.expected,
@@ -112,7 +109,7 @@ def _carry_over_lines(answer: Contamination) -> Lines:
 
 
 @dataclass(frozen=True)
-class CleanOutput(AnswerTable[Contamination]):
+class CleanOutput(PlottedTable[Contamination]):
     """An output that also writes the tables that were read, without copies of improbable junctions.
 
     The row of the largest clone of a junction stays.
@@ -122,13 +119,10 @@ class CleanOutput(AnswerTable[Contamination]):
 
     clean: Path | None = None
 
-    def begin(
-        self, stack: ExitStack, question: Question[Contamination], files: Sequence[Path], run: Run,
-        identity: Callable[[], Identity],
-    ) -> None:  # fmt: skip
+    def begin(self, stack: ExitStack, files: Sequence[Path], run: Run, identity: Callable[[], Identity]) -> None:
         if self.clean is not None:
             stack.enter_context(exclusive_folder(self.clean, *files, overwrite=run.overwrite))
-        super().begin(stack, question, files, run, identity)
+        super().begin(stack, files, run, identity)
 
     def require(self, rows: Rows) -> None:
         if self.clean is None:

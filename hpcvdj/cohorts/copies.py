@@ -11,14 +11,15 @@ This is the number of choices of k pairs, times an upper bound of the sum of r^k
 the amino acids and does not change r.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcvdj.chance.clone_sizes import CloneSizes
 from hpcvdj.chance.depth import Counts, Floats
 from hpcvdj.cohorts.cohort import Holding, Places
-from hpcvdj.runs.run import Run
 
 SAME = 1e-3
 """The chance up to which the same nucleotides alone make a sequence a likely copy."""
@@ -56,52 +57,9 @@ class Copies:
         return (self.p_same <= SAME) | ((self.p_same <= PERHAPS_SAME) & evidence)
 
 
-@dataclass(frozen=True)
-class LargeClones:
-    """The clones of all ranks that have `TIMES_THE_READS` reads or more.
-
-    first   int64 [individuals + 1]: the sizes of clones of individual k are reads[first[k]:first[k + 1]]
-    reads   int64: ascending within an individual
-    number  int64: the number of clones of the individual that have so many reads or more
-    sizes   int64 [individuals]: the number of all clones of each individual
-    """
-
-    first: Counts
-    reads: Counts
-    number: Counts
-    sizes: Counts
-
-    @staticmethod
-    def of(has: Holding, sizes: Counts, run: Run) -> "LargeClones | None":
-        """Collect the large clones of all ranks; return None without reads.
-
-        has    the junctions of this rank
-        sizes  int64 [individuals]: the number of distinct junctions on all ranks
-        """
-        if has.reads is None:
-            return None
-        large = has.reads >= TIMES_THE_READS
-        clones = np.stack([has.individual[large], has.reads[large]], axis=1)
-        every = run.gather_everywhere(np.unique(clones, axis=0, return_counts=True))
-        clones, counts = (np.concatenate(values) for values in zip(*every, strict=True))
-        distinct, of = np.unique(clones, axis=0, return_inverse=True)
-        number = np.bincount(of.reshape(-1), counts, len(distinct)).astype(np.int64)
-        owner, reads = distinct.T
-        first = np.searchsorted(owner, np.arange(has.individuals + 1))
-        # Sums from each size to the end, less those of the individuals that follow.
-        after = np.concatenate([np.cumsum(number[::-1])[::-1], [0]])
-        return LargeClones(first, reads, after[:-1] - after[first[owner + 1]], sizes)
-
-    def as_large(self, individual: int, reads: int) -> int:
-        """Count the clones of an individual that have `reads` reads or more; `reads` is at least `TIMES_THE_READS`."""
-        begin, end = int(self.first[individual]), int(self.first[individual + 1])
-        index = begin + int(np.searchsorted(self.reads[begin:end], reads))
-        return int(self.number[index]) if index < end else 0
-
-
 def copies_of(
     has: Holding, p: Floats, spelled: Places, p_spelled: Floats, sequence_of: Places, contaminated: NDArray[np.bool_],
-    large: LargeClones | None,
+    clones: Sequence[CloneSizes],
 ) -> Copies:  # fmt: skip
     """Collect the evidence that shared sequences are copies.
 
@@ -111,7 +69,7 @@ def copies_of(
     p_spelled    float64 [amino-acid sequences]: their probabilities
     sequence_of  integers [junctions]: the shared sequence that each junction belongs to; -1 for none
     contaminated bool [individuals, individuals]: pairs that share more than chance and selection explain
-    large        the large clones of the cohort; None without reads
+    clones       the clone sizes of each individual, over all ranks; empty without reads
     """
     sequences = int(sequence_of.max(initial=-1)) + 1
     entries = np.bincount(spelled[spelled >= 0], has.numbers[spelled >= 0], len(p_spelled)).astype(np.float64)
@@ -127,8 +85,8 @@ def copies_of(
     p_same, p_reads, of_pair = np.ones(sequences), np.ones(sequences), np.zeros(sequences, dtype=bool)
     # All shared junctions of a sequence are tried, so the smallest chance is multiplied by their number.
     p_same[sequence[first]] = np.minimum(np.exp(chance[first]) * np.bincount(sequence)[sequence[first]], 1.0)
-    if large is not None:
-        p_reads[sequence[first]] = _source(has, shared[first], large)
+    if clones:
+        p_reads[sequence[first]] = _source(has, shared[first], clones)
     for row in first[p_same[sequence[first]] <= PERHAPS_SAME].tolist() if contaminated.any() else ():
         holding = has.individual[has.begins[shared[row]] : has.begins[shared[row] + 1]]
         of_pair[sequence[row]] = contaminated[np.ix_(holding, holding)].any()
@@ -144,7 +102,7 @@ def _log_choices(entries: Floats, holders: Counts) -> Floats:
     return np.asarray(gammaln(entries + 1) - gammaln(holders + 1) - gammaln(entries - holders + 1))
 
 
-def _source(has: Holding, junctions: Counts, large: LargeClones) -> Floats:
+def _source(has: Holding, junctions: Counts, clones: Sequence[CloneSizes]) -> Floats:
     """Return the chance that a holder has so large a clone of a junction; 1 if it is not much larger than the next."""
     part = has.only(junctions)
     assert part.reads is not None
@@ -155,7 +113,6 @@ def _source(has: Holding, junctions: Counts, large: LargeClones) -> Floats:
     chance, holders = np.ones(len(junctions)), part.numbers
     for row in np.flatnonzero(much).tolist():
         individual = int(part.individual[first[row]])
-        # A source has `TIMES_THE_READS` reads or more, as each clone has one or more.
-        as_large = large.as_large(individual, int(largest[row]))
-        chance[row] = min(int(holders[row]) * as_large / int(large.sizes[individual]), 1.0)
+        as_large, number = (clones[individual].at_least(reads) for reads in (int(largest[row]), 1))
+        chance[row] = min(int(holders[row]) * as_large / number, 1.0)
     return chance

@@ -110,10 +110,6 @@ class Numbers:
         return log_p_of
 
 
-def _as_deep(log_q: float) -> float:
-    return 0.0
-
-
 def _deeper_spectrum(numbers: Numbers, draws: Draws, log_q: float, log_deeper: float) -> Floats:
     """Return the spectrum at ln q of individuals with so many times the recombinations of `numbers`."""
     # f_m depends on the products n p', so more recombinations are the same as larger probabilities.
@@ -147,7 +143,7 @@ def _deficit(
 
 
 def survivors_share(
-    observed: Counts, numbers: Numbers, draws: Draws, deeper: Callable[[float], float] = _as_deep
+    observed: Counts, numbers: Numbers, draws: Draws, deeper: Callable[[float], float]
 ) -> tuple[float, bool]:
     """Fit q by the Poisson likelihood of the numbers of sequences in 2, 3, … individuals.
 
@@ -178,9 +174,8 @@ def survivors_share(
 
 
 def share_interval(
-    observed: Counts, numbers: Numbers, draws: Draws, q: float, redrawn: Floats,
-    deeper: Callable[[float], float] = _as_deep,
-) -> tuple[float, float]:  # fmt: skip
+    observed: Counts, numbers: Numbers, draws: Draws, q: float, redrawn: Floats, deeper: Callable[[float], float]
+) -> tuple[float, float]:
     """Return the 95 % interval of a fitted q, by the likelihood ratio, and by the error of the draws.
 
     redrawn  the weights of other draws on the grid at q, as `bootstrapped` returns them

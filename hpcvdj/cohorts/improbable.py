@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hpcvdj.chance.depth import Counts, Floats
 from hpcvdj.chance.p_values import benjamini_hochberg, poisson_tail
-from hpcvdj.cohorts.cohort import Cohort, Holding, junctions_of
+from hpcvdj.cohorts.cohort import Cohort, Holding, Sequences, sequences_of
 from hpcvdj.errors import few
 from hpcvdj.kernels.distinct import distinct
 
@@ -236,26 +236,25 @@ def _alike(cohort: Cohort, is_low: NDArray[np.bool_]) -> Floats:
     # The largest of all ranks are among the largest of each.
     entries = np.flatnonzero(is_low[has.sequence])
     chosen = distinct(has.sequence[entries[_largest(has, entries)]]).astype(np.int64)
-    largest = junctions_of(cohort, chosen).on_root(run)
+    largest = sequences_of(cohort, "nt").only(chosen).on_root(run)
 
-    def share_alike() -> Floats:
-        assert largest is not None
-        has = largest[0].has
+    def share_alike(sequences: Sequences, _: dict[str, Counts]) -> Floats:
+        has = sequences.has
         assert has.reads is not None
+        frequency = has.reads / total[has.individual]
         entries = _largest(has, np.arange(len(has.individual)))
+        number = np.bincount(has.individual[entries], minlength=has.individuals)
+        holders = has.only(has.sequence[entries].astype(np.int64))
+        assert holders.reads is not None
+        own = entries[holders.sequence]
+        similar = SIMILAR * (holders.reads / total[holders.individual]) >= frequency[own]
         alike = np.zeros((has.individuals, has.individuals))
-        number, sequence_of = np.bincount(has.individual[entries], minlength=has.individuals), has.sequence
-        for entry in entries.tolist():
-            individual, sequence = has.individual[entry], sequence_of[entry]
-            holders = slice(has.begins[sequence], has.begins[sequence + 1])
-            frequency = has.reads[holders] / total[has.individual[holders]]
-            similar = SIMILAR * frequency >= has.reads[entry] / total[individual]
-            alike[individual, has.individual[holders][similar]] += 1
+        np.add.at(alike, (has.individual[own[similar]], holders.individual[similar]), 1)
         np.fill_diagonal(alike, 0)
         share = np.where(number >= LARGEST, alike.T / LARGEST, 0).T
         return np.minimum(share, share.T)
 
-    return run.from_root(share_alike)
+    return run.from_root(share_alike, *(largest or ()))
 
 
 def _largest(has: Holding, entries: Counts) -> Counts:

@@ -7,14 +7,13 @@ import numpy as np
 import pyarrow as pa
 
 from hpcvdj.chance import DRAWS
-from hpcvdj.chance.depth import Draws, recombinations_of
-from hpcvdj.chance.draws import Chance, log_factors
+from hpcvdj.chance.draws import Chance
 from hpcvdj.cohorts.cohort import Cohort, Holding
+from hpcvdj.cohorts.survivors import recombinations
 from hpcvdj.generation.generate import generate
 from hpcvdj.generation.settings import GenerationSettings
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
-from hpcvdj.repertoires.genes import amino_acids
 from hpcvdj.repertoires.junctions import REPERTOIRE
 from hpcvdj.repertoires.read_counts import READS
 from hpcvdj.runs.run import Run
@@ -30,19 +29,8 @@ def cohort_like(
     does not matter.  Only root gets rows; the other ranks help to draw.
     """
     chance = Chance(model, min(DRAWS, 100_000), plan.seed, backend, strict_binding=False)
-    drawn = chance.drawn(run)
-    p = chance.among_productive(drawn, PGEN_COLUMNS[:1], run)
-
-    def sizes() -> list[int]:
-        assert cohort is not None
-        assert drawn is not None
-        assert p is not None
-        factor = model.selection if plan.selection else None
-        log_q = log_factors(factor, drawn, *amino_acids(drawn, np.arange(len(drawn))))
-        weights = Draws(np.log(p[:, 0]) + log_q, np.exp(log_q) / len(drawn)).on_grid(0.0)
-        return [round(n) for n in recombinations_of(cohort.sizes, weights, cohort.names).tolist()]
-
-    numbers = run.from_root(sizes)
+    _, draws = chance.sampled(PGEN_COLUMNS[:1], model.selection if plan.selection else None, run)
+    numbers = [round(n) for n in run.from_root(recombinations, cohort, draws, 0.0).tolist()]
     # Another seed than that of the draws above.
     seed = int(np.random.SeedSequence([plan.seed, 3]).generate_state(1, np.uint64)[0])
     plan = replace(plan, number=max(1, sum(numbers)), seed=seed, productive=True)

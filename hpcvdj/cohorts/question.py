@@ -4,7 +4,6 @@ import logging
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar, TypeVar
 
 from hpcvdj.chance.clone_sizes import CloneSizes
@@ -50,16 +49,6 @@ class CohortQuestion(Question[A]):
     def opening(self, opening: Opening = BY_HEADER) -> Opening:
         return self.naming.opening(opening)
 
-    def require_drawable(self, target: Path, *, overwrite: bool) -> None:
-        from hpcvdj.reports.plots import require_drawable
-
-        require_drawable(target, overwrite=overwrite)
-
-    def draw(self, answer: A, table: Path, target: Path, *, overwrite: bool) -> None:
-        from hpcvdj.reports.plots import draw
-
-        draw(table, target, overwrite=overwrite)
-
     def require(self, inputs: Inputs) -> None:
         require_rows(inputs)
         for table in inputs.tables:
@@ -103,11 +92,10 @@ class CohortQuestion(Question[A]):
     def cohort_on_root(self, rows: Rows, model: Model, run: Run) -> Cohort | None:
         """Build the whole cohort on root; return None on the other ranks."""
 
-        def build() -> Cohort:
-            assert rows.on_root is not None
-            return self._cohort_of(rows.on_root, model, self.naming.people(rows.on_root.samples))
+        def build(dealt: Dealt) -> Cohort:
+            return self._cohort_of(dealt, model, self.naming.people(dealt.samples))
 
-        return run.root_steps(build, NOTHING_YET)
+        return run.root_steps(build, NOTHING_YET, rows.on_root)
 
     def _cohort_of(self, dealt: Dealt, model: Model, people: People) -> Cohort:
         cohort = cohort_of(dealt, model, people)
@@ -129,16 +117,9 @@ def require_rows(inputs: Inputs) -> None:
         raise InputError(f"{few(empty)}: no data rows; leave such tables out")
 
 
-def left_out_text(cohort: Cohort) -> str:
-    """Say how many rows of all individuals were left out, and why."""
-    reasons: Counter[str] = Counter()
-    for individual in cohort.individuals:
-        reasons.update(individual.left_out)
-    listed = few([f"{reason}: {number:,}" for reason, number in reasons.most_common() if number])
-    return f"{reasons.total():,} left out{f' ({listed})' if reasons.total() else ''}"
-
-
 def rows_text(cohort: Cohort) -> str:
-    """Say how many rows of all individuals were read and left out."""
-    read = sum(individual.rows + sum(individual.left_out.values()) for individual in cohort.individuals)
-    return f"{read:,} read, {left_out_text(cohort)}"
+    """Say how many rows of all individuals were read and left out, and why."""
+    reasons = sum((Counter(individual.left_out) for individual in cohort.individuals), Counter[str]())
+    listed = few([f"{reason}: {number:,}" for reason, number in reasons.most_common()])
+    read = int(cohort.sizes.sum()) + reasons.total()
+    return f"{read:,} read, {reasons.total():,} left out{f' ({listed})' if reasons else ''}"

@@ -191,9 +191,8 @@ def _identity(cohort: Cohort, chosen: Sequences, has: Holding, rows: Counts) -> 
         "n_individuals": has.numbers,
         "individuals": names_of_holders(cohort, has),
     }
-    for index, group in enumerate(cohort.groups):
-        of_group = has.sequence[cohort.group_of[has.individual] == index]
-        columns[f"n_{group}"] = np.bincount(of_group, minlength=len(rows))
+    by_group = has.by_group(cohort.group_of, max(1, len(cohort.groups)))
+    columns |= {f"n_{group}": by_group[:, index] for index, group in enumerate(cohort.groups)}
     if chosen.unit != "nt":
         columns["nt_variants"] = chosen.variants[rows] if cohort.nucleotides else pa.nulls(len(rows), pa.int64())
     return columns

@@ -23,7 +23,7 @@ from hpcvdj.chance.fit import TAIL
 from hpcvdj.chance.p_values import poisson_tail
 from hpcvdj.chance.shown import Shown
 from hpcvdj.cohorts.cohort import Cohort, Grouping, Holding, Sequences, sequences_of, with_any_genes
-from hpcvdj.cohorts.copies import LargeClones, copies_of
+from hpcvdj.cohorts.copies import copies_of
 from hpcvdj.cohorts.expected import Numbers, band, bootstrapped, share_interval
 from hpcvdj.cohorts.improbable import Improbable, Pairs, improbable_of
 from hpcvdj.cohorts.ranking import Auc, auc, roc_curve
@@ -35,7 +35,7 @@ from hpcvdj.kernels.distinct import distinct
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
 from hpcvdj.recombination.selection import SelectionFactor
-from hpcvdj.repertoires.genes import amino_acids, as_read, without_genes
+from hpcvdj.repertoires.genes import as_read, without_genes
 from hpcvdj.results.blocks import TableBlocks
 from hpcvdj.runs.run import Run
 from hpcvdj.storage.memory import return_freed_memory
@@ -218,20 +218,18 @@ def _draw(cohort: Cohort, chance: Chance, asked: SharingTest, run: Run) -> _Draw
     spelled = drawn = chance.drawn(run)
     log_q = None
     if drawn is not None:
-        every = np.arange(len(drawn))
         spelled = drawn = as_read(drawn, cohort.example)
         if asked.settings.unit == "aa":
-            spelled = with_any_genes(drawn, every, chance.model)
+            spelled = with_any_genes(drawn, np.arange(len(drawn)), chance.model)
             drawn = drawn if asked.without_calls else spelled
-        log_q = log_factors(asked.factor, drawn, *amino_acids(drawn, every))
+        log_q = log_factors(asked.factor, drawn)
     p = chance.among_productive(drawn, asked.read, run)
     alike = asked.compared == asked.read and not asked.without_calls
     p_unit = p if alike else chance.among_productive(spelled, asked.compared, run)
     root = {"p": p, "p_unit": p_unit, "log_q": log_q} if run.is_root else None
     shared = run.share_arrays(root)  # type: ignore[arg-type]
-    of_junctions, of_unit, log_q = shared["p"][:, 0], shared["p_unit"][:, 0], shared["log_q"]
-    weight = np.exp(log_q) / len(log_q)
-    junctions, unit = (Draws(np.log(values) + log_q, weight) for values in (of_junctions, of_unit))
+    of_junctions, of_unit = shared["p"][:, 0], shared["p_unit"][:, 0]
+    junctions, unit = (Draws.of(values, shared["log_q"]) for values in (of_junctions, of_unit))
     return _Drawn(junctions, unit, of_junctions, of_unit)
 
 
@@ -243,14 +241,14 @@ def _probabilities(cohort: Cohort, drawn: _Drawn, chance: Chance, asked: Sharing
         return chance.of_ranks([part.repertoire], names, run)[0][:, 0]
 
     p_junctions = cohort.probabilities(chance, PGEN_COLUMNS[0]) if asked.nucleotides else None
-    everything = sequences_of(cohort, unit, model)
+    everything = sequences_of(cohort, unit)
     chosen = everything.only(_needed(everything, asked.settings, run))
     p = among_productive(chosen, name)
     spelling, p_spelling = chosen, p
     if unit == "nt":
         # Only junctions of several individuals may be copies.
         shared = np.flatnonzero((chosen.spelled >= 0) & (cohort.has.numbers >= 2))
-        translated = sequences_of(cohort, "vj-aa", model)
+        translated = sequences_of(cohort, "vj-aa")
         spelling = translated.only(distinct(translated.spelled[shared]).astype(np.int64))
         p_spelling = among_productive(spelling, PGEN_COLUMNS[1:2])
     doubtful, others = np.empty(0, dtype=np.int64), []
@@ -299,11 +297,12 @@ def _tested(computed: _Computed, drawn: _Drawn, asked: SharingTest, run: Run) ->
     improbable, copies, likely = None, None, np.zeros(len(held), dtype=bool)
     apart, contaminated = np.ones(individuals, dtype=bool), np.zeros((individuals, individuals), dtype=bool)
     if computed.p_junctions is not None:
-        improbable = _improbable(computed, computed.p_junctions, drawn, asked, run)
+        sizes = run.from_root(recombinations, cohort, drawn.junctions, 0.0)
+        improbable = of_different_people(cohort, computed.p_junctions, sizes, drawn.p, asked.fit)
         contaminated = improbable.pairs.verdicts == "contaminated"
         copies = copies_of(
             cohort.has, computed.p_junctions, computed.spelling.spelled, computed.p_spelling, chosen.spelled,
-            contaminated, LargeClones.of(cohort.has, cohort.sizes, run),
+            contaminated, [*cohort.clones.values()],
         )  # fmt: skip
         likely, apart = copies.likely, apart_from(contaminated, cohort.names)
     copied = run.sum(numbers_of(held[(held >= 2) & (not_tested == 0) & likely]))
@@ -314,7 +313,7 @@ def _tested(computed: _Computed, drawn: _Drawn, asked: SharingTest, run: Run) ->
         honest = _of_individuals(chosen, (not_tested == 0) & ~likely, apart, run)
     depth = Depth(cohort, drawn.junctions)
     q, at_bound, sizes = run.from_root(lambda: fitted_share(honest, apart, drawn.unit, depth, settings.q))
-    log_factor = log_factors(asked.factor, chosen.repertoire, chosen.letters, chosen.lengths)
+    log_factor = log_factors(asked.factor, chosen.repertoire, (chosen.letters, chosen.lengths))
     number = int(run.sum(np.array([len(everything.first)]))[0])
     tests = Tests(computed.p, log_factor, q, Numbers(sizes), not_tested, copies, number)
     rows = SharedRows(cohort, chosen, tests, asked, run)
@@ -326,13 +325,12 @@ def _tested(computed: _Computed, drawn: _Drawn, asked: SharingTest, run: Run) ->
     np.fill_diagonal(shared, run.sum(everything.has.sizes))
     scores = _scores(chosen, tests, asked, run)
 
-    def answered() -> Sharing:
+    def answered(scores: dict[str, Any]) -> Sharing:
         weights, redrawn = drawn.unit.on_grid(np.log(q)), bootstrapped(drawn.unit, np.log(q), settings.seed)
         interval = None
         if settings.q is None:
             interval = share_interval(honest, Numbers(sizes[apart]), drawn.unit, q, redrawn, depth.deeper)
         low, high = band(tests.numbers, redrawn)
-        assert scores is not None
         public = scores.pop(PUBLIC)
         return Sharing(
             cohort=cohort,
@@ -361,17 +359,7 @@ def _tested(computed: _Computed, drawn: _Drawn, asked: SharingTest, run: Run) ->
             fit=asked.fit,
         )
 
-    return run.on_root(answered), rows.blocks()
-
-
-def _improbable(computed: _Computed, p: Floats, drawn: _Drawn, asked: SharingTest, run: Run) -> Improbable:
-    """Find the improbable junctions, of probability p; raise InputError, on every rank, for samples of one person."""
-    cohort = computed.cohort
-    sizes = run.from_root(lambda: recombinations(cohort, drawn.junctions, 0.0))
-    kept = without_genes(cohort.repertoire, asked.fit.broken)
-    improbable = improbable_of(cohort, p, sizes, drawn.p, None, kept)
-    require_different_people(cohort, improbable.pairs)
-    return improbable
+    return run.on_root(answered, scores), rows.blocks()
 
 
 def _of_contaminated(has: Holding, contaminated: NDArray[np.bool_]) -> int:
@@ -432,8 +420,13 @@ def _not_tested(computed: _Computed, drawn: _Drawn, asked: SharingTest) -> NDArr
     return np.where(computed.p <= 0, NOT_TESTED.index(IMPOSSIBLE), reasons).astype(np.int8)
 
 
-def require_different_people(cohort: Cohort, pairs: Pairs) -> None:
-    """Raise InputError, on every rank, if two individuals are of one person."""
+def of_different_people(cohort: Cohort, p: Floats, sizes: Floats, of_drawn: Floats, fit: ModelFit) -> Improbable:
+    """Find the improbable junctions, as `improbable_of`; raise InputError, on every rank, for samples of one person.
+
+    fit  how the model fits the tables: junctions whose genes it makes wrongly take no part
+    """
+    improbable = improbable_of(cohort, p, sizes, of_drawn, None, without_genes(cohort.repertoire, fit.broken))
+    pairs = improbable.pairs
     same = pairs.of_one_person
 
     def require() -> None:
@@ -446,3 +439,4 @@ def require_different_people(cohort: Cohort, pairs: Pairs) -> None:
         )
 
     cohort.run.on_root(require)
+    return improbable

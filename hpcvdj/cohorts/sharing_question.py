@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from hpcvdj.chance.depth import Floats
 from hpcvdj.chance.question import Lines, Rows
 from hpcvdj.cohorts.improbable import pairs_text
 from hpcvdj.cohorts.question import CohortQuestion, rows_text
@@ -56,10 +56,7 @@ class SharingQuestion(CohortQuestion[Sharing]):
             "q_refuted": answer.refuted,
             "selection_factor": answer.factor,
             "draws": self.settings.draws,
-            "individuals": [
-                {**individual.facts(), "recombinations": size}
-                for individual, size in zip(answer.cohort.individuals, answer.sizes.tolist(), strict=True)
-            ],
+            "individuals": answer.cohort.described(recombinations=answer.sizes),
             "spectrum": [
                 {"individuals": number} | {name: getattr(answer, name)[number].item() for name in columns}
                 for number in range(1, len(answer.observed))
@@ -82,10 +79,8 @@ class SharingQuestion(CohortQuestion[Sharing]):
     def table(self, answer: Sharing, name: str) -> pa.Table:
         return overlap_table(answer) if name == OVERLAP else answer.table
 
-    def draw(self, answer: Sharing, table: Path, target: Path, *, overwrite: bool) -> None:
-        from hpcvdj.reports.plots import draw
-
-        draw(table, target, curves=answer.roc_curves(), overwrite=overwrite)
+    def curves(self, answer: Sharing) -> dict[str, tuple[Floats, Floats]]:
+        return answer.roc_curves()
 
     def warnings(self, answer: Sharing) -> list[str]:
         lines = []

@@ -22,7 +22,6 @@ import numpy as np
 import pyarrow as pa
 
 from hpcvdj.chance import check
-from hpcvdj.chance.calls import RARE_ALLELE
 from hpcvdj.chance.clonotypes import Clonotypes
 from hpcvdj.chance.p_values import Counts, Floats, benjamini_hochberg, poisson_tail, quantiles, randomised
 from hpcvdj.chance.shown import Shown
@@ -34,7 +33,7 @@ from hpcvdj.kernels.backends import Backend
 from hpcvdj.kernels.neighbours.blocks import groups
 from hpcvdj.probabilities.settings import PgenConfig
 from hpcvdj.recombination.models import Model
-from hpcvdj.recombination.productive import productive_choice
+from hpcvdj.recombination.productive import productive_of
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS, PgenProblem
 from hpcvdj.recombination.selection import SelectionFactor
 from hpcvdj.repertoires.genes import gene_columns, has_nucleotides, letter_words, without_genes
@@ -126,7 +125,7 @@ def enrich(
          tested
     """
     # Root counts all neighbours.  It takes a tenth of the processor time of their probabilities.
-    counted = run.on_root(lambda: _counted(clonotypes, settings, backend))
+    counted = run.on_root(_counted, clonotypes, settings, backend)
     rows = None
     if counted is not None:
         # Much faster than np.union1d.
@@ -134,15 +133,7 @@ def enrich(
         wanted[counted[2]] = wanted[counted[3]] = True
         rows = np.flatnonzero(wanted)
     values = _probabilities(clonotypes, rows, model, settings, run, backend)
-
-    def test() -> Enrichment:
-        assert clonotypes is not None
-        assert counted is not None
-        assert rows is not None
-        assert values is not None
-        return _against_model(clonotypes, counted, rows, values, model, settings, fit)
-
-    return run.on_root(test)
+    return run.on_root(_against_model, clonotypes, counted, rows, values, model, settings, fit)
 
 
 def _against_model(
@@ -161,7 +152,7 @@ def _against_model(
     values   float64 [rows, 3]: their probabilities, as `_probabilities` returns them
     """
     size, neighbours, tested, drawn = counted
-    by_class = _productive(clonotypes, model)
+    by_class = productive_of(model, clonotypes.classes)
     # The other junctions are distinct from the clonotype's own.
     others = values[:, 2] - values[:, 0]
     # If the model cannot make the neighbourhood or the genes, the probability 0 is a fault of the model, no evidence.
@@ -197,8 +188,7 @@ def _against_model(
         small = small[:0]
     side = check.contradicting(clonotypes.repertoire.subset(small), model, PGEN_COLUMNS[1:2])
     tested = tested[~np.isin(tested, small[side > 0])]
-    not_tested[check.OF_RARE_ALLELE] = int((side >= RARE_ALLELE).sum())
-    not_tested[check.CONTRADICTED_CALL] = int((side > 0).sum()) - not_tested[check.OF_RARE_ALLELE]
+    not_tested |= check.by_reason(side)
     at = np.searchsorted(rows, tested)
     return _tested(
         clonotypes, tested, settings,
@@ -278,10 +268,9 @@ def _degrees_on(backend: Backend) -> Any:
 
 
 def _counted(
-    clonotypes: Clonotypes | None, settings: EnrichmentSettings, backend: Backend
+    clonotypes: Clonotypes, settings: EnrichmentSettings, backend: Backend
 ) -> tuple[Counts, Counts, Counts, Counts]:
     """The class size and the neighbours of each clonotype, the clonotypes to test, and clonotypes drawn at random."""
-    assert clonotypes is not None
     counts = _degrees_on(backend)(
         clonotypes.letters, clonotypes.lengths, clonotypes.kind, clonotypes.variants[:, np.newaxis]
     )[:, 0]
@@ -323,19 +312,11 @@ def _probabilities(
 
 
 def _relative(clonotypes: Clonotypes, rows: Counts, selection: SelectionFactor) -> Floats:
-    """The selection factor of the clonotypes `rows`, scaled to mean 1 over what the model makes with their genes.
-
-    It is 1 where the model makes too few for their mean to be known.
-    """
+    """The selection factor of the clonotypes `rows`, relative to its mean."""
     v, j = ([pair[k].allele for pair in clonotypes.classes] for k in (0, 1))
-    logs = selection.log_factor(v, j, clonotypes.kind[rows], clonotypes.letters[rows], clonotypes.lengths[rows])
-    return np.exp(np.nan_to_num(logs - selection.log_mean(v, j)[clonotypes.kind[rows]]))
-
-
-def _productive(clonotypes: Clonotypes, model: Model) -> Floats:
-    """P(V, J and productive) of each class."""
-    chance = productive_choice(model)
-    return np.array([chance[np.ix_(v.places, j.places)].sum() for v, j in clonotypes.classes])
+    kind = clonotypes.kind[rows]
+    logs = selection.log_factor(v, j, kind, clonotypes.letters[rows], clonotypes.lengths[rows])
+    return np.exp(selection.relative(logs, v, j, kind))
 
 
 def _tested(

@@ -4,7 +4,6 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import hpcvdj
@@ -105,8 +104,7 @@ class EnrichmentQuestion(Question[Enrichment]):
     def _distinct(self, dealt: Dealt | None, run: Run) -> DistinctJunctions | None:
         """The distinct ones of root's junctions, on root."""
 
-        def distinct() -> DistinctJunctions:
-            assert dealt is not None
+        def distinct(dealt: Dealt) -> DistinctJunctions:
             junctions = dealt.whole
             unknown = junctions.reads is None and len(junctions) > 0
             if unknown and self.choice.min_reads > 1:
@@ -120,7 +118,7 @@ class EnrichmentQuestion(Question[Enrichment]):
                 log.warning("no column duplicate_count: likely sequencing errors cannot be told, and take part")
             return distinct_junctions(junctions, errors=self.choice.likely_errors)
 
-        return run.root_steps(distinct, NOTHING_YET)
+        return run.root_steps(distinct, NOTHING_YET, dealt)
 
     def _test(
         self, samples: Sequence[DistinctJunctions | None], rows: Rows, model: Model, run: Run, backend: Backend,
@@ -167,16 +165,6 @@ class EnrichmentQuestion(Question[Enrichment]):
             "not_available": answer.not_available,
             "read_once": asdict(answer.read_once) if answer.read_once is not None else None,
         }
-
-    def require_drawable(self, target: Path, *, overwrite: bool) -> None:
-        from hpcvdj.reports.plots import require_drawable
-
-        require_drawable(target, overwrite=overwrite)
-
-    def draw(self, answer: Enrichment, table: Path, target: Path, *, overwrite: bool) -> None:
-        from hpcvdj.reports.plots import draw
-
-        draw(table, target, overwrite=overwrite)
 
     def line(self, answer: Enrichment) -> str:
         """The line that the command prints for one table of several."""

@@ -3,13 +3,13 @@
 from contextlib import suppress
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.chance.p_values import Counts, Floats
 from hpcvdj.errors import InputError, TooFewError, option
+from hpcvdj.kernels.neighbours.exchanged_pairs import within_one_exchange
 
 FEWEST = 200
 """How many clonotypes an estimate of κ needs."""
@@ -125,26 +125,13 @@ def selection_by_length(
 def clusters(letters: NDArray[np.uint8], lengths: Counts, classes: Counts) -> Counts:
     """The number of each sequence's cluster, int64, from 1 for the largest.
 
-    letters, lengths, classes  as of `hpcvdj.kernels.neighbours.degrees_cpu.degrees`
+    letters, lengths, classes  as of `hpcvdj.kernels.neighbours.exchanged_pairs.within_one_exchange`
 
     Single exchanges of a residue connect the sequences of a cluster, which are of one class.
     """
-    from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    order = np.lexsort((lengths, classes))
-    edges: list[tuple[int, int]] = []
-    masked: dict[tuple[Any, ...], int] = {}
-    for row in order.tolist():
-        text = letters[row, : lengths[row]].tobytes()
-        for position in range(len(text)):
-            key = (int(classes[row]), text[:position], text[position + 1 :])
-            other = masked.setdefault(key, row)
-            if other != row:
-                edges.append((row, other))
-    rows, others = np.array(edges, dtype=np.int64).reshape(-1, 2).T
-    graph = coo_array((np.ones(len(rows)), (rows, others)), shape=(len(order), len(order)))
-    _, label = connected_components(graph, directed=False)
+    _, label = connected_components(within_one_exchange(letters, lengths, classes), directed=False)
     _, first, sizes = np.unique(label, return_index=True, return_counts=True)
     rank = np.argsort(np.lexsort((first, -sizes))) + 1
     return np.asarray(rank[label])

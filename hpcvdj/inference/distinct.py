@@ -79,7 +79,7 @@ class SingleGeneJunctions:
 
     def log_factor(self, selection: SelectionFactor) -> Floats:
         """Return ln Q of each junction."""
-        return log_factors(selection, self.repertoire, *self.amino_acids)
+        return log_factors(selection, self.repertoire, self.amino_acids)
 
     @staticmethod
     def joined(parts: "Sequence[SingleGeneJunctions]") -> "SingleGeneJunctions":

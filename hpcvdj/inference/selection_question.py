@@ -72,10 +72,7 @@ class ModelOutput(AnswerOutput[SelectionFit]):
     model: Model
     overwrite: bool = False
 
-    def begin(
-        self, stack: ExitStack, question: Question[SelectionFit], files: Sequence[Path], run: Run,
-        identity: Callable[[], Identity],
-    ) -> None:  # fmt: skip
+    def begin(self, stack: ExitStack, files: Sequence[Path], run: Run, identity: Callable[[], Identity]) -> None:
         assert run.target is not None
         stack.enter_context(exclusive_folder(run.target, *files, overwrite=run.overwrite))
 

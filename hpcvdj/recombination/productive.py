@@ -5,7 +5,7 @@ at 118.  An automaton reads a junction base by base and knows after each base wh
 productive.  The weights of all forms and insertions are summed over its states instead of over junctions.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import Literal
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError, option
 from hpcvdj.recombination.alphabet import AMINO_ACIDS
-from hpcvdj.recombination.models import BASES, Array, Insertion, Model
+from hpcvdj.recombination.models import BASES, Alleles, Array, Insertion, Model
 from hpcvdj.recombination.symbols import PRODUCTIVE_ENDS
 
 Rows = Literal["productive", "all"]
@@ -62,6 +62,12 @@ def _productive_choice(model: Model) -> Array:
     chances = model.p_choice
     of_d = (_sum_of_d(model, allele, steps) for allele in range(len(model.d)))
     return np.asarray(sum(chances[:, allele] * (left @ forms @ right.T) for allele, forms in enumerate(of_d)))
+
+
+def productive_of(model: Model, pairs: Sequence[tuple[Alleles, Alleles]]) -> Array:
+    """Return P(V and J are of a pair, and the recombination is productive), float64 [pairs]."""
+    choice = productive_choice(model)
+    return np.array([choice[np.ix_(v.places, j.places)].sum() for v, j in pairs])
 
 
 def given_productive(model: Model) -> Model:

@@ -174,6 +174,10 @@ class SelectionFactor:
         listed = _choices(v_genes, j_genes)
         return np.array([np.log(np.mean([self.means.get(pair, np.nan) for pair in genes])) for genes in listed])
 
+    def relative(self, log_factor: Floats, v_genes: Sequence[str], j_genes: Sequence[str], pair: Counts) -> Floats:
+        """Return ln Q less that of the mean over the junctions with the genes of a pair; 0 if the mean is not known."""
+        return np.nan_to_num(log_factor - self.log_mean(v_genes, j_genes)[pair])
+
     def _sum(self, genes: Sequence[Genes], pair: Counts, letters: NDArray[np.uint8], lengths: Counts) -> Floats:
         """Return the sum of the weights for pairs with one V and one J gene; the order of summation is fixed."""
         total = np.full(len(pair), self.intercept)

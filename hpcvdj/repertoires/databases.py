@@ -57,6 +57,11 @@ class Record(NamedTuple):
     reference: str
     receptor_id: str
 
+    @property
+    def targets(self) -> set[str]:
+        """What the receptor binds, as decoys are named: the epitope, the antigen, its organism, in lower case."""
+        return {self.epitope.lower(), self.antigen.lower(), self.organism.lower()}
+
 
 FIELDS = Record._fields[1:]
 """The fields of a chain, which are texts.  Both chains of a receptor have the same `receptor_id`."""

@@ -1,15 +1,21 @@
 """The figure of `--plot`: the figures that the report has of a table, side by side."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcvdj.chance.question import AnswerTable, Question
 from hpcvdj.reports.elements import Figure, PageTable
 from hpcvdj.reports.outputs import read_outputs
 from hpcvdj.results.frames import require
+from hpcvdj.runs.folder import Identity
+from hpcvdj.runs.progress import told_if_slow
+from hpcvdj.runs.run import Run
 from hpcvdj.storage.files import atomic_path
 from hpcvdj.storage.plots import require_picture
 
@@ -18,6 +24,34 @@ Curves = Mapping[str, tuple[NDArray[np.float64], NDArray[np.float64]]]
 
 _POINTS = 400
 """How many points of a ROC curve are drawn, equally far apart along it."""
+
+
+A = TypeVar("A")
+
+
+@dataclass(frozen=True)
+class PlottedTable(AnswerTable[A]):
+    """A table with its facts and, if it is asked for, its figure.
+
+    plot  the path of the figure
+    """
+
+    plot: Path | None = None
+
+    @property
+    def beside(self) -> tuple[Path, ...]:
+        return (*super().beside, *([self.plot] if self.plot is not None else []))
+
+    def begin(self, stack: ExitStack, files: Sequence[Path], run: Run, identity: Callable[[], Identity]) -> None:
+        super().begin(stack, files, run, identity)
+        if self.plot is not None:
+            require_drawable(self.plot, overwrite=run.overwrite)
+
+    def draw(self, question: Question[A], answer: A, run: Run) -> None:
+        if self.plot is not None:
+            assert run.target is not None
+            with told_if_slow(f"drawing {self.plot}", shown=True):
+                draw(run.target, self.plot, curves=question.curves(answer), overwrite=run.overwrite)
 
 
 def require_drawable(target: Path, *, overwrite: bool) -> None:

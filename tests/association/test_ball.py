@@ -5,9 +5,9 @@ import pyarrow as pa
 import pytest
 
 import hpcvdj
-from hpcvdj.association.ball import within_one_exchange
 from hpcvdj.association.multiplicity import FOLDS, weights
 from hpcvdj.kernels.neighbours.degrees_cpu import degrees
+from hpcvdj.kernels.neighbours.exchanged_pairs import within_one_exchange
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.recombination.selection import RESIDUES
 from tests.association.drawn import GENES, Pool, metadata

@@ -9,7 +9,6 @@ import pytest
 
 from hpcvdj.chance.dealing import Part, deal, hashes_of, owners, shared_out
 from hpcvdj.cohorts.cohort import Holding
-from hpcvdj.cohorts.copies import TIMES_THE_READS, LargeClones
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.recombination.packaged import model_paths
 from hpcvdj.recombination.selection import SelectionFactor
@@ -223,17 +222,6 @@ def test_who_has_what_of_many_sequences_and_individuals():
     assert has.sequence.tolist() == [0, last, last]
     assert has.reads is not None
     assert has.reads.tolist() == [2, 3, 251]
-
-
-def test_large_clones_as_counted_one_by_one():
-    rng = np.random.default_rng(1)
-    individual, reads = rng.integers(4, size=400), rng.integers(1, 90, 400)
-    has = Holding.of(np.arange(400), individual, 400, 5, reads, np.add)
-    large = LargeClones.of(has, has.sizes, Run())
-    for own in range(5):
-        for least in range(TIMES_THE_READS, 95):
-            assert large.as_large(own, least) == int(((individual == own) & (reads >= least)).sum())
-    assert LargeClones.of(Holding.of(np.arange(400), individual, 400, 5, None, np.add), has.sizes, Run()) is None
 
 
 def test_a_run_that_keeps_rows_reads_each_table_once(model, tmp_path, monkeypatch):

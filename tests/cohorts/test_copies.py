@@ -9,8 +9,9 @@ import pyarrow as pa
 import pytest
 
 import hpcvdj
+from hpcvdj.chance.clone_sizes import CloneSizes
 from hpcvdj.cohorts.cohort import Holding
-from hpcvdj.cohorts.copies import BOTH, PERHAPS_SAME, SAME, LargeClones, copies_of
+from hpcvdj.cohorts.copies import BOTH, PERHAPS_SAME, SAME, copies_of
 from hpcvdj.cohorts.settings import Naming, SharingSettings
 from hpcvdj.cohorts.sharing import _of_contaminated, apart_from
 from hpcvdj.cohorts.sharing_question import SharingQuestion
@@ -19,7 +20,6 @@ from hpcvdj.recombination.alphabet import AMINO_ACIDS
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.reading import Reading
-from hpcvdj.runs.run import Run
 from hpcvdj.values.memory import values_of
 from tests.cohorts.drawn import drawn
 from tests.loci import LOCI, exhaustive_but
@@ -32,13 +32,18 @@ def holding(entries, junctions, individuals, reads=None):
     return Holding.of(sequence, individual, junctions, individuals, own, np.add)
 
 
+def clones_of(has):
+    """The clone sizes of each individual."""
+    return [] if has.reads is None else [CloneSizes.of(has.reads[has.individual == k]) for k in range(has.individuals)]
+
+
 def of_one(entries, p, individuals, reads=None, contaminated=None):
     """Of junctions that all spell one sequence."""
     p = np.array(p)
     has = holding(entries, len(p), individuals, reads)
     same = np.zeros((individuals, individuals), dtype=bool) if contaminated is None else contaminated
     every = np.zeros(len(p), dtype=np.int64)
-    return copies_of(has, p, every, np.array([p.sum()]), every, same, LargeClones.of(has, has.sizes, Run()))
+    return copies_of(has, p, every, np.array([p.sum()]), every, same, clones_of(has))
 
 
 def test_the_chance_by_hand():
@@ -74,8 +79,7 @@ def test_reads_show_a_source():
 
     def found(source, others):
         has = holding(entries, 100, 3, [source, *others, *[1] * 99])
-        clones = LargeClones.of(has, has.sizes, Run())
-        return copies_of(has, np.array(p), spelled, np.array([1e-9]), spelled, none, clones)
+        return copies_of(has, np.array(p), spelled, np.array([1e-9]), spelled, none, clones_of(has))
 
     large = found(40, [2, 1])
     assert large.p_same[0] == pytest.approx(0.2**2)

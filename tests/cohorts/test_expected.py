@@ -22,6 +22,11 @@ def numbers():
     return Numbers(SIZES)
 
 
+def as_deep(log_q):
+    """As many recombinations at any q."""
+    return 0.0
+
+
 def held_by(sizes, p):
     """P(0, 1, … individuals have a sequence of probability p), by all subsets."""
     has = -np.expm1(-sizes * p)
@@ -142,7 +147,7 @@ def test_the_share_of_survivors_is_found(numbers, truth):
     alive = rng.random(len(p)) < truth
     held = sum((rng.random(len(p)) < -np.expm1(-size * p * alive / truth)).astype(int) for size in SIZES)
     observed = np.bincount(held, minlength=6)
-    q, at_bound = survivors_share(observed, numbers, every(p))
+    q, at_bound = survivors_share(observed, numbers, every(p), as_deep)
     assert not at_bound
     assert q == pytest.approx(truth, rel=0.1)
 
@@ -153,12 +158,12 @@ def test_public_sequences_do_not_decide_the_share(truth, before, monkeypatch):
     numbers, draws = Numbers(np.full(60, 2_000.0)), Draws(np.log(np.full(9, 2e-8)), np.full(9, 1 / 9))
     observed = np.rint(numbers.spectrum(draws.on_grid(np.log(truth)))).astype(int)
     assert numbers.spectrum(draws.on_grid(0.0))[26] < 1e-12
-    assert survivors_share(observed, numbers, draws)[0] == pytest.approx(truth, rel=0.01)
+    assert survivors_share(observed, numbers, draws, as_deep)[0] == pytest.approx(truth, rel=0.01)
     observed[26] += 4
     # They are 4 of 157 shared sequences, or of 468.
-    assert survivors_share(observed, numbers, draws)[0] == pytest.approx(truth, rel=0.03)
+    assert survivors_share(observed, numbers, draws, as_deep)[0] == pytest.approx(truth, rel=0.03)
     monkeypatch.setattr("hpcvdj.cohorts.expected.FEWEST_IN_CLASS", -1.0)
-    assert survivors_share(observed, numbers, draws)[0] == pytest.approx(before, abs=0.001)
+    assert survivors_share(observed, numbers, draws, as_deep)[0] == pytest.approx(before, abs=0.001)
 
 
 @pytest.mark.parametrize("growth", [0.0, 0.5])
@@ -234,8 +239,8 @@ def intervals(numbers, truth, few):
         if few:
             draws = Draws(np.log(p[rng.choice(len(p), 2_000, p=p)]), np.full(2_000, 1 / 2_000))
         observed = np.bincount(held, minlength=6)
-        q, _ = survivors_share(observed, numbers, draws)
-        yield q, share_interval(observed, numbers, draws, q, bootstrapped(draws, np.log(q), 1))
+        q, _ = survivors_share(observed, numbers, draws, as_deep)
+        yield q, share_interval(observed, numbers, draws, q, bootstrapped(draws, np.log(q), 1), as_deep)
 
 
 @pytest.mark.slow
@@ -256,13 +261,13 @@ def test_the_interval_of_the_share_has_it_as_often_as_it_says(numbers, truth, fe
 def test_the_interval_of_a_share_of_few_sequences(numbers):
     """By the likelihood ratio of Poisson numbers: nothing is so improbable if so many more are expected."""
     draws, few = every(np.full(20_000, 1 / 20_000)), Numbers(SIZES / 1_000)
-    low, high = share_interval(np.array([0, 9, 0, 0, 0, 0]), few, draws, 1.0, bootstrapped(draws, 0.0, 1))
+    low, high = share_interval(np.array([0, 9, 0, 0, 0, 0]), few, draws, 1.0, bootstrapped(draws, 0.0, 1), as_deep)
     assert high == 1
     shared = [few.spectrum(draws.on_grid(log_q))[2:].sum() for log_q in (np.log(low), 0.0)]
     assert shared[1] < 1
     assert shared[0] - shared[1] == pytest.approx(stats.chi2(1).ppf(0.95) / 2, rel=1e-6)
     draws, none = every(zipf(20_000, 0.9)), Numbers(SIZES / 1e6)
-    interval = share_interval(np.array([0, 9, 0, 0, 0, 0]), none, draws, 1.0, bootstrapped(draws, 0.0, 1))
+    interval = share_interval(np.array([0, 9, 0, 0, 0, 0]), none, draws, 1.0, bootstrapped(draws, 0.0, 1), as_deep)
     assert interval == pytest.approx((SMALLEST_Q, 1)), "any share explains it"
 
 
@@ -270,10 +275,12 @@ def test_a_share_at_its_bounds(numbers):
     p = zipf(100_000, 0.8)
     expected = numbers.spectrum(every(p).on_grid(0.0))
     less = np.rint(expected * [1, 1, 0.7, 0.6, 0.5, 0.4]).astype(int)
-    assert survivors_share(less, numbers, every(p)) == (1.0, True)
-    assert survivors_share(np.array([0, 5, 0, 0, 0, 0]), numbers, every(p)) == (1.0, True), "nothing is shared"
+    assert survivors_share(less, numbers, every(p), as_deep) == (1.0, True)
+    assert survivors_share(np.array([0, 5, 0, 0, 0, 0]), numbers, every(p), as_deep) == (1.0, True), "nothing is shared"
     with pytest.raises(InputError, match="more sequences are shared than selection explains"):
-        survivors_share(np.array([0, 10, 1_000, 0, 0, 0]), numbers, Draws(np.full(9, -25.0), np.full(9, 1 / 9)))
+        survivors_share(
+            np.array([0, 10, 1_000, 0, 0, 0]), numbers, Draws(np.full(9, -25.0), np.full(9, 1 / 9)), as_deep
+        )
 
 
 def test_the_band_is_that_of_other_draws(numbers):

@@ -13,7 +13,7 @@ from hpcvdj.chance.question import read_rows
 from hpcvdj.chance.settings import Checks
 from hpcvdj.cohorts import question as asking
 from hpcvdj.cohorts.cohort import REPEATED, names_of_holders, sequences_of
-from hpcvdj.cohorts.question import CohortQuestion, left_out_text, rows_text
+from hpcvdj.cohorts.question import CohortQuestion, rows_text
 from hpcvdj.cohorts.settings import Naming, SharingSettings
 from hpcvdj.errors import InputError, StoppedError
 from hpcvdj.repertoires.formats.format import BY_HEADER, Opening
@@ -304,7 +304,6 @@ def test_what_is_said_of_rows_and_individuals(few, model):
     assert sum(first.left_out.values()) == 2
     assert first.facts() == {"name": "a", "group": None, "rows": 11, "rows_read": 13, "left_out": first.left_out}
     listed = ", ".join(f"{reason}: {number}" for reason, number in left_out_of(cohort).most_common())
-    assert left_out_text(cohort) == f"3 left out ({listed})"
     assert rows_text(cohort) == f"41 read, 3 left out ({listed})"
     assert rows_text(in_memory(few, model)[0]) == "40 read, 0 left out"
 
@@ -354,7 +353,7 @@ def test_holders_are_named_with_their_reads(few, model):
 
 def test_sequences_that_are_left_out_spell_nothing(few, model):
     cohort, _, _ = in_memory(few, model)
-    every = sequences_of(cohort, "nt", model)
+    every = sequences_of(cohort, "nt")
     some = every.only(np.array([3, 5, 39]))
     assert some.spelled.tolist() == [{3: 0, 5: 1, 39: 2}.get(number, -1) for number in range(40)]
     assert some.only(np.array([1])).spelled.tolist() == [0 if number == 5 else -1 for number in range(40)]

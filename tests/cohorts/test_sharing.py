@@ -392,7 +392,7 @@ def test_nothing_to_write(model, table, tmp_path):
 
 def test_sequences_of_units(model, table):
     cohort = cohort_in(table.slice(0, 8_000), model)
-    groupings = {unit: sequences_of(cohort, unit, model) for unit in ("nt", "vj-aa", "aa")}
+    groupings = {unit: sequences_of(cohort, unit) for unit in ("nt", "vj-aa", "aa")}
     sizes = {unit: len(grouping.first) for unit, grouping in groupings.items()}
     assert sizes["nt"] > sizes["vj-aa"] > sizes["aa"]
     for unit in sizes:
@@ -405,9 +405,9 @@ def test_sequences_of_units(model, table):
 
 @pytest.mark.parametrize("unit", ["vj-aa", "v-aa", "aa"])
 def test_sequences_are_the_same_however_many_are_grouped_together(model, table, monkeypatch, unit):
-    together = sequences_of(cohort_in(table.slice(0, 6_000), model), unit, model)
+    together = sequences_of(cohort_in(table.slice(0, 6_000), model), unit)
     monkeypatch.setattr("hpcvdj.chance.dealing.ROWS_TOGETHER", 100)
-    in_parts = sequences_of(cohort_in(table.slice(0, 6_000), model), unit, model)
+    in_parts = sequences_of(cohort_in(table.slice(0, 6_000), model), unit)
     for own, other in ((in_parts, together), (in_parts.has, together.has)):
         for name in ("first", "spelled") if own is in_parts else ("begins", "individual"):
             assert np.array_equal(getattr(own, name), getattr(other, name))
@@ -479,7 +479,7 @@ def test_hits_are_among_the_rows_that_are_listed(rows, table, model):
 def test_letters_of_all_ranks_are_compared(table, model):
     """Of a rank that has no long sequences, too."""
     cohort = cohort_in(table, model)
-    chosen = sequences_of(cohort, "vj-aa", model).only(np.arange(10))
+    chosen = sequences_of(cohort, "vj-aa").only(np.arange(10))
     other = SimpleNamespace(gather_everywhere=lambda own: [own, (own[0], own[1] + 2)])
     kind, length, *words = chosen.order(other)
     assert [array.tolist() for array in words[-2:]] == [[0] * 10] * 2

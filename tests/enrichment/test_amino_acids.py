@@ -19,6 +19,7 @@ from hpcvdj.errors import InputError
 from hpcvdj.kernels.backends import open_backend
 from hpcvdj.probabilities.settings import PgenConfig
 from hpcvdj.recombination.igor import load_model
+from hpcvdj.recombination.productive import productive_of
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS, PgenProblem
 from hpcvdj.repertoires.inputs import read_table
 from hpcvdj.repertoires.reading import productive_reading
@@ -148,7 +149,7 @@ def test_calibrated_on_what_recombination_makes(name, genes):
     some = np.sort(np.random.default_rng(2).permutation(len(own))[:2_000])
     problem = PgenProblem(own.repertoire.subset(some), model, COLUMNS)
     aa, ball = count_in_memory(problem, PgenConfig(COLUMNS, backend="cpu"), Run()).T
-    expected = (size[some] - 1) * (ball - aa) / module._productive(own, model)[own.kind[some]]
+    expected = (size[some] - 1) * (ball - aa) / productive_of(model, own.classes)[own.kind[some]]
     expected *= module.statistics.selection_factor(neighbours[some], expected, own.variants[some]).value
     above, at = stats.poisson.sf(neighbours[some], expected), stats.poisson.pmf(neighbours[some], expected)
     p = above + np.random.default_rng(1).random(len(at)) * at

@@ -24,7 +24,7 @@ from hpcvdj.kernels.backends import open_backend
 from hpcvdj.recombination.alphabet import translate
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.recombination.packaged import model_paths
-from hpcvdj.recombination.productive import productive_probability
+from hpcvdj.recombination.productive import productive_of, productive_probability
 from hpcvdj.repertoires.inputs import read_table
 from hpcvdj.repertoires.readers import read_batches
 from hpcvdj.repertoires.reading import productive_reading
@@ -76,7 +76,7 @@ def everything(own, model):
     size, neighbours, _, _ = module._counted(own, EnrichmentSettings(kappa=1.0), open_backend("cpu"))
     problem = PgenProblem(own.repertoire.subset(rows), model, PGEN_COLUMNS)
     itself, _, ball = count_in_memory(problem, PgenConfig(PGEN_COLUMNS, backend="cpu"), Run()).T
-    productive = module._productive(own, model)[own.kind[rows]]
+    productive = productive_of(model, own.classes)[own.kind[rows]]
     return neighbours[rows], size[rows], ball - itself, productive
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import hpcvdj
-from hpcvdj.chance.clone_sizes import CloneSizes, SizesOfSamples
+from hpcvdj.chance.clone_sizes import CloneSizes, added, by_name, counted
 from hpcvdj.reports.page import write_report
 from tests.commands import hpcvdj_command
 from tests.report.conftest import Page
@@ -142,9 +142,11 @@ def test_sizes_are_added_whatever_the_parts():
     rng = np.random.default_rng(5)
     sample, reads = rng.integers(0, 4, 300), rng.zipf(1.7, 300)
     cuts = np.array_split(np.arange(300), [20, 20, 150])
-    parts = [SizesOfSamples.of(sample[own], reads[own]) for own in cuts]
-    by_name = SizesOfSamples.added(parts).by_name(list("abcde"))
+    parts = [counted(sample[own], reads[own]) for own in cuts]
+    sizes = by_name(added(parts), list("abcde"))
     for k, name in enumerate("abcde"):
         own = CloneSizes.of(reads[sample == k])
-        assert by_name[name].recorded() == own.recorded() == CloneSizes.from_recorded(own.recorded()).recorded()
-        assert by_name[name].total == reads[sample == k].sum()
+        assert sizes[name].recorded() == own.recorded() == CloneSizes.from_recorded(own.recorded()).recorded()
+        assert sizes[name].total == reads[sample == k].sum()
+        for least in range(1, 95):
+            assert sizes[name].at_least(least) == (reads[sample == k] >= least).sum()
