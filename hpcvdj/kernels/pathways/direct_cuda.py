@@ -10,8 +10,8 @@ from hpcvdj.kernels.device import (
     compile_kernels,
     fitting_threads,
     gpu_errors,
+    in_batches,
     on_gpu,
-    shrinking,
 )
 from hpcvdj.kernels.kernel import Kernel, Pending, Unit
 from hpcvdj.kernels.pathways.d_table import DTable
@@ -80,16 +80,12 @@ class DirectKernel(Kernel):
         """Begin to count the unit's sequences `first` … `last`-1, in their rows; the other rows are zero."""
         counters = self._host.next(len(unit.rows))
         counters[:first] = counters[last:] = 0
-        start, done = unit.rows.start, first
+        start = unit.rows.start
 
-        def batch(rows: int) -> None:
-            nonlocal done
-            stop = min(last, done + rows)
-            self._count(start + done, start + stop, counters[done:stop])
-            done = stop
+        def batch(begin: int, end: int) -> None:
+            self._count(start + begin, start + end, counters[begin:end])
 
-        while done < last:
-            self._rows = shrinking(batch, self._rows)
+        self._rows = in_batches(batch, first, last, self._rows)
         return self.clock.pending(counters)
 
     def _count(self, first: int, last: int, counters: NDArray[np.uint64]) -> None:
