@@ -151,7 +151,7 @@ def fitting_threads(kernel: Any, threads: int, shared: Callable[[int], int]) -> 
 
 
 def in_batches(work: Callable[[int, int], None], first: int, last: int, rows: int, smallest: int = 1024) -> int:
-    """Run work(begin, end) for first … last - 1, `rows` at a time, half as many as long as the GPU's memory is too small.
+    """Run work(begin, end) for first … last - 1, `rows` at a time, or half as many while the GPU lacks memory.
 
     Returns how many fitted.  MachineError if not even `smallest` do.
     """

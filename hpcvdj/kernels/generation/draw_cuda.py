@@ -9,13 +9,11 @@ from numpy.typing import NDArray
 from hpcvdj.kernels.device import DeviceClock, Struct, compile_kernels, gpu_errors, in_batches
 from hpcvdj.kernels.generation.draw_cpu import Drawn
 from hpcvdj.kernels.generation.tables import BASE_BLOCK, EVENTS, FIRST_BASE, PAIR, DrawTables
-from hpcvdj.recombination.alphabet import BASES_PER_WORD
 
 FILE = "kernels/generation/draw.cu"
 
 CONSTANTS: dict[str, int | type] = {
-    "BASES_PER_WORD": BASES_PER_WORD, "EVENTS": len(EVENTS), "BASE_BLOCK": BASE_BLOCK, "FIRST_BASE": FIRST_BASE,
-    "PAIR": PAIR, "DrawTables": DrawTables,
+    "EVENTS": len(EVENTS), "BASE_BLOCK": BASE_BLOCK, "FIRST_BASE": FIRST_BASE, "PAIR": PAIR, "DrawTables": DrawTables,
 }  # fmt: skip
 """What host and device share."""
 

@@ -10,7 +10,6 @@ from hpcvdj.kernels.device import compile_kernels, on_gpu
 from hpcvdj.kernels.kmers.kmers import MAX_D, Kmers
 from hpcvdj.kernels.kmers.masks import HASH_FACTOR
 from hpcvdj.kernels.kmers.profile import Profile
-from hpcvdj.recombination.alphabet import BASES_PER_WORD
 
 THREADS = 256
 
@@ -30,7 +29,6 @@ TABLE = np.dtype(
 )
 
 CONSTANTS = {
-    "BASES_PER_WORD": BASES_PER_WORD,
     "MAX_D": MAX_D,
     "FIELDS": FIELDS,
     "TABLE_BYTES": TABLE.itemsize,

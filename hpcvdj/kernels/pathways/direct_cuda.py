@@ -16,7 +16,7 @@ from hpcvdj.kernels.device import (
 from hpcvdj.kernels.kernel import Kernel, Pending, Unit
 from hpcvdj.kernels.pathways.d_table import DTable
 from hpcvdj.kernels.pathways.forms import packed_table
-from hpcvdj.kernels.pathways.tiles import TILE, split_pairs
+from hpcvdj.kernels.tiles import split_pairs
 from hpcvdj.recombination.alphabet import BASES_PER_WORD
 from hpcvdj.recombination.germline import extended_j, extended_v
 from hpcvdj.recombination.repertoire import Problem
@@ -26,9 +26,6 @@ ROWS = 1 << 24
 
 SMALL_COUNT = 1 << 30
 """Counters that stay below this are added up in 32 bits on the GPU."""
-
-CONSTANTS = {"BASES_PER_WORD": BASES_PER_WORD, "TILE_BYTES": TILE.itemsize}
-"""What host and device share."""
 
 
 class DirectKernel(Kernel):
@@ -44,7 +41,7 @@ class DirectKernel(Kernel):
         self._load_tables(problem)
         count, self._count_bytes = ("int", 4) if self._bound() < SMALL_COUNT else ("long long", 8)
         name = f"direct<{self.width}, {count}>"
-        self._kernel = compile_kernels("kernels/pathways/direct.cu", (name,), **CONSTANTS).get_function(name)
+        self._kernel = compile_kernels("kernels/pathways/direct.cu", (name,)).get_function(name)
         self.threads = fitting_threads(self._kernel, max(128, threads_per_block // 32 * 32), self._shared)
 
     def _load_tables(self, problem: Problem) -> None:

@@ -20,9 +20,9 @@ from hpcvdj.kernels.device import (
     shared_limit,
 )
 from hpcvdj.kernels.kernel import Kernel, Pending, Unit
-from hpcvdj.kernels.pathways.tiles import split_pairs
 from hpcvdj.kernels.pgen import aa_cuda, nt_cuda, pgen_cpu
 from hpcvdj.kernels.pgen.tables import Tables
+from hpcvdj.kernels.tiles import split_pairs
 from hpcvdj.recombination.repertoire import LONGEST_CDR3, PgenProblem
 
 ROWS = 1 << 24
