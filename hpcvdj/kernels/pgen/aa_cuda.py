@@ -6,7 +6,7 @@ from hpcvdj.kernels.device import Struct, on_gpu
 from hpcvdj.kernels.pgen.ambiguous_texts import Ambiguous
 from hpcvdj.kernels.pgen.codons import CodonForms
 from hpcvdj.kernels.pgen.form_trie import CUTS, FormTrie
-from hpcvdj.kernels.pgen.symbol_tries import ENDED, NOT_MADE, SymbolTries, amino_acid_tables
+from hpcvdj.kernels.pgen.symbol_tries import NOT_MADE, SymbolTries, amino_acid_tables
 from hpcvdj.kernels.pgen.tables import Groups, Tables
 from hpcvdj.recombination.repertoire import PgenProblem
 from hpcvdj.recombination.symbols import ANY_RESIDUE, STOP, Alphabet
@@ -39,7 +39,7 @@ class Shared(NamedTuple):
 
 
 CONSTANTS: dict[str, int | type] = {
-    "MOST_THREADS": 128, "ENDED": ENDED, "NOT_MADE": NOT_MADE, "CUTS": CUTS, "COMPONENTS": COMPONENTS,
+    "MOST_THREADS": 128, "NOT_MADE": NOT_MADE, "CUTS": CUTS, "COMPONENTS": COMPONENTS,
     "OF_CODON": OF_CODON, "LISTS": LISTS, "Groups": Groups, "SymbolTries": SymbolTries, "CodonForms": CodonForms,
     "FormTrie": FormTrie, "Shared": Shared,
     # In every alphabet at the same place.
