@@ -49,6 +49,11 @@ def _kernel(device: int, file: str, name: str) -> Any:
     return compile_kernels(f"kernels/kmers/{file}", names, **CONSTANTS).get_function(name)
 
 
+def launch(file: str, name: str, threads: int, *arguments: Any, tables: int = 1) -> None:
+    """Start at least so many threads of a kernel of this folder, for each of some tables."""
+    kernel(file, name)((-(-threads // THREADS), tables), (THREADS,), arguments)
+
+
 def owners(offsets: Any, n: int) -> Any:
     """The sequence of each of n bases or k-mers, int32."""
     return cupy.searchsorted(offsets, cupy.arange(n, dtype=cupy.int64), side="right").astype(cupy.int32) - cupy.int32(1)
@@ -87,7 +92,6 @@ def _windows(profile: Profile) -> tuple[Any, Any]:
     sequences, bases = profile.sequences, len(profile.sequences.codes)
     codes, sequence = on_gpu(sequences.codes), owners(on_gpu(sequences.offsets), bases)
     key, owner = cupy.empty(bases, cupy.uint64), cupy.empty(bases, cupy.int32)
-    arguments = (codes, sequence, cupy.int64(bases), cupy.int32(profile.k), key, owner)
-    kernel("windows.cu", "windows")((-(-bases // THREADS),), (THREADS,), arguments)
+    launch("windows.cu", "windows", bases, codes, sequence, cupy.int64(bases), cupy.int32(profile.k), key, owner)
     kept = owner >= 0
     return key[kept], owner[kept]
