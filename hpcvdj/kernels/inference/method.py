@@ -54,7 +54,6 @@ class Expectation(Method):
     """The expected number of each event of recombination, given the junctions and a model."""
 
     name = "expectation"
-    summary = "expected numbers of recombination events"
     disjoint = False
     kernels = on_each_backend("hpcvdj.kernels.inference.expectation_{}.ExpectationKernel")
 
@@ -68,5 +67,4 @@ class ExpectationWithErrors(Expectation):
     """The same if bases may be misread."""
 
     name = "expectation-with-errors"
-    summary = "expected numbers of recombination events, with sequencing errors"
     kernels = on_each_backend("hpcvdj.kernels.inference.errors_{}.ErrorsKernel")

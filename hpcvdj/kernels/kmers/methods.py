@@ -95,7 +95,6 @@ class KmerMethod:
     """A way of comparing; an instance is for k-mers of one length, one largest distance and one backend.
 
     name         as users give it
-    summary      for the help
     how          how it works and what its cost grows with, for the documentation
     longest_k    the longest k-mers that it takes on each backend; `MAX_K` on others
     fastest_k    for each backend, by d, k up to which it measured fastest (results/motifs_choice)
@@ -109,7 +108,6 @@ class KmerMethod:
     """
 
     name: ClassVar[str]
-    summary: ClassVar[str]
     how: ClassVar[str]
     longest_k: ClassVar[Mapping[str, int]] = {}
     fastest_k: ClassVar[Mapping[str, tuple[int, ...]]] = {}
@@ -160,7 +158,6 @@ class MatrixMethod(KmerMethod):
     """Occurrences times neighbourhoods."""
 
     name = "matrix"
-    summary = "a matrix product, for short k-mers"
     how = (
         "multiplies the occurrences of k-mers in one sequence by the numbers of k-mers at distance h in the other: "
         "sums of table rows on a CPU, products of byte matrices on a GPU's tensor cores. Cost grows with 4^k"
@@ -209,7 +206,6 @@ class Pigeonhole(JoinMethod):
     """Tables by some blocks of positions; whole keys decide."""
 
     name = "pigeonhole"
-    summary = "an index on blocks of the k-mer, for long k-mers"
     how = (
         "cuts k-mers into blocks of positions. Two k-mers within distance d agree on all but at most d blocks, so "
         "tables of the other blocks find every pair; then whole k-mers are compared. The first table that finds a "
@@ -228,7 +224,6 @@ class Index(JoinMethod):
     """A table for each wildcard configuration."""
 
     name = "index"
-    summary = "an index for each choice of wildcards"
     how = (
         "one table for each choice of up to d wildcards. Pairs of k-mers that agree outside the wildcards give R, "
         "and D follows from R. Cost grows with the number of choices, C(k, m)"

@@ -172,7 +172,6 @@ from hpcvdj.kernels.kmers import methods
 
 class Toy(methods.Index):
     name = "toy"
-    summary = "the toy of a test"
     how = "as index"
     longest_k = {"cpu": 7}
 
