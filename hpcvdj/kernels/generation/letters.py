@@ -4,9 +4,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from hpcvdj.kernels.text import codon_at
+from hpcvdj.kernels.text import base_at, codon_at
 from hpcvdj.kernels.threads import on_threads, parts_of
-from hpcvdj.recombination.alphabet import BASES, BASES_PER_WORD, RESIDUE_OF_CODON
+from hpcvdj.recombination.alphabet import BASES, RESIDUE_OF_CODON
 from hpcvdj.recombination.productive import FIRST, LAST
 
 _ROWS_AT_ONCE = 1 << 14
@@ -56,5 +56,4 @@ def unpack_spans(
 def _unpack(part, words, begins, offsets, out):  # type: ignore[no-untyped-def]
     for row in range(part[0], part[1]):
         for k in range(offsets[row + 1] - offsets[row]):
-            word, base = divmod(begins[row] + k, BASES_PER_WORD)
-            out[offsets[row] + k] = _LETTERS[np.int64(words[row, word] >> np.uint64(62 - 2 * base) & np.uint64(3))]
+            out[offsets[row] + k] = _LETTERS[np.int64(base_at(words[row], begins[row] + k))]
