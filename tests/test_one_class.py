@@ -20,7 +20,6 @@ from hpcvdj.kernels.pathways.methods import Direct
 
 class Halves(Direct):
     name = "halves"
-    summary = "every unit in two halves"
 
     def units(self, problem, unit_work, missing):
         for n_lengths, rows in missing:
@@ -62,7 +61,6 @@ class ThirdsKernel(Kernel):
 
 class InThirds(Direct):
     name = "in-thirds"
-    summary = "a third of the pathways"
     quantity = Thirds
     kernels = {"cpu": "__main__.ThirdsKernel"}
 

@@ -11,9 +11,10 @@ from hpcvdj.annotation.centres import Centres, Class
 from hpcvdj.chance.check import limits_of
 from hpcvdj.chance.p_values import Bools, Counts, Floats
 from hpcvdj.kernels.distinct import distinct
-from hpcvdj.kernels.neighbours.balls import balls, find, sums
+from hpcvdj.kernels.neighbours.balls import balls, find
 from hpcvdj.kernels.neighbours.blocks import blocks, equal_runs
 from hpcvdj.kernels.pgen.exchanges_cpu import exchanged
+from hpcvdj.kernels.sums import summed
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.productive import productive_of, productive_probability
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS, PgenProblem, Repertoire
@@ -86,11 +87,11 @@ class Union:
 
     def by_epitope(self, values: Floats) -> Floats:
         """Values of members, float64 [members], summed over those of each epitope."""
-        return sums(self.of_epitope, self.of_member, values, len(self.centres.epitopes))
+        return summed(self.of_epitope, values[self.of_member], len(self.centres.epitopes))
 
     def by_centre(self, values: Floats) -> Floats:
         """Values of members, float64 [members], summed over each ball."""
-        return sums(self.centre, self.linked, values, len(self.centres.kind))
+        return summed(self.centre, values[self.linked], len(self.centres.kind))
 
     @property
     def linked(self) -> Places:

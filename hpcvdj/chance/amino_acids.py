@@ -7,8 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hpcvdj.chance.fit import at_least
-from hpcvdj.kernels.generation.letters import RESIDUES
-from hpcvdj.recombination.alphabet import CODE_OF_BYTE
+from hpcvdj.recombination.alphabet import CODE_OF_BYTE, RESIDUE_OF_CODON
 from hpcvdj.repertoires.inputs import SAMPLED_TABLES
 from hpcvdj.repertoires.table import Table
 
@@ -48,6 +47,6 @@ def _same(rows: pa.RecordBatch) -> pa.BooleanArray:
     codons = CODE_OF_BYTE[np.frombuffer("".join(bases.to_pylist()).encode(), np.uint8)].reshape(-1, 3)
     ends = np.cumsum(pc.binary_length(bases).to_numpy(zero_copy_only=False) // 3)
     offsets = np.concatenate([[0], ends]).astype(np.int64)
-    letters = RESIDUES[codons @ np.array([16, 4, 1])]
+    letters = RESIDUE_OF_CODON[codons @ np.array([16, 4, 1])]
     own = pa.LargeStringArray.from_buffers(len(bases), pa.py_buffer(offsets), pa.py_buffer(letters))
     return pc.equal(own, text).filter(pc.invert(pc.match_substring(own, "*")))

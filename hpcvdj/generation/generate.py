@@ -24,10 +24,11 @@ from hpcvdj.generation.settings import GenerationSettings
 from hpcvdj.generation.simulate import sequence_ids
 from hpcvdj.kernels.backends import Backend
 from hpcvdj.kernels.generation.draw_cpu import Drawn
-from hpcvdj.kernels.generation.letters import RESIDUES, productive_rows, unpack_spans
+from hpcvdj.kernels.generation.letters import productive_rows, unpack_spans
 from hpcvdj.kernels.generation.tables import EVENTS, DrawTables
 from hpcvdj.kernels.method import on_each_backend
 from hpcvdj.kernels.text import translate_rows
+from hpcvdj.recombination.alphabet import RESIDUE_OF_CODON
 from hpcvdj.recombination.models import Model, Template
 from hpcvdj.recombination.productive import productive_probability
 from hpcvdj.recombination.selection import SelectionFactor
@@ -122,7 +123,7 @@ class _Draws:
         codons = np.where(productive, drawn.lengths, 3).astype(np.int64) // 3
         width = int(codons.max(initial=1))
         letters = np.zeros((len(codons), width), dtype=np.uint8)
-        translate_rows(drawn.words, codons, RESIDUES, np.arange(len(codons)) * width, letters.reshape(-1))
+        translate_rows(drawn.words, codons, RESIDUE_OF_CODON, np.arange(len(codons)) * width, letters.reshape(-1))
         v, j = (drawn.events[:, EVENTS.index(name)].astype(np.int64) for name in "vj")
         logs = factor.log_factor(*self._genes, v * len(self._j.alleles) + j, letters, codons)
         # Each sequence has a block of four random numbers, by its number; the first one is used.
@@ -279,7 +280,7 @@ def _letters(words: NDArray[np.uint64], begins: NDArray[np.int64], lengths: NDAr
 def _residues(words: NDArray[np.uint64], lengths: NDArray[np.int64]) -> pa.Array:
     """Return the amino acids of packed sequences; empty texts for those out of frame."""
     codons = np.where(lengths % 3 == 0, lengths // 3, 0)
-    return _texts(codons, partial(translate_rows, words, codons, RESIDUES))
+    return _texts(codons, partial(translate_rows, words, codons, RESIDUE_OF_CODON))
 
 
 def _texts(lengths: NDArray[np.int64], fill: Callable[[NDArray[np.int32], NDArray[np.uint8]], None]) -> pa.Array:

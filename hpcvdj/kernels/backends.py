@@ -35,13 +35,11 @@ class Backend:
     """A kind of processor.
 
     name       as users give it
-    summary    for the help and the documentation
     unit_work  n-nucleotide strings × sequences that an enumerating method puts into one unit
     uuid       of the GPU; empty on CPU cores
     """
 
     name: ClassVar[str]
-    summary: ClassVar[str]
     unit_work: ClassVar[int]
     uuid: str = ""
 
@@ -71,7 +69,6 @@ class CudaBackend(Backend):
     """The GPU number `local_rank` modulo the GPUs that this process sees; kernels are compiled at run time by NVRTC."""
 
     name = "cuda"
-    summary = "an NVIDIA GPU, one for each rank"
     unit_work = 1 << 26
 
     def __init__(self, local_rank: int = 0) -> None:
@@ -113,7 +110,6 @@ class CpuBackend(Backend):
     """All cores that this process may use, or `NUMBA_NUM_THREADS` of them."""
 
     name = "cpu"
-    summary = "CPU cores"
     unit_work = 1 << 20
 
     def describe(self) -> str:

@@ -1,4 +1,4 @@
-"""What the GPU kernels share: compiling, timing, and finding a size that fits into memory."""
+"""What the GPU kernels share: compiling, timing, and work in batches that fit into memory."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -150,20 +150,22 @@ def fitting_threads(kernel: Any, threads: int, shared: Callable[[int], int]) -> 
     return threads
 
 
-def shrinking(work: Callable[[int], None], size: int, smallest: int = 1024) -> int:
-    """Run `work(size)`, with half the size as long as the GPU's memory does not suffice; returns the size that did.
+def in_batches(work: Callable[[int, int], None], first: int, last: int, rows: int, smallest: int = 1024) -> int:
+    """Run work(begin, end) for first … last - 1, `rows` at a time, or half as many while the GPU lacks memory.
 
-    MachineError if not even `smallest` fits.
+    Returns how many fitted.  MachineError if not even `smallest` do.
     """
-    while True:
+    while first < last:
+        end = min(last, first + rows)
         try:
-            work(size)
-            return size
+            work(first, end)
+            first = end
         except cupy.cuda.memory.OutOfMemoryError:
             cupy.get_default_memory_pool().free_all_blocks()
-            if size <= smallest:
+            if rows <= smallest:
                 raise MachineError(
-                    f"the GPU has {_memory()}, too little for {size:,} sequences; "
+                    f"the GPU has {_memory()}, too little for {rows:,} sequences; "
                     f"stop other programs on it, or use {option('backend', 'cpu')}"
                 ) from None
-            size = max(smallest, size // 2)
+            rows = max(smallest, rows // 2)
+    return rows

@@ -35,7 +35,6 @@ class Method:
     """A way of computing a quantity.
 
     name          as users give it
-    summary       for the help and the documentation
     work_name     what `work` counts, for the progress
     enumerates    whether its cost grows as 4^m
     disjoint      whether task k of a unit computes the unit's row k alone: the ranks' values are then gathered, not
@@ -44,7 +43,6 @@ class Method:
     """
 
     name: ClassVar[str]
-    summary: ClassVar[str]
     work_name: ClassVar[str] = "junctions"
     enumerates: ClassVar[bool] = False
     disjoint: ClassVar[bool] = True

@@ -4,14 +4,12 @@ Reads, amino acids in upper case and the ends of J genes ("tails") come as `text
 the bases that a read lacks of its junction are the last ones of the tail.
 """
 
-from itertools import product
-
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from hpcvdj.kernels.text import Text
-from hpcvdj.recombination.alphabet import AMINO_ACIDS, BASES, CODE_OF_BYTE, INVALID
+from hpcvdj.recombination.alphabet import CODE_OF_BYTE, CODONS, INVALID, RESIDUE_OF_CODON
 
 Ints = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
@@ -28,10 +26,6 @@ COMPARED = 6
 Codon 118 alone is added without it: it is no part of the CDR3.
 """
 
-CODONS = tuple(map("".join, product(BASES, repeat=3)))
-"""The codon of each number."""
-
-_LETTER = np.array([ord(AMINO_ACIDS[codon]) for codon in CODONS], dtype=np.uint8)
 _CYSTEINE = CODONS.index("TGT"), CODONS.index("TGC")
 
 _FEW = 5
@@ -76,7 +70,7 @@ def _spells(  # type: ignore[no-untyped-def]
     """
     for k in range(codons):
         codon = _codon(reads, last, tails, tail_last, at + size, at + 3 * k)
-        if (codon < 0 and not unknown) or (codon >= 0 and _LETTER[codon] != proteins[aa_first + k]):
+        if (codon < 0 and not unknown) or (codon >= 0 and RESIDUE_OF_CODON[codon] != proteins[aa_first + k]):
             return False
     return True
 

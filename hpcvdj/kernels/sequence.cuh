@@ -1,5 +1,5 @@
 // Packed sequences: two bits a base (A=00 C=01 T=10 G=11), 32 bases to a 64-bit word, the first base in the most
-// significant bits, as in hpcvdj/recombination/alphabet.py.  The host defines BASES_PER_WORD.
+// significant bits, as in hpcvdj/recombination/alphabet.py.
 #pragma once
 
 typedef unsigned long long u64;

@@ -1,4 +1,6 @@
-"""Sums of counters that may exceed 64 bits, in one pass over the memory."""
+"""Sums: of values by place, and of counters that may exceed 64 bits, in one pass over the memory."""
+
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -8,6 +10,15 @@ from hpcvdj.kernels.threads import on_threads, parts_of
 
 _ROWS_AT_ONCE = 1 << 17
 _HALF = 32
+
+
+def summed(places: NDArray[np.signedinteger[Any]], values: NDArray[np.float64], size: int) -> NDArray[np.float64]:
+    """float64 [size]: the sum of the values at each place, one after another.
+
+    >>> summed(np.array([0, 2, 2]), np.array([1.0, 2.0, 1.0]), 4).tolist()
+    [1.0, 0.0, 3.0, 0.0]
+    """
+    return np.bincount(places, values, minlength=size).astype(np.float64)
 
 
 def exact_column_sums(counters: NDArray[np.uint64], nonzero: NDArray[np.bool_] | None = None) -> list[int]:

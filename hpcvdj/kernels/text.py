@@ -10,7 +10,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from hpcvdj.kernels.threads import on_threads, parts_of
-from hpcvdj.recombination.alphabet import INVALID
+from hpcvdj.recombination.alphabet import BASES_PER_WORD, INVALID
 
 OK, MISSING, TOO_SHORT, TOO_LONG, AMBIGUOUS = range(5)
 """The status of a row in `pack_rows`."""
@@ -128,6 +128,12 @@ def unpack_rows(
             out[row, k] = letters[np.int64((words[row, word] >> np.uint64(shift)) & code)]
             if shift == 0:
                 word, shift = word + 1, 64
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def base_at(packed, k):  # type: ignore[no-untyped-def]
+    """The code of a packed sequence's base, as uint64."""
+    return packed[k // BASES_PER_WORD] >> np.uint64(62 - 2 * (k % BASES_PER_WORD)) & np.uint64(3)
 
 
 @njit(cache=True, nogil=True)

@@ -1,4 +1,4 @@
-// Tiles: runs of sequences of one V-J pair, as hpcvdj/kernels/pathways/tiles.py makes them.
+// Tiles: runs of sequences of one V-J pair, as tiles.py makes them.
 #pragma once
 
 #include "sequence.cuh"

@@ -79,6 +79,12 @@ _GENETIC_CODE = "FFLLSSSSYY**CC*WLLLLPPPPHHQQRRRRIIIMTTTTNNKKSSRRVVVVAAAADDEEGGG
 AMINO_ACIDS = dict(zip(map("".join, product("TCAG", repeat=3)), _GENETIC_CODE, strict=True))
 """The amino acid of each codon in the standard genetic code (NCBI's translation table 1); * is a stop."""
 
+CODONS = tuple(map("".join, product(BASES, repeat=3)))
+"""The codon of each number: the code of its first base is in the highest bits."""
+
+RESIDUE_OF_CODON = np.frombuffer("".join(map(AMINO_ACIDS.__getitem__, CODONS)).encode(), np.uint8)
+"""uint8 [64]: the letter of each codon's amino acid, by the codon's number."""
+
 
 def encode(sequence: str) -> NDArray[np.uint8]:
     """Return the codes of `sequence`, in either case, uint8 [len].  ValueError names the first other letter."""

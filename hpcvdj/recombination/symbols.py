@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError
-from hpcvdj.recombination.alphabet import AMINO_ACIDS, BASES, Letters
+from hpcvdj.recombination.alphabet import AMINO_ACIDS, BASES, RESIDUE_OF_CODON, Letters
 from hpcvdj.storage.inputs import read_text
 
 STOP, ANY_RESIDUE = "*X"
@@ -105,9 +105,8 @@ class Alphabet(Letters):
 
     @cached_property
     def of_codon(self) -> NDArray[np.uint8]:
-        """The symbol of each codon's amino acid, uint8 [64]; the first base is in the highest bits of the index."""
-        amino_acids = (AMINO_ACIDS["".join(codon)] for codon in product(BASES, repeat=3))
-        return np.array([self.symbols.index(amino_acid) for amino_acid in amino_acids], dtype=np.uint8)
+        """The symbol of each codon's amino acid, uint8 [64], as `RESIDUE_OF_CODON` has its letter."""
+        return np.array([self.symbols.index(chr(residue)) for residue in RESIDUE_OF_CODON], dtype=np.uint8)
 
     def definitions(self) -> dict[str, list[str]]:
         """Return the codons of the symbols that differ from the standard alphabet, which results record."""

@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from hpcvdj.kernels.generation.letters import RESIDUES
 from hpcvdj.kernels.text import translate_rows, unpack_rows
 from hpcvdj.recombination import alphabet
 from hpcvdj.recombination.germline import SegmentType
@@ -132,7 +131,7 @@ def amino_acids(repertoire: Repertoire, rows: NDArray[np.integer[Any]]) -> tuple
     if not has_nucleotides(repertoire):
         return unpacked(repertoire, rows, width)
     letters = np.zeros((len(rows), width), dtype=np.uint8)
-    translate_rows(words, codons, RESIDUES, np.arange(len(rows)) * width, letters.reshape(-1))
+    translate_rows(words, codons, alphabet.RESIDUE_OF_CODON, np.arange(len(rows)) * width, letters.reshape(-1))
     return letters, codons
 
 

@@ -119,7 +119,7 @@ def test_short_memory_shrinks_the_batch(paper_germline, monkeypatch):
         right(self, first, last, counters)
 
     monkeypatch.setattr(DirectKernel, "_count", scarce)
-    monkeypatch.setattr("hpcvdj.kernels.device.shrinking.__defaults__", (10,))
+    monkeypatch.setattr("hpcvdj.kernels.device.in_batches.__defaults__", (10,))
     assert np.array_equal(gpu(problem, "direct"), count_with(problem, "direct"))
 
 

@@ -131,7 +131,7 @@ def test_short_memory_shrinks_the_batch(monkeypatch):
         return right(self, first, last, values)
 
     monkeypatch.setattr(PgenKernel, "_compute", scarce)
-    monkeypatch.setattr("hpcvdj.kernels.device.shrinking.__defaults__", (10,))
+    monkeypatch.setattr("hpcvdj.kernels.device.in_batches.__defaults__", (10,))
     require_same(on_gpu(problem), on_cpu(problem))
 
 

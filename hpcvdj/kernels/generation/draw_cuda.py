@@ -6,16 +6,14 @@ import cupy
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.kernels.device import DeviceClock, Struct, compile_kernels, gpu_errors, shrinking
+from hpcvdj.kernels.device import DeviceClock, Struct, compile_kernels, gpu_errors, in_batches
 from hpcvdj.kernels.generation.draw_cpu import Drawn
 from hpcvdj.kernels.generation.tables import BASE_BLOCK, EVENTS, FIRST_BASE, PAIR, DrawTables
-from hpcvdj.recombination.alphabet import BASES_PER_WORD
 
 FILE = "kernels/generation/draw.cu"
 
 CONSTANTS: dict[str, int | type] = {
-    "BASES_PER_WORD": BASES_PER_WORD, "EVENTS": len(EVENTS), "BASE_BLOCK": BASE_BLOCK, "FIRST_BASE": FIRST_BASE,
-    "PAIR": PAIR, "DrawTables": DrawTables,
+    "EVENTS": len(EVENTS), "BASE_BLOCK": BASE_BLOCK, "FIRST_BASE": FIRST_BASE, "PAIR": PAIR, "DrawTables": DrawTables,
 }  # fmt: skip
 """What host and device share."""
 
@@ -41,19 +39,15 @@ class Sampler:
     @gpu_errors()
     def __call__(self, first: int, count: int, seed: int) -> Drawn:
         """Sequences first … first+count-1."""
-        drawn, done = Drawn.empty(count, self._width), 0
+        drawn = Drawn.empty(count, self._width)
 
-        def batch(rows: int) -> None:
-            nonlocal done
-            stop = min(count, done + rows)
+        def batch(begin: int, end: int) -> None:
             arrays: tuple[NDArray[Any], ...] = (drawn.words, drawn.lengths, drawn.events)
-            for there, here in zip(self.on_device(first + done, stop - done, seed), arrays, strict=True):
-                there.get(out=here[done:stop])
+            for there, here in zip(self.on_device(first + begin, end - begin, seed), arrays, strict=True):
+                there.get(out=here[begin:end])
             self.clock.pending(drawn.words)()
-            done = stop
 
-        while done < count:
-            self._rows = shrinking(batch, self._rows)
+        self._rows = in_batches(batch, 0, count, self._rows)
         return drawn
 
     def on_device(self, first: int, count: int, seed: int) -> tuple[Any, ...]:

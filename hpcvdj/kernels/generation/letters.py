@@ -1,24 +1,19 @@
 """The letters of drawn junctions, which are packed, and which of them are productive."""
 
-from itertools import product
-
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from hpcvdj.kernels.text import codon_at
+from hpcvdj.kernels.text import base_at, codon_at
 from hpcvdj.kernels.threads import on_threads, parts_of
-from hpcvdj.recombination.alphabet import AMINO_ACIDS, BASES, BASES_PER_WORD
+from hpcvdj.recombination.alphabet import BASES, RESIDUE_OF_CODON
 from hpcvdj.recombination.productive import FIRST, LAST
-
-RESIDUES = np.frombuffer("".join(AMINO_ACIDS["".join(codon)] for codon in product(BASES, repeat=3)).encode(), np.uint8)
-"""The letter of each codon's amino acid, uint8 [64]."""
 
 _ROWS_AT_ONCE = 1 << 14
 
 _LETTERS = np.frombuffer(BASES.encode(), np.uint8)
-_IS_FIRST, _IS_LAST = (np.isin(RESIDUES, list(letters.encode())) for letters in (FIRST, LAST))
-_IS_STOP = RESIDUES == ord("*")
+_IS_FIRST, _IS_LAST = (np.isin(RESIDUE_OF_CODON, list(letters.encode())) for letters in (FIRST, LAST))
+_IS_STOP = RESIDUE_OF_CODON == ord("*")
 
 
 # `PRODUCTIVE` says the same of tables' text.  Here it would take 9 to 17 % more time of `hpcvdj generate --productive`,
@@ -61,5 +56,4 @@ def unpack_spans(
 def _unpack(part, words, begins, offsets, out):  # type: ignore[no-untyped-def]
     for row in range(part[0], part[1]):
         for k in range(offsets[row + 1] - offsets[row]):
-            word, base = divmod(begins[row] + k, BASES_PER_WORD)
-            out[offsets[row] + k] = _LETTERS[np.int64(words[row, word] >> np.uint64(62 - 2 * base) & np.uint64(3))]
+            out[offsets[row] + k] = _LETTERS[np.int64(base_at(words[row], begins[row] + k))]

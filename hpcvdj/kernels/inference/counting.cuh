@@ -1,10 +1,27 @@
-// What both kernels of inference share: warps, and counts of events as integers, which add up in any order.
+// What both kernels of inference share: warps, insertions, and counts of events as integers, which add up in any order.
 #pragma once
 
 #include "../tile.cuh"
 
 constexpr int LANES = 32;  // of a warp
 constexpr unsigned ALL = 0xffffffffu;
+
+// An insertion, in shared memory.
+struct Chain {
+    const double *lengths, *step, *first;
+    int lags;
+};
+
+// All threads of the block: copy an insertion, with zeros behind its lengths.
+__device__ __forceinline__ Chain copied(const Insertion &there, u8 *here, int zeros)
+{
+    const int lags = there.lengths.rows;
+    double *const lengths = (double *)here, *const step = lengths + lags + zeros, *const first = step + PAIRS;
+    for (int k = threadIdx.x; k < lags + zeros; k += blockDim.x) lengths[k] = k < lags ? there.lengths[k] : 0;
+    if (threadIdx.x < PAIRS) step[threadIdx.x] = there.step[threadIdx.x];
+    if (threadIdx.x < 4) first[threadIdx.x] = there.first[threadIdx.x];
+    return {lengths, step, first, lags};
+}
 
 // 64-bit counts in shared memory, low half first: GPUs add 32 bits there at once, but loop to add 64.
 struct Counts {

@@ -13,12 +13,6 @@
 
 #include "counting.cuh"
 
-// An insertion, in shared memory.
-struct Chain {
-    const double *lengths, *step, *first;
-    int lags;
-};
-
 // A side of a junction: what is the same in all turns.
 struct Side {
     const u8 *codes;   // of the bases, from the end of this side, in shared memory
@@ -282,16 +276,7 @@ __global__ void __launch_bounds__(MOST_THREADS) expectation_with_errors(
     extern __shared__ __align__(16) u8 shared[];
     const int lane = threadIdx.x % LANES, warp = threadIdx.x / LANES, warps = blockDim.x / LANES;
 
-    // All threads: an insertion in shared memory.
-    const auto copied = [&](const Insertion &there, int begin) {
-        const int lags = there.lengths.rows;
-        double *const chances = (double *)(shared + begin), *const step = chances + lags, *const start = step + PAIRS;
-        for (int k = threadIdx.x; k < lags; k += blockDim.x) chances[k] = there.lengths[k];
-        if (threadIdx.x < PAIRS) step[threadIdx.x] = there.step[threadIdx.x];
-        if (threadIdx.x < 4) start[threadIdx.x] = there.first[threadIdx.x];
-        return Chain{chances, step, start, lags};
-    };
-    const Chain vd = copied(vd_there, parts.vd), dj = copied(dj_there, parts.dj);
+    const Chain vd = copied(vd_there, shared + parts.vd, 0), dj = copied(dj_there, shared + parts.dj, 0);
     const Counts counts = {(u32 *)(shared + parts.counts)};  // of insertions, misread bases and junctions
     const int counted = at.lost + 2 - at.vd_lengths;
     for (int k = threadIdx.x; k < 2 * counted; k += blockDim.x) counts.halves[k] = 0;

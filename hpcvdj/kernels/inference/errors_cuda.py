@@ -13,7 +13,6 @@ from hpcvdj.kernels.inference.layout import begins
 from hpcvdj.kernels.inference.method import InferenceProblem
 from hpcvdj.kernels.kernel import Pending, Unit
 from hpcvdj.kernels.pathways.forms import Texts
-from hpcvdj.kernels.pathways.tiles import TILE
 from hpcvdj.kernels.pgen.tables import Chain, chains
 from hpcvdj.kernels.structs import places
 from hpcvdj.recombination.alphabet import BASES_PER_WORD, pack
@@ -74,9 +73,8 @@ class Shared(NamedTuple):
 
 
 CONSTANTS: dict[str, int | type] = {
-    "BASES_PER_WORD": BASES_PER_WORD, "TILE_BYTES": TILE.itemsize, "MOST_THREADS": THREADS, "PAIRS": PAIRS,
-    "ROOMS": ROOMS, "Masks": Masks, "PackedTexts": PackedTexts, "Texts": Texts, "Weights": Weights, "Powers": Powers,
-    "Insertion": Chain, "Counted": ErrorCounts, "Shared": Shared,
+    "MOST_THREADS": THREADS, "PAIRS": PAIRS, "ROOMS": ROOMS, "Masks": Masks, "PackedTexts": PackedTexts, "Texts": Texts,
+    "Weights": Weights, "Powers": Powers, "Insertion": Chain, "Counted": ErrorCounts, "Shared": Shared,
 }  # fmt: skip
 """What host and device share."""
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hpcvdj.kernels.inference.layout import OF_INSERTIONS, Expected, Ints, common_parts, named_parts, unit_of
 from hpcvdj.kernels.pathways.forms import Texts
-from hpcvdj.kernels.pgen.tables import Mask
+from hpcvdj.kernels.pgen.tables import Mask, chains
 from hpcvdj.recombination.models import Array, Model
 
 
@@ -102,13 +102,13 @@ class ErrorsLayout:
     @staticmethod
     def of(model: Model, pairs: Sequence[tuple[Mask, Mask]]) -> "ErrorsLayout":
         """The layout for pairs of sets of V and J alleles."""
-        lags = [len(insertion.lengths) for insertion in model.insertions]
+        vd, dj = (len(chain.lengths) for chain in chains(model))
         return ErrorsLayout(
             Texts.of([template.extended for template in model.v]),
             Texts.of([template.extended for template in model.d] if model.has_d else [""] * len(model.j)),
             Texts.of([template.extended[::-1] for template in model.j]),
             Masks.of([v for v, _ in pairs]), Masks.of([j for _, j in pairs]),
-            tuple(values.shape for values in Weights.of(model)), (lags[0], lags[-1] if model.has_d else 1),
+            tuple(values.shape for values in Weights.of(model)), (vd, dj),
         )  # fmt: skip
 
     @property

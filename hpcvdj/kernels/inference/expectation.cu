@@ -72,12 +72,6 @@ struct Bases {
 __device__ __forceinline__ int base_at(u64 bases, int place) { return (int)(bases >> (62 - 2 * place) & 3); }
 __device__ __forceinline__ int pair_at(u64 bases, int place) { return (int)(bases >> (60 - 2 * place) & 15); }
 
-// An insertion, in shared memory.  STEP zeros follow the lengths.
-struct Chain {
-    const double *lengths, *step, *first;
-    int lags;
-};
-
 // The tree of one side of a group.
 struct Tree {
     Values<int> child;     // [nodes, 4]
@@ -292,17 +286,7 @@ __global__ void __launch_bounds__(MOST_THREADS) expectation(
     const Counts v_counts = {(u32 *)(shared + parts.v)}, j_counts = {(u32 *)(shared + parts.j)};
     const Counts d_counts = {(u32 *)(shared + parts.d)}, counts = {(u32 *)(shared + parts.insertions)};
 
-    // All threads: an insertion in shared memory.
-    const auto copied = [&](const Insertion &there, int begin) {
-        const int lags = there.lengths.rows;
-        double *const lengths = (double *)(shared + begin), *const step = lengths + lags + STEP;
-        double *const first = step + PAIRS;
-        for (int k = threadIdx.x; k < lags + STEP; k += blockDim.x) lengths[k] = k < lags ? there.lengths[k] : 0;
-        if (threadIdx.x < PAIRS) step[threadIdx.x] = there.step[threadIdx.x];
-        if (threadIdx.x < 4) first[threadIdx.x] = there.first[threadIdx.x];
-        return Chain{lengths, step, first, lags};
-    };
-    const Chain vd = copied(vd_there, parts.vd), dj = copied(dj_there, parts.dj);
+    const Chain vd = copied(vd_there, shared + parts.vd, STEP), dj = copied(dj_there, shared + parts.dj, STEP);
     const InsertionPlaces vd_places = {0, at.vd_first - at.vd_lengths, at.vd_steps - at.vd_lengths};
     const InsertionPlaces dj_places = {
         at.dj_lengths - at.vd_lengths, at.dj_first - at.vd_lengths, at.dj_steps - at.vd_lengths};

@@ -11,9 +11,9 @@ from hpcvdj.kernels.device import DeviceClock, HostArrays, Struct, compile_kerne
 from hpcvdj.kernels.inference.layout import LEAST, Counts, NodeWeights, Trees, begins, unit_of
 from hpcvdj.kernels.inference.method import InferenceProblem
 from hpcvdj.kernels.kernel import Kernel, Pending, Unit
-from hpcvdj.kernels.pathways.tiles import TILE, split_pairs
 from hpcvdj.kernels.pgen.tables import Chain, Groups
 from hpcvdj.kernels.structs import places
+from hpcvdj.kernels.tiles import split_pairs
 from hpcvdj.recombination.alphabet import BASES_PER_WORD
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.repertoire import LONGEST_CDR3
@@ -58,9 +58,8 @@ class Shared(NamedTuple):
 
 
 CONSTANTS: dict[str, int | type] = {
-    "BASES_PER_WORD": BASES_PER_WORD, "TILE_BYTES": TILE.itemsize, "MOST_THREADS": THREADS, "STEP": STEP,
-    "PAIRS": PAIRS, "Groups": Groups, "Trees": Trees, "NodeWeights": NodeWeights, "Insertion": Chain,
-    "Counted": Counts, "TreeSizes": TreeSizes, "Here": Here, "Shared": Shared,
+    "MOST_THREADS": THREADS, "STEP": STEP, "PAIRS": PAIRS, "Groups": Groups, "Trees": Trees, "NodeWeights": NodeWeights,
+    "Insertion": Chain, "Counted": Counts, "TreeSizes": TreeSizes, "Here": Here, "Shared": Shared,
 }  # fmt: skip
 """What host and device share."""
 

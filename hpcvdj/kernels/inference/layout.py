@@ -20,7 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.kernels.pgen.tables import ORDER, Chain, DEntries, Groups, Mask, TextTree, chains, columns, summed
+from hpcvdj.kernels.pgen.tables import ORDER, Chain, DEntries, Groups, Mask, TextTree, chains, columns
+from hpcvdj.kernels.sums import summed
 from hpcvdj.recombination.alphabet import encode
 from hpcvdj.recombination.germline import SegmentType
 from hpcvdj.recombination.models import Array, Model
@@ -63,8 +64,7 @@ class TreeSide:
 
     def node_weights(self, choices: Array, deletions: Array) -> Array:
         """The weight of each node, float64 [nodes]."""
-        weights = self.entry_weights(choices, deletions)
-        return summed(self.node, weights, len(self.child))
+        return summed(self.node, self.entry_weights(choices, deletions), len(self.child))
 
     def spread(self, counts: Array, choices: Array, deletions: Array) -> tuple[Array, Array]:
         """The counts of nodes as those of the choices and of the deletions, in the shapes of their arrays."""
@@ -230,21 +230,21 @@ class Layout:
         sizes = []
         alleles, genes = len(model.j), max(1, len(model.d))
         for v_mask, j_mask in pairs:
-            before = len(groups)
-            if not model.has_d:
-                for b in j_mask:
-                    root = v.root_of((v_mask, b), [(a, a * alleles + b) for a in v_mask])
-                    groups.append((root, j.root_of(b, [(b, -1)]), tables.setdefault(("none", 0), len(tables))))
-            elif v_mask and len(j_mask) <= genes:
-                root = v.root_of(v_mask, [(a, a) for a in v_mask])
-                for b in j_mask:
-                    groups.append((root, j.root_of(b, [(b, -1)]), tables.setdefault(("J", b), len(tables))))
-            elif v_mask:
-                root = v.root_of(v_mask, [(a, a) for a in v_mask])
-                for d in range(genes):
-                    j_root = j.root_of((j_mask, d), [(b, d * alleles + b) for b in j_mask])
-                    groups.append((root, j_root, tables.setdefault(("D", d), len(tables))))
-            sizes.append(len(groups) - before)
+            # A group is a J allele, or a D gene; without D genes, V has a tree for each J allele.
+            by_allele = not model.has_d or len(j_mask) <= genes
+            members = j_mask if by_allele else range(genes)
+            for place in members if v_mask else ():
+                if model.has_d:
+                    v_root = v.root_of(v_mask, [(a, a) for a in v_mask])
+                else:
+                    v_root = v.root_of((v_mask, place), [(a, a * alleles + place) for a in v_mask])
+                if by_allele:
+                    j_root = j.root_of(place, [(place, -1)])
+                else:
+                    j_root = j.root_of((j_mask, place), [(b, place * alleles + b) for b in j_mask])
+                key = ("J" if by_allele else "D", place) if model.has_d else ("D", 0)
+                groups.append((v_root, j_root, tables.setdefault(key, len(tables))))
+            sizes.append(len(members) if v_mask else 0)
         table_d = np.zeros((len(tables), genes), dtype=bool)
         table_choice = np.full((len(tables), genes), -1, dtype=np.int64)
         for (kind, place), table in tables.items():
@@ -254,10 +254,10 @@ class Layout:
             else:
                 table_d[table, place] = True
         depth = max(len(template.extended) for template in (*model.v, *model.j))
-        lags = [len(insertion.lengths) for insertion in model.insertions]
+        vd, dj = (len(chain.lengths) for chain in chains(model))
         return Layout(
             v.side(), j.side(), DEntries.of(model), table_d, table_choice, Groups.of(sizes, *columns(groups, 3)), depth,
-            (lags[0], lags[-1] if model.has_d else 1),
+            (vd, dj),
         )  # fmt: skip
 
     @property

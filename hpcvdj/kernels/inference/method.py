@@ -1,9 +1,9 @@
 """The E step as a method: one unit, whose tasks are the junctions, and whose values are counts that add up."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,7 +54,6 @@ class Expectation(Method):
     """The expected number of each event of recombination, given the junctions and a model."""
 
     name = "expectation"
-    summary = "expected numbers of recombination events"
     disjoint = False
     kernels = on_each_backend("hpcvdj.kernels.inference.expectation_{}.ExpectationKernel")
 
@@ -68,8 +67,4 @@ class ExpectationWithErrors(Expectation):
     """The same if bases may be misread."""
 
     name = "expectation-with-errors"
-    summary = "expected numbers of recombination events, with sequencing errors"
-    kernels: ClassVar[Mapping[str, str]] = {
-        "cpu": "hpcvdj.kernels.inference.errors_cpu.ErrorsKernel",
-        "cuda": "hpcvdj.kernels.inference.errors_cuda.ErrorsKernel",
-    }
+    kernels = on_each_backend("hpcvdj.kernels.inference.errors_{}.ErrorsKernel")

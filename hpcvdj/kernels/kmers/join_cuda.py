@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hpcvdj.kernels.device import allow_shared, gpu_errors, on_gpu, shared_limit
 from hpcvdj.kernels.kmers.kmers import Kmers
-from hpcvdj.kernels.kmers.kmers_cuda import TABLE, THREADS, device_kmers, kernel, owners
+from hpcvdj.kernels.kmers.kmers_cuda import TABLE, device_kmers, kernel, launch, owners
 from hpcvdj.kernels.kmers.masks import JoinTables, exact_from_raw, fields
 from hpcvdj.kernels.kmers.methods import JoinMethod, Pace, key_bytes, shards_of
 from hpcvdj.kernels.kmers.profile import Profile
@@ -61,15 +61,9 @@ class Join:
         n = len(kmers.key)
         longest = max(mask.bit_count() for mask in self._tables.masks)
         bits = max(1, min(longest, n.bit_length(), _MOST_BITS))
-        shard = _Shard(
-            first,
-            last,
-            bits,
-            cupy.empty(tables * n, np.uint32 if self._key == "u32" else np.uint64),
-            cupy.empty(tables * n, np.uint32),
-            cupy.zeros((tables << bits) + 1, np.uint32),
-            cupy.empty(tables * n, np.uint32),
-        )
+        key = cupy.empty(tables * n, np.uint32 if self._key == "u32" else np.uint64)
+        payload, position = (cupy.empty(tables * n, np.uint32) for _ in range(2))
+        shard = _Shard(first, last, bits, key, payload, cupy.zeros((tables << bits) + 1, np.uint32), position)
         step = max(1, _SORT_ENTRIES // max(1, n))
         for t in range(0, tables if n else 0, step):
             self._fill(shard, kmers, t, min(step, tables - t))
@@ -80,24 +74,15 @@ class Join:
         n, bits = len(kmers.key), shard.bits
         place_bits = max(1, n.bit_length())
         order = cupy.empty(tables * n, np.uint64)
-        kernel("join.cu", "bucket_order")(
-            (-(-n // THREADS), tables),
-            (THREADS,),
-            (
-                kmers.key, np.int64(n), self._device_tables, np.int32(first), np.int32(bits), np.int32(place_bits),
-                order,
-            ),
-        )  # fmt: skip
+        sizes = np.int32(bits), np.int32(place_bits)
+        arguments = kmers.key, np.int64(n), self._device_tables, np.int32(first), *sizes, order
+        launch("join.cu", "bucket_order", n, *arguments, tables=tables)
         order.sort()
         part = slice(first * n, (first + tables) * n)
-        kernel("join.cu", f"fill_buckets<{self._key}>")(
-            (-(-tables * n // THREADS),),
-            (THREADS,),
-            (
-                order, np.int64(tables * n), np.int64(n), np.int32(bits), np.int32(place_bits), np.uint32(first * n),
-                kmers.key, owners(kmers.offsets, n), kmers.count, np.uint32(tables << bits), shard.key[part],
-                shard.payload[part], shard.offsets[first << bits :], shard.position[part],
-            ),
+        launch(
+            "join.cu", f"fill_buckets<{self._key}>", tables * n, order, np.int64(tables * n), np.int64(n), *sizes,
+            np.uint32(first * n), kmers.key, owners(kmers.offsets, n), kmers.count, np.uint32(tables << bits),
+            shard.key[part], shard.payload[part], shard.offsets[first << bits :], shard.position[part],
         )  # fmt: skip
 
     @gpu_errors()
@@ -128,17 +113,13 @@ class Join:
         allow_shared(join, shared)
         everything = columns == self._n and len(rows) == len(kmers)
         target = counters if everything else cupy.empty((self._d + 1, len(rows), columns), np.uint32)
-        join(
-            (len(rows),),
-            (_BLOCK,),
-            (
-                kmers.key, kmers.count, kmers.offsets[rows.start :], np.int32(len(rows)), np.int32(first),
-                self._device_tables, np.int32(tables), np.int32(shard.bits), shard.key, shard.payload, shard.offsets,
-                np.uintp(0) if shift is None else shard.position, np.int64(shift or 0),
-                np.int64(len(shard.key) // tables), np.int32(columns), np.int32(self._d), target,
-            ),
-            shared_mem=shared,
+        arguments = (
+            kmers.key, kmers.count, kmers.offsets[rows.start :], np.int32(len(rows)), np.int32(first),
+            self._device_tables, np.int32(tables), np.int32(shard.bits), shard.key, shard.payload, shard.offsets,
+            np.uintp(0) if shift is None else shard.position, np.int64(shift or 0),
+            np.int64(len(shard.key) // tables), np.int32(columns), np.int32(self._d), target,
         )  # fmt: skip
+        join((len(rows),), (_BLOCK,), arguments, shared_mem=shared)
         if not everything:
             counters[:, rows.start : rows.stop, shard.first : shard.last] = target
 

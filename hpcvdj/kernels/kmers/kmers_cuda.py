@@ -10,7 +10,6 @@ from hpcvdj.kernels.device import compile_kernels, on_gpu
 from hpcvdj.kernels.kmers.kmers import MAX_D, Kmers
 from hpcvdj.kernels.kmers.masks import HASH_FACTOR
 from hpcvdj.kernels.kmers.profile import Profile
-from hpcvdj.recombination.alphabet import BASES_PER_WORD
 
 THREADS = 256
 
@@ -30,7 +29,6 @@ TABLE = np.dtype(
 )
 
 CONSTANTS = {
-    "BASES_PER_WORD": BASES_PER_WORD,
     "MAX_D": MAX_D,
     "FIELDS": FIELDS,
     "TABLE_BYTES": TABLE.itemsize,
@@ -49,6 +47,11 @@ def kernel(file: str, name: str) -> Any:
 def _kernel(device: int, file: str, name: str) -> Any:
     names = (name,) if "<" in name else ()
     return compile_kernels(f"kernels/kmers/{file}", names, **CONSTANTS).get_function(name)
+
+
+def launch(file: str, name: str, threads: int, *arguments: Any, tables: int = 1) -> None:
+    """Start at least so many threads of a kernel of this folder, for each of some tables."""
+    kernel(file, name)((-(-threads // THREADS), tables), (THREADS,), arguments)
 
 
 def owners(offsets: Any, n: int) -> Any:
@@ -89,7 +92,6 @@ def _windows(profile: Profile) -> tuple[Any, Any]:
     sequences, bases = profile.sequences, len(profile.sequences.codes)
     codes, sequence = on_gpu(sequences.codes), owners(on_gpu(sequences.offsets), bases)
     key, owner = cupy.empty(bases, cupy.uint64), cupy.empty(bases, cupy.int32)
-    arguments = (codes, sequence, cupy.int64(bases), cupy.int32(profile.k), key, owner)
-    kernel("windows.cu", "windows")((-(-bases // THREADS),), (THREADS,), arguments)
+    launch("windows.cu", "windows", bases, codes, sequence, cupy.int64(bases), cupy.int32(profile.k), key, owner)
     kept = owner >= 0
     return key[kept], owner[kept]

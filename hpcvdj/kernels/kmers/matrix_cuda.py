@@ -48,15 +48,12 @@ class Matrix:
         spread = kernel("matrix.cu", "neighbourhoods")
         allow_shared(spread, planes << part_bits)
         if len(sequences):
-            spread(
-                (len(sequences), 1 << 2 * k - part_bits),
-                (_BLOCK,),
-                (
-                    kmers.key, kmers.count, kmers.offsets, np.int32(len(sequences)), np.int32(k), np.int32(part_bits),
-                    on_gpu(difference), on_gpu(distance), np.int32(len(difference)), np.int32(planes), table, overflow,
-                ),
-                shared_mem=planes << part_bits,
+            arguments = (
+                kmers.key, kmers.count, kmers.offsets, np.int32(len(sequences)), np.int32(k), np.int32(part_bits),
+                on_gpu(difference), on_gpu(distance), np.int32(len(difference)), np.int32(planes), table, overflow,
             )  # fmt: skip
+            grid = len(sequences), 1 << 2 * k - part_bits
+            spread(grid, (_BLOCK,), arguments, shared_mem=planes << part_bits)
         return None if int(overflow[0]) else table
 
     @gpu_errors()

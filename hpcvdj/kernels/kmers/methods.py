@@ -95,8 +95,6 @@ class KmerMethod:
     """A way of comparing; an instance is for k-mers of one length, one largest distance and one backend.
 
     name         as users give it
-    summary      for the help
-    how          how it works and what its cost grows with, for the documentation
     longest_k    the longest k-mers that it takes on each backend; `MAX_K` on others
     fastest_k    for each backend, by d, k up to which it measured fastest (results/motifs_choice)
     comparisons  for each backend, where the LoadedMethod class is, which takes (columns, method, pace)
@@ -109,8 +107,6 @@ class KmerMethod:
     """
 
     name: ClassVar[str]
-    summary: ClassVar[str]
-    how: ClassVar[str]
     longest_k: ClassVar[Mapping[str, int]] = {}
     fastest_k: ClassVar[Mapping[str, tuple[int, ...]]] = {}
     comparisons: ClassVar[Mapping[str, str]]
@@ -160,11 +156,6 @@ class MatrixMethod(KmerMethod):
     """Occurrences times neighbourhoods."""
 
     name = "matrix"
-    summary = "a matrix product, for short k-mers"
-    how = (
-        "multiplies the occurrences of k-mers in one sequence by the numbers of k-mers at distance h in the other: "
-        "sums of table rows on a CPU, products of byte matrices on a GPU's tensor cores. Cost grows with 4^k"
-    )
     longest_k: ClassVar[Mapping[str, int]] = {"cpu": 11, "cuda": 9}
     fastest_k: ClassVar[Mapping[str, tuple[int, ...]]] = {"cpu": (6, 9, 10, 10), "cuda": (7, 8, 9, 9)}
     comparisons = on_each_backend("hpcvdj.kernels.kmers.matrix_{}:Matrix")
@@ -209,13 +200,6 @@ class Pigeonhole(JoinMethod):
     """Tables by some blocks of positions; whole keys decide."""
 
     name = "pigeonhole"
-    summary = "an index on blocks of the k-mer, for long k-mers"
-    how = (
-        "cuts k-mers into blocks of positions. Two k-mers within distance d agree on all but at most d blocks, so "
-        "tables of the other blocks find every pair; then whole k-mers are compared. The first table that finds a "
-        "pair counts it. `--blocks` sets the number of blocks: more blocks mean more tables and fewer candidates. "
-        "Cost grows with the number of k-mers that agree by chance"
-    )
 
     def __init__(self, k: int, d: int, backend: str, blocks: int = 0) -> None:
         if not d < blocks <= k:
@@ -228,11 +212,6 @@ class Index(JoinMethod):
     """A table for each wildcard configuration."""
 
     name = "index"
-    summary = "an index for each choice of wildcards"
-    how = (
-        "one table for each choice of up to d wildcards. Pairs of k-mers that agree outside the wildcards give R, "
-        "and D follows from R. Cost grows with the number of choices, C(k, m)"
-    )
     fastest_k: ClassVar[Mapping[str, tuple[int, ...]]] = {"cpu": (8, 0, 0, 11)}
 
     def __init__(self, k: int, d: int, backend: str, blocks: int = 0) -> None:
@@ -280,12 +259,3 @@ def array_module(array: Any) -> Any:
     import numpy as np
 
     return np if isinstance(array, np.ndarray) else sys.modules["cupy"]
-
-
-def markdown() -> str:
-    """The table of methods in docs/motifs.md."""
-    lines = ["| method | how | longest k |", "|---|---|---|"]
-    for name, kind in choices(KmerMethod).items():
-        limits = ", ".join(f"{k} ({backend})" for backend, k in kind.longest_k.items()) or str(MAX_K)
-        lines.append(f"| `{name}` | {kind.how} | {limits} |")
-    return "\n".join(lines)

@@ -77,12 +77,3 @@ def _find(kinds, lengths, letters, kind, length, letter, found):  # type: ignore
                 low = middle + 1
             else:
                 high = middle
-
-
-def sums(group: Places, row: Places, values: NDArray[np.float64], groups: int) -> NDArray[np.float64]:
-    """Values of rows summed by group, one after another, float64 [groups].
-
-    >>> sums(np.array([0, 1, 1], np.int32), np.array([1, 0, 1], np.int32), np.array([1.0, 2.0]), 2).tolist()
-    [2.0, 3.0]
-    """
-    return np.bincount(group, values[row], groups).astype(np.float64)

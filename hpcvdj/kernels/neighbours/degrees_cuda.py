@@ -9,12 +9,8 @@ from numpy.typing import NDArray
 
 from hpcvdj.kernels.device import compile_kernels, gpu_errors, on_gpu
 from hpcvdj.kernels.neighbours.blocks import blocks
-from hpcvdj.recombination.alphabet import BASES_PER_WORD
 
 FILE = "kernels/neighbours/degrees.cu"
-
-CONSTANTS = {"BASES_PER_WORD": BASES_PER_WORD}
-"""What host and device share."""
 
 ROWS = 1 << 20
 """Sequences on the GPU at a time, unless a block has more: the slots of a hash table are then in the GPU's cache."""
@@ -33,7 +29,7 @@ def degrees(
     order, starts = blocks(lengths, classes)
     letters, lengths, weights = letters[order], lengths[order], weights[order]
     in_blocks = np.empty(weights.shape, dtype=np.int64)
-    module = compile_kernels(FILE, (), **CONSTANTS)
+    module = compile_kernels(FILE)
     for chunk in _chunks(starts):
         rows = slice(starts[chunk.start], starts[chunk.stop])
         block = np.repeat(np.arange(len(chunk), dtype=np.int32), np.diff(starts[chunk.start : chunk.stop + 1]))

@@ -6,8 +6,8 @@ from numpy.typing import NDArray
 
 from hpcvdj.kernels.neighbours.blocks import fill
 from hpcvdj.kernels.neighbours.counted import CountedSequences, buckets_for
+from hpcvdj.kernels.text import base_at
 from hpcvdj.kernels.threads import on_threads, parts_of
-from hpcvdj.recombination.alphabet import BASES_PER_WORD
 
 ROWS_AT_ONCE = 512
 """Rows that a thread takes at once."""
@@ -44,18 +44,13 @@ def one_indel_away(queries: CountedSequences, others: CountedSequences) -> NDArr
     return out
 
 
-@njit(cache=True, nogil=True, forceinline=True)
-def _code(words, k):  # type: ignore[no-untyped-def]
-    return words[k // BASES_PER_WORD] >> np.uint64(62 - 2 * (k % BASES_PER_WORD)) & np.uint64(3)
-
-
 @njit(cache=True, nogil=True)
 def _hashes(part, words, lengths, individuals, first, shifts, out, bucket):  # type: ignore[no-untyped-def]
     """A 64-bit hash of each sequence: a polynomial, so that of an edited one follows from sums; and its bucket."""
     for row in range(part[0], part[1]):
         value, power = _FACTOR + np.uint64(lengths[row]), _FACTOR
         for k in range(lengths[row]):
-            value += (_code(words[row], k) + np.uint64(1)) * power
+            value += (base_at(words[row], k) + np.uint64(1)) * power
             power *= _FACTOR
         out[row] = value
         bucket[row] = first[individuals[row]] + np.int64(value >> shifts[individuals[row]])
@@ -66,7 +61,7 @@ def _is_edited(a, b, b_length, place, deleted):  # type: ignore[no-untyped-def]
     """Whether `a` is `b` once the base at `place` is deleted, or else one is inserted there."""
     for k in range(b_length):
         from_a = k + (k >= place) if deleted else k - (k > place)
-        if (deleted or k != place) and _code(a, from_a) != _code(b, k):
+        if (deleted or k != place) and base_at(a, from_a) != base_at(b, k):
             return False
     return True
 
@@ -93,13 +88,13 @@ def _has_more(value, words, reads, individual, b_length, place, deleted, others,
 def _one_indel_away(words, length, reads, individual, has_length, others, index):  # type: ignore[no-untyped-def]
     base, total, power = _FACTOR, np.uint64(0), _FACTOR
     for k in range(length):
-        total += (_code(words, k) + np.uint64(1)) * power
+        total += (base_at(words, k) + np.uint64(1)) * power
         power *= _FACTOR
     # The parts of the sum from the bases before a place, and from the others.
     before, after, power = np.uint64(0), total, _FACTOR
     last = np.uint64(0)
     for place in range(length + 1):
-        code = _code(words, place) + np.uint64(1) if place < length else np.uint64(0)
+        code = base_at(words, place) + np.uint64(1) if place < length else np.uint64(0)
         # Of equal bases beside each other, it does not matter which one is deleted or inserted.
         if has_length[length - 1] and place < length and code != last:
             value = base + np.uint64(length - 1) + before + (after - code * power) * _INVERSE

@@ -10,13 +10,13 @@ from hpcvdj.kernels.device import (
     compile_kernels,
     fitting_threads,
     gpu_errors,
+    in_batches,
     on_gpu,
-    shrinking,
 )
 from hpcvdj.kernels.kernel import Kernel, Pending, Unit
 from hpcvdj.kernels.pathways.d_table import DTable
 from hpcvdj.kernels.pathways.forms import packed_table
-from hpcvdj.kernels.pathways.tiles import TILE, split_pairs
+from hpcvdj.kernels.tiles import split_pairs
 from hpcvdj.recombination.alphabet import BASES_PER_WORD
 from hpcvdj.recombination.germline import extended_j, extended_v
 from hpcvdj.recombination.repertoire import Problem
@@ -26,9 +26,6 @@ ROWS = 1 << 24
 
 SMALL_COUNT = 1 << 30
 """Counters that stay below this are added up in 32 bits on the GPU."""
-
-CONSTANTS = {"BASES_PER_WORD": BASES_PER_WORD, "TILE_BYTES": TILE.itemsize}
-"""What host and device share."""
 
 
 class DirectKernel(Kernel):
@@ -44,7 +41,7 @@ class DirectKernel(Kernel):
         self._load_tables(problem)
         count, self._count_bytes = ("int", 4) if self._bound() < SMALL_COUNT else ("long long", 8)
         name = f"direct<{self.width}, {count}>"
-        self._kernel = compile_kernels("kernels/pathways/direct.cu", (name,), **CONSTANTS).get_function(name)
+        self._kernel = compile_kernels("kernels/pathways/direct.cu", (name,)).get_function(name)
         self.threads = fitting_threads(self._kernel, max(128, threads_per_block // 32 * 32), self._shared)
 
     def _load_tables(self, problem: Problem) -> None:
@@ -80,16 +77,12 @@ class DirectKernel(Kernel):
         """Begin to count the unit's sequences `first` … `last`-1, in their rows; the other rows are zero."""
         counters = self._host.next(len(unit.rows))
         counters[:first] = counters[last:] = 0
-        start, done = unit.rows.start, first
+        start = unit.rows.start
 
-        def batch(rows: int) -> None:
-            nonlocal done
-            stop = min(last, done + rows)
-            self._count(start + done, start + stop, counters[done:stop])
-            done = stop
+        def batch(begin: int, end: int) -> None:
+            self._count(start + begin, start + end, counters[begin:end])
 
-        while done < last:
-            self._rows = shrinking(batch, self._rows)
+        self._rows = in_batches(batch, first, last, self._rows)
         return self.clock.pending(counters)
 
     def _count(self, first: int, last: int, counters: NDArray[np.uint64]) -> None:

@@ -18,8 +18,7 @@ from hpcvdj.kernels.device import (
 )
 from hpcvdj.kernels.kernel import Kernel, Pending, Unit
 from hpcvdj.kernels.pathways.forms import ONE_BYTE, PADDED, TWO_BITS, Encoding, Forms, FormTable
-from hpcvdj.kernels.pathways.tiles import TILE, split_pairs
-from hpcvdj.recombination.alphabet import BASES_PER_WORD
+from hpcvdj.kernels.tiles import TILE, split_pairs
 from hpcvdj.recombination.repertoire import PAPER_LONGEST_CDR3, Problem
 
 TILE_ROWS = 32
@@ -147,10 +146,7 @@ class BitwiseKernel(EnumeratingKernel):
     encoding = TWO_BITS
     d_array = "d_words"
     # 3,072 D forms of 16 bytes and a length each: 51 kB of the 64 kB of constant memory.
-    constants: ClassVar[dict[str, int]] = {
-        "BASES_PER_WORD": BASES_PER_WORD, "TILE_ROWS": TILE_ROWS, "TILE_BYTES": TILE.itemsize, "MOST_D_FORMS": 3072,
-        "REST_BYTES": 24,
-    }  # fmt: skip
+    constants: ClassVar[dict[str, int]] = {"TILE_ROWS": TILE_ROWS, "MOST_D_FORMS": 3072, "REST_BYTES": 24}
 
     def shared(self, threads: int) -> int:
         """For each start the sequence behind it, 4 bytes for its head and 2 for whose head it is; 8 for a counter."""
@@ -165,8 +161,7 @@ class BaselineKernel(EnumeratingKernel):
     d_array = "d_codes"
     # 1,024 D forms of 60 bytes and a length each: 62 kB of the 64 kB of constant memory.
     constants: ClassVar[dict[str, int]] = {
-        "BASES_PER_WORD": BASES_PER_WORD, "TILE_ROWS": TILE_ROWS, "TILE_BYTES": TILE.itemsize, "MOST_D_FORMS": 1024,
-        "START_BYTES": 6, "PADDED": PADDED, "D_BYTES": PAPER_LONGEST_CDR3,
+        "TILE_ROWS": TILE_ROWS, "MOST_D_FORMS": 1024, "START_BYTES": 6, "PADDED": PADDED, "D_BYTES": PAPER_LONGEST_CDR3,
     }  # fmt: skip
 
     def d_rows(self, forms: FormTable) -> NDArray[np.uint8]:

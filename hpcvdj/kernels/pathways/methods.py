@@ -50,7 +50,6 @@ class Direct(PathwayMethod):
     """
 
     name = "direct"
-    summary = "a formula, without enumerating n-nucleotides; any n-length"
     kernels = on_each_backend("hpcvdj.kernels.pathways.direct_{}.DirectKernel")
 
 
@@ -93,7 +92,6 @@ class Bitwise(Enumerating):
     """Two bits a base: Algorithms 2 and 3."""
 
     name = "bitwise"
-    summary = "the paper's enumeration, two bits per base"
     kernels: ClassVar[Mapping[str, str]] = {
         "cpu": "hpcvdj.kernels.pathways.bitwise_cpu.BitwiseKernel",
         "cuda": "hpcvdj.kernels.pathways.enumerating_cuda.BitwiseKernel",
@@ -104,7 +102,6 @@ class Baseline(Enumerating):
     """One byte a base: the state of the art that the paper compares against (its reference 9)."""
 
     name = "baseline"
-    summary = "the enumeration the paper compares against, one byte per base"
     kernels: ClassVar[Mapping[str, str]] = {
         "cpu": "hpcvdj.kernels.pathways.baseline_cpu.BaselineKernel",
         "cuda": "hpcvdj.kernels.pathways.enumerating_cuda.BaselineKernel",

@@ -41,6 +41,15 @@ def by_rows(w, a, b, c, d):  # type: ignore[no-untyped-def]
     )
 
 
+@njit(nogil=True, forceinline=True)
+def within(codons, forwards, k):  # type: ignore[no-untyped-def]
+    """The place of a side's codon k, and the rows after its first, second and third base."""
+    q, last = 3 * k, 3 * codons
+    if forwards:
+        return k, q + 1, q + 2, q + 3
+    return codons - 1 - k, last - q - 1, last - q - 2, last - q - 3
+
+
 @njit(cache=True, nogil=True)
 def one_side(symbols, codons, forwards, row, side, out):  # type: ignore[no-untyped-def]
     """Segments with the insertions behind them, into out [3 codons + 1, 4]; whether there is any.
@@ -52,12 +61,11 @@ def one_side(symbols, codons, forwards, row, side, out):  # type: ignore[no-unty
     for c in range(4):
         out[0 if forwards else last, c] = 0.0
     while k < codons and row >= 0:
-        node = child[row, symbols[k if forwards else codons - 1 - k]]
-        q = 3 * k
+        place, q1, q2, q3 = within(codons, forwards, k)
+        node = child[row, symbols[place]]
         if node < 0:
-            fill_rest(out, q, last, forwards, 0.0 if node == NO_WEIGHT else np.nan)
+            fill_rest(out, 3 * k, last, forwards, 0.0 if node == NO_WEIGHT else np.nan)
             return k > 0 or node == NOT_MADE
-        q1, q2, q3 = (q + 1, q + 2, q + 3) if forwards else (last - q - 1, last - q - 2, last - q - 3)
         for c in range(4):
             out[q1, c] = ended[node, c]
             out[q2, c] = ended[node, 4 + c]
@@ -68,8 +76,8 @@ def one_side(symbols, codons, forwards, row, side, out):  # type: ignore[no-unty
     r0, r1, r2, r3 = (1.0, 0.0, 0.0, 0.0), (0.0, 1.0, 0.0, 0.0), (0.0, 0.0, 1.0, 0.0), (0.0, 0.0, 0.0, 1.0)
     leaf = -1 - row
     for j in range(min(codons - k, beyond.shape[1])):
-        s, q = symbols[k if forwards else codons - 1 - k], 3 * k
-        q1, q2, q3 = (q + 1, q + 2, q + 3) if forwards else (last - q - 1, last - q - 2, last - q - 3)
+        place, q1, q2, q3 = within(codons, forwards, k)
+        s = symbols[place]
         begun = beyond[leaf, j, 0, 0], beyond[leaf, j, 0, 1], beyond[leaf, j, 0, 2], beyond[leaf, j, 0, 3]
         w = through(by_rows(begun, r0, r1, r2, r3), one, 0)
         begun = beyond[leaf, j, 1, 0], beyond[leaf, j, 1, 1], beyond[leaf, j, 1, 2], beyond[leaf, j, 1, 3]

@@ -3,13 +3,11 @@
 from typing import Any, NamedTuple
 
 from hpcvdj.kernels.device import Struct, on_gpu
-from hpcvdj.kernels.pathways.tiles import TILE
 from hpcvdj.kernels.pgen.ambiguous_texts import Ambiguous
 from hpcvdj.kernels.pgen.codons import CodonForms
 from hpcvdj.kernels.pgen.form_trie import CUTS, FormTrie
-from hpcvdj.kernels.pgen.symbol_tries import ENDED, NOT_MADE, SymbolTries, amino_acid_tables
+from hpcvdj.kernels.pgen.symbol_tries import NOT_MADE, SymbolTries, amino_acid_tables
 from hpcvdj.kernels.pgen.tables import Groups, Tables
-from hpcvdj.recombination.alphabet import BASES_PER_WORD
 from hpcvdj.recombination.repertoire import PgenProblem
 from hpcvdj.recombination.symbols import ANY_RESIDUE, STOP, Alphabet
 
@@ -41,9 +39,9 @@ class Shared(NamedTuple):
 
 
 CONSTANTS: dict[str, int | type] = {
-    "BASES_PER_WORD": BASES_PER_WORD, "TILE_BYTES": TILE.itemsize, "MOST_THREADS": 128, "ENDED": ENDED,
-    "NOT_MADE": NOT_MADE, "CUTS": CUTS, "COMPONENTS": COMPONENTS, "OF_CODON": OF_CODON, "LISTS": LISTS,
-    "Groups": Groups, "SymbolTries": SymbolTries, "CodonForms": CodonForms, "FormTrie": FormTrie, "Shared": Shared,
+    "MOST_THREADS": 128, "NOT_MADE": NOT_MADE, "CUTS": CUTS, "COMPONENTS": COMPONENTS,
+    "OF_CODON": OF_CODON, "LISTS": LISTS, "Groups": Groups, "SymbolTries": SymbolTries, "CodonForms": CodonForms,
+    "FormTrie": FormTrie, "Shared": Shared,
     # In every alphabet at the same place.
     "STOP": Alphabet.of().symbols.index(STOP), "ANY_RESIDUE": Alphabet.of().symbols.index(ANY_RESIDUE),
     "SYMBOLS_PER_WORD": 64 // Alphabet.bits,

@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 
 from hpcvdj.kernels.fused import fma, weighted
-from hpcvdj.kernels.pgen.aa_cpu import by_rows, fill_rest, has_forms, through
+from hpcvdj.kernels.pgen.aa_cpu import by_rows, fill_rest, has_forms, through, within
 from hpcvdj.kernels.pgen.form_trie import CUTS
 from hpcvdj.kernels.pgen.symbol_tries import NOT_MADE
 
@@ -109,8 +109,8 @@ def _side(symbols, codons, x, forwards, row, side, texts, far, out):  # type: ig
     is_behind = False
     far[:width] = 0.0
     while k < codons and (row >= 0 or alive > 0):
-        s, q = symbols[k if forwards else codons - 1 - k], 3 * k
-        q1, q2, q3 = (q + 1, q + 2, q + 3) if forwards else (last - q - 1, last - q - 2, last - q - 3)
+        place, q1, q2, q3 = within(codons, forwards, k)
+        s = symbols[place]
         if is_behind:
             _further(far, width, s, x, side, out[q1], out[q2], out[q3])
         else:
@@ -122,7 +122,7 @@ def _side(symbols, codons, x, forwards, row, side, texts, far, out):  # type: ig
             is_itself = text == before + 1
             node = side.child[texts[text] if text < before else itself, x if text == before else s]
             if node == NOT_MADE:
-                fill_rest(out, q, last, forwards, np.nan)
+                fill_rest(out, 3 * k, last, forwards, np.nan)
                 return
             if node < 0:
                 continue
@@ -149,8 +149,8 @@ def _side(symbols, codons, x, forwards, row, side, texts, far, out):  # type: ig
     r0, r1, r2, r3 = (1.0, 0.0, 0.0, 0.0), (0.0, 1.0, 0.0, 0.0), (0.0, 0.0, 1.0, 0.0), (0.0, 0.0, 0.0, 1.0)
     e0 = e1 = e2 = e3 = (0.0, 0.0, 0.0, 0.0)
     for j in range(min(codons - k, width) if is_behind else 0):
-        s, q = symbols[k if forwards else codons - 1 - k], 3 * k
-        q1, q2, q3 = (q + 1, q + 2, q + 3) if forwards else (last - q - 1, last - q - 2, last - q - 3)
+        place, q1, q2, q3 = within(codons, forwards, k)
+        s = symbols[place]
         w, e = _of(far, j, 0)
         e = _added(by_rows(e, r0, r1, r2, r3), by_rows(w, e0, e1, e2, e3))
         w = by_rows(w, r0, r1, r2, r3)

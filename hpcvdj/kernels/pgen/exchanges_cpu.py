@@ -19,7 +19,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from hpcvdj.kernels.fused import fma, weighted
-from hpcvdj.kernels.pgen.aa_cpu import CHUNK, form_sum, one_side, through, through_codon
+from hpcvdj.kernels.pgen.aa_cpu import CHUNK, form_sum, one_side, through, through_codon, within
 from hpcvdj.kernels.pgen.ambiguous_texts import Ambiguous, is_ambiguous
 from hpcvdj.kernels.pgen.form_trie import CUTS
 from hpcvdj.kernels.pgen.symbol_tries import amino_acid_tables
@@ -121,21 +121,12 @@ def _worth(table, s, w):  # type: ignore[no-untyped-def]
     )
 
 
-@njit(nogil=True, forceinline=True)
-def _within(codons, forwards, k):  # type: ignore[no-untyped-def]
-    """The place of a side's codon k, and the rows after its first, second and third base."""
-    q, last = 3 * k, 3 * codons
-    if forwards:
-        return k, q + 1, q + 2, q + 3
-    return codons - 1 - k, last - q - 1, last - q - 2, last - q - 3
-
-
 @njit(cache=True, nogil=True)
 def _open(symbols, codons, forwards, row, side, residues, out):  # type: ignore[no-untyped-def]
     """Set the weights of a side after the first base of a codon, which `one_side` has for those of its symbol alone."""
     k = 0
     while k < codons and row >= 0:
-        place, q1, _, _ = _within(codons, forwards, k)
+        place, q1, _, _ = within(codons, forwards, k)
         for residue in residues:
             node = side.child[row, residue]
             if node >= 0:
@@ -152,7 +143,7 @@ def _insertions(symbols, codons, forwards, side, worth, later):  # type: ignore[
     """Set in later [k, j, f] what an insertion up to codon k is worth that ends in codon k + j after f + 1 bases."""
     width = side.beyond.shape[1]
     for k in range(codons - 1, -1, -1):
-        place, q1, q2, q3 = _within(codons, forwards, k)
+        place, q1, q2, q3 = within(codons, forwards, k)
         s, end = symbols[place], worth[q3, 0]
         if width > 0:
             _put(later[k], 0, 0, _worth(side.one, 0, _row(worth, q1)))
@@ -179,13 +170,13 @@ def _exchange_side(  # type: ignore[no-untyped-def]
     """
     width, k = side.beyond.shape[1], 0
     while k < codons and row >= 0:
-        place, _, q2, q3 = _within(codons, forwards, k)
+        place, _, q2, q3 = within(codons, forwards, k)
         for r in range(len(residues) if kept <= k < codons - kept else 0):
             node, at, total = side.child[row, residues[r]], k, 0.0
             if residues[r] == symbols[place]:
                 continue
             while node >= 0:
-                _, q1, q2, q3 = _within(codons, forwards, at)
+                _, q1, q2, q3 = within(codons, forwards, at)
                 e = side.ended[node]
                 if at > k:
                     total += _product((e[0], e[1], e[2], e[3]), _row(worth, q1))
@@ -199,7 +190,7 @@ def _exchange_side(  # type: ignore[no-untyped-def]
                         for f in range(3):
                             total += _product(_of(side.beyond[leaf], j, f), _of(later[at], j, f))
                     break
-                node = side.child[side.after[node], symbols[_within(codons, forwards, at)[0]]]
+                node = side.child[side.after[node], symbols[within(codons, forwards, at)[0]]]
             out[place, r] += total
         node = side.child[row, symbols[place]]
         if node < 0:
@@ -212,7 +203,7 @@ def _exchange_side(  # type: ignore[no-untyped-def]
     for j in range(width):
         far[j] = side.beyond[leaf, j]
     while k < codons and width > 0:
-        place, _, q2, q3 = _within(codons, forwards, k)
+        place, _, q2, q3 = within(codons, forwards, k)
         ahead = min(width, codons - k)
         if kept <= k < codons - kept:
             for x in range(4):

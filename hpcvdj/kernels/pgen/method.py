@@ -12,7 +12,6 @@ class ForwardSum(Method):
     """Sums over all scenarios at once, from both ends to D; see `hpcvdj.kernels.pgen.tables`."""
 
     name = "forward-sum"
-    summary = "sums over all scenarios at once"
     kernels = on_each_backend("hpcvdj.kernels.pgen.pgen_{}.PgenKernel")
 
     def __init__(self, names: tuple[str, ...] = PGEN_COLUMNS) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 
 from hpcvdj.kernels.pgen.tables import ROW_BASES, ROWS, Tables
-from hpcvdj.recombination.alphabet import BASES_PER_WORD
+from hpcvdj.kernels.text import base_at
 
 CHUNK = 512
 """Sequences that a thread takes at a time."""
@@ -24,8 +24,7 @@ CHUNK = 512
 def base_codes(packed, length, codes):  # type: ignore[no-untyped-def]
     """The bases of a packed sequence, and zeros for the bases that a row of D forms reads beyond its end."""
     for k in range(length):
-        shift = np.uint64(62 - 2 * (k % BASES_PER_WORD))
-        codes[k] = (packed[k // BASES_PER_WORD] >> shift) & np.uint64(3)
+        codes[k] = base_at(packed, k)
     codes[length : length + ROW_BASES] = 0
 
 

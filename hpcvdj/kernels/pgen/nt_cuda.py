@@ -5,10 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from hpcvdj.kernels.device import Struct
-from hpcvdj.kernels.pathways.tiles import TILE
 from hpcvdj.kernels.pgen.tables import ROW_BASES, ROWS, Chain, DForms, Groups, Tables, Tries
 from hpcvdj.kernels.structs import places
-from hpcvdj.recombination.alphabet import BASES_PER_WORD
 
 FILE = "kernels/pgen/nt.cu"
 
@@ -34,9 +32,8 @@ class Shared(NamedTuple):
 
 
 CONSTANTS: dict[str, int | type] = {
-    "BASES_PER_WORD": BASES_PER_WORD, "TILE_BYTES": TILE.itemsize, "MOST_THREADS": 256, "ROW_BASES": ROW_BASES,
-    "ROWS": ROWS, "LONGER": 4 * ROWS, "Groups": Groups, "Tries": Tries, "Chain": Chain, "DForms": DForms,
-    "Shared": Shared,
+    "MOST_THREADS": 256, "ROW_BASES": ROW_BASES, "ROWS": ROWS, "LONGER": 4 * ROWS, "Groups": Groups, "Tries": Tries,
+    "Chain": Chain, "DForms": DForms, "Shared": Shared,
 }  # fmt: skip
 """What host and device share."""
 

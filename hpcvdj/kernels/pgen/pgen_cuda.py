@@ -15,14 +15,14 @@ from hpcvdj.kernels.device import (
     compile_kernels,
     fitting_threads,
     gpu_errors,
+    in_batches,
     on_gpu,
     shared_limit,
-    shrinking,
 )
 from hpcvdj.kernels.kernel import Kernel, Pending, Unit
-from hpcvdj.kernels.pathways.tiles import split_pairs
 from hpcvdj.kernels.pgen import aa_cuda, nt_cuda, pgen_cpu
 from hpcvdj.kernels.pgen.tables import Tables
+from hpcvdj.kernels.tiles import split_pairs
 from hpcvdj.recombination.repertoire import LONGEST_CDR3, PgenProblem
 
 ROWS = 1 << 24
@@ -68,17 +68,12 @@ class PgenKernel(Kernel):
         """Begin to compute the unit's sequences `first` … `last`-1, in their rows; the other rows are zero."""
         values = self._host.next(len(unit.rows)).view(np.float64)
         values[:first] = values[last:] = 0
-        start, done = unit.rows.start, first
-        too_long: list[tuple[int, NDArray[np.int64]]] = []
+        start, too_long = unit.rows.start, list[tuple[int, NDArray[np.int64]]]()
 
-        def batch(rows: int) -> None:
-            nonlocal done
-            stop = min(last, done + rows)
-            too_long.extend(self._compute(start + done, start + stop, values[done:stop]))
-            done = stop
+        def batch(begin: int, end: int) -> None:
+            too_long.extend(self._compute(start + begin, start + end, values[begin:end]))
 
-        while done < last:
-            self._rows = shrinking(batch, self._rows)
+        self._rows = in_batches(batch, first, last, self._rows)
         pending = self.clock.pending(values)
         return (lambda: self._completed(pending(), too_long, start)) if too_long else pending
 

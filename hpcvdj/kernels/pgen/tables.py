@@ -26,6 +26,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from hpcvdj.kernels.sums import summed
 from hpcvdj.recombination.alphabet import BASES, encode
 from hpcvdj.recombination.models import BASES as MODEL_BASES
 from hpcvdj.recombination.models import Array, Insertion, Model
@@ -271,11 +272,6 @@ class DEntries(NamedTuple):
 def columns(rows: Sequence[Sequence[int]], width: int) -> list[NDArray[np.int64]]:
     """The columns of a table of so many."""
     return [np.ascontiguousarray(column) for column in np.array(rows, dtype=np.int64).reshape(-1, width).T]
-
-
-def summed(places: NDArray[np.int64], values: Array, size: int) -> Array:
-    """float64 [size]: the sum of the values at each place."""
-    return np.bincount(places, values, minlength=size).astype(np.float64)
 
 
 class DForms(NamedTuple):

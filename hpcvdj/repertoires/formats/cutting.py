@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from hpcvdj.kernels import reads
 from hpcvdj.kernels.text import text_buffers
+from hpcvdj.recombination.alphabet import CODONS
 from hpcvdj.recombination.exclusions import Exclusion, ExclusionKind
 
 UNKNOWN = reads.UNKNOWN
@@ -17,7 +18,7 @@ _REASONS: dict[int, Callable[[int], Exclusion]] = {
     reads.INCOMPLETE: lambda detail: Exclusion.of(ExclusionKind.INCOMPLETE),
     reads.READ_ENDS: lambda detail: Exclusion.of(ExclusionKind.READ_ENDS, missing=detail),
     reads.OTHER_AMINO_ACIDS: lambda detail: Exclusion.of(ExclusionKind.OTHER_AMINO_ACIDS),
-    reads.NO_CYSTEINE: lambda detail: Exclusion.of(ExclusionKind.NO_CYSTEINE, codon=reads.CODONS[detail]),
+    reads.NO_CYSTEINE: lambda detail: Exclusion.of(ExclusionKind.NO_CYSTEINE, codon=CODONS[detail]),
     reads.NO_AMINO_ACIDS: lambda detail: Exclusion.of(ExclusionKind.UNPLACED, why="there are none"),
     reads.NOWHERE: lambda detail: Exclusion.of(ExclusionKind.UNPLACED, why="they fit nowhere"),
     reads.SEVERAL: lambda detail: Exclusion.of(ExclusionKind.UNPLACED, why="they fit in several places"),

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.device import DeviceClock, allow_shared, compile_kernels, gpu_errors, on_gpu, shared_limit
-from hpcvdj.recombination.alphabet import BASES_PER_WORD
 from hpcvdj.studies.hash_tables.construction import HashTables, TableOptions, merge_buckets
 
 TEAMS = {"sequential-bucket": 0, "warp-to-bucket": 32, "thread-to-bucket": 1}
@@ -24,9 +23,6 @@ RESIDENT_THREADS = 768
 """How many threads a multiprocessor must have room for, which limits the registers of a thread."""
 
 C_TYPE = {2: "unsigned short", 4: "unsigned int", 8: "unsigned long long"}
-
-CONSTANTS = {"BASES_PER_WORD": BASES_PER_WORD}
-"""Constants that host and device share."""
 
 
 class CudaTables:
@@ -53,7 +49,7 @@ class CudaTables:
                 f"{shared_limit():,}: give shorter sequences, a smaller chunk or smaller blocks"
             )
         instance = f"{name}<{', '.join(template)}>"
-        self._kernel = compile_kernels("studies/hash_tables/tables.cu", (instance,), **CONSTANTS).get_function(instance)
+        self._kernel = compile_kernels("studies/hash_tables/tables.cu", (instance,)).get_function(instance)
         allow_shared(self._kernel, self._shared)
         arrays = [on_gpu(array) for array in (tables.keys, tables.counts, tables.offsets)]
         sizes = np.int32(len(tables)), np.int32(slots)

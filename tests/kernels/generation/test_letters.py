@@ -7,9 +7,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from hpcvdj.kernels.generation.letters import RESIDUES, productive_rows
+from hpcvdj.kernels.generation.letters import productive_rows
 from hpcvdj.kernels.text import translate_rows
-from hpcvdj.recombination.alphabet import AMINO_ACIDS, NUCLEOTIDES, encode, pack, translate
+from hpcvdj.recombination.alphabet import AMINO_ACIDS, NUCLEOTIDES, RESIDUE_OF_CODON, encode, pack, translate
 from hpcvdj.recombination.models import BASES
 from hpcvdj.recombination.productive import PRODUCTIVE
 
@@ -54,5 +54,5 @@ def test_translation(gap):
     codons = np.array([len(text) for text in residues])
     begins = np.concatenate(([0], (codons + gap).cumsum()))
     out = np.full(begins[-1], ord("."), dtype=np.uint8)
-    translate_rows(words, codons, RESIDUES, begins, out)
+    translate_rows(words, codons, RESIDUE_OF_CODON, begins, out)
     assert out.tobytes().decode() == "".join(text + gap * "." for text in residues)
