@@ -94,8 +94,6 @@ _VDJDB = {"species": ("species",), "epitope": ("antigen.epitope",), "antigen": (
 
 
 class VdjdbSlim(Database):
-    """One chain a row."""
-
     name = "vdjdb_slim"
     summary = "VDJdb, vdjdb.slim.txt"
     signature = frozenset({"gene", "cdr3", "v.segm", "antigen.epitope"})
@@ -106,8 +104,6 @@ class VdjdbSlim(Database):
 
 
 class VdjdbFull(Database):
-    """Both chains in a row: vdjdb_full.txt, or one of its chunks."""
-
     name = "vdjdb_full"
     summary = "VDJdb, vdjdb_full.txt or a chunk"
     signature = frozenset({"cdr3.alpha", "cdr3.beta", "antigen.epitope"})
@@ -119,8 +115,6 @@ class VdjdbFull(Database):
 
 
 class VdjdbSearch(Database):
-    """The export of VDJdb's search page."""
-
     name = "vdjdb_search"
     summary = "VDJdb, the export of a search"
     signature = frozenset({"Gene", "CDR3", "V", "J", "Epitope", "Epitope species"})
@@ -169,8 +163,6 @@ class Iedb(Database):
 
 
 class Named(Database):
-    """Any table with AIRR fields and the epitope."""
-
     name = "columns"
     summary = "any table with the columns v_call, j_call, junction_aa and epitope"
     signature = frozenset({"epitope", "junction_aa"})

@@ -40,10 +40,11 @@ _COUNTS = ("templates", "reads", "count (templates/reads)", "count (templates)",
 _FRAMES = {"in": "T", "productive": "T", "out": "F", "stop": "F", "out of frame": "F", "has stop": "F"}
 """`productive` of each frame.  The two last words are assumed for the tables of 2012."""
 
+_BETWEEN = "\x1f"
+"""ASCII's separator of units, which no value has."""
+
 
 class Adaptive(Format):
-    """Rearrangements of Adaptive."""
-
     name = "adaptive"
     summary = "Adaptive immunoSEQ rearrangements"
 
@@ -103,9 +104,12 @@ class Adaptive(Format):
 
     def _calls(self, names: Sequence[str], *columns: pa.Array) -> pa.Array:
         """The AIRR calls of rows whose columns are called `names`."""
-        distinct, indices = _distinct(columns)
-        calls = [call_of(self._species, dict(zip(names, values, strict=True))) for values in distinct]
-        return pa.array(calls, pa.large_string()).take(pa.array(indices))
+
+        def call(text: str) -> str:
+            return call_of(self._species, dict(zip(names, text.split(_BETWEEN), strict=False)))
+
+        texts = [column.cast(pa.large_string()) for column in columns]
+        return by_text(pc.binary_join_element_wise(*texts, pa.scalar(_BETWEEN, pa.large_string())), call)
 
     def _j_call(self, *columns: pa.Array) -> dict[str, pa.Array]:
         calls = self._calls(tuple(self._of_j), *columns)
@@ -144,21 +148,6 @@ def _columns_of(columns: Sequence[str], segment: str) -> dict[str, str]:
     named = {role: [name.format(v=segment, V=segment.upper()) for name in names] for role, names in _NAMES.items()}
     column_of = {role: present[0] for role, names in named.items() if (present := _present(columns, names))}
     return column_of or ({"resolved": f"{segment}_resolved"} if segment != "d" else {})
-
-
-def _distinct(columns: Sequence[pa.Array]) -> tuple[list[tuple[str, ...]], NDArray[np.int64]]:
-    """The distinct rows of several columns, and the index of each row among them."""
-    rows = len(columns[0])
-    index, distinct = np.zeros(rows, dtype=np.int64), 0
-    for column in columns:
-        encoded = pc.dictionary_encode(column)
-        index = index * len(encoded.dictionary) + encoded.indices.to_numpy(zero_copy_only=False)
-        pairs = pc.dictionary_encode(pa.array(index))
-        index, distinct = pairs.indices.to_numpy(zero_copy_only=False).astype(np.int64), len(pairs.dictionary)
-    first_row = np.zeros(distinct, dtype=np.int64)
-    first_row[index[::-1]] = np.arange(rows)[::-1]
-    examples = (column.take(pa.array(first_row)).to_pylist() for column in columns)
-    return list(zip(*examples, strict=True)), index
 
 
 def _stated(column: pa.Array) -> pa.Array:

@@ -32,8 +32,6 @@ class MixcrAirr(Format):
 
 
 class Airr(Format):
-    """AIRR Rearrangement."""
-
     name = "airr"
     summary = "AIRR Rearrangement"
 

@@ -18,8 +18,6 @@ def _locus(column: pa.Array) -> pa.Array:
 
 
 class ChangeO(Format):
-    """Change-O table."""
-
     name = "changeo"
     summary = "Change-O before version 1.0"
     signatures = (frozenset({"V_CALL", "J_CALL", "JUNCTION"}),)

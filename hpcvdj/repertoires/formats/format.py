@@ -67,6 +67,7 @@ class Format:
     summary     for the help and the documentation
     refusal     what to give instead of a table that lacks what is needed; empty for formats that can be read
     signatures  sets of columns: a table that has all columns of one set is of this format
+    first       possible names of its first column; empty if any column may be the first
 
     An instance is the format of one table.  A field that depends on more than its own row reads `first_rows`.
     """
@@ -75,6 +76,7 @@ class Format:
     summary: ClassVar[str]
     refusal: ClassVar[str] = ""
     signatures: ClassVar[tuple[frozenset[str], ...]] = ()
+    first: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, first_rows: FirstRows) -> None:
         self.first_rows = first_rows
@@ -82,7 +84,8 @@ class Format:
     @classmethod
     def recognises(cls, columns: Sequence[str]) -> bool:
         """Whether a table with these columns certainly is of this format."""
-        return any(names <= set(columns) for names in cls.signatures)
+        has_columns = any(names <= set(columns) for names in cls.signatures)
+        return has_columns and (not cls.first or columns[0] in cls.first)
 
     @staticmethod
     def notice(columns: Sequence[str]) -> str:

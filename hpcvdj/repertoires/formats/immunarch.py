@@ -26,8 +26,6 @@ stated = after(lambda column: column.cast(pa.large_string()), without("NA"))
 
 
 class Immunarch(Format):
-    """Clonotypes of immunarch."""
-
     name = "immunarch"
     summary = "immunarch clonotypes"
     signatures = (frozenset({"Clones", "CDR3.nt", "V.name", "J.name"}),)

@@ -28,16 +28,12 @@ class Listed(Format):
     summary = "a list of junctions or CDR3s, one a line, without a header"
 
     COLUMN = "listed_sequence"
+    signatures = (frozenset({COLUMN}),)
 
     @staticmethod
     def named(values: Sequence[str]) -> list[str] | None:
         """By the first row: one sequence and nothing else."""
         return [Listed.COLUMN] if len(values) == 1 and re.fullmatch(_SEQUENCE, values[0].strip()) else None
-
-    @staticmethod
-    def recognises(columns: Sequence[str]) -> bool:
-        """By the name that `named` gives its column."""
-        return list(columns) == [Listed.COLUMN]
 
     def fields(self, columns: Sequence[str]) -> Mapping[str, Field]:
         """A junction in nucleotides or amino acids, or a CDR3 in amino acids; RowError if that is not clear."""

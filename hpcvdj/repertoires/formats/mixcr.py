@@ -10,8 +10,6 @@ covered = steps.without("region_not_covered")
 
 
 class Mixcr(Format):
-    """Clones of MiXCR."""
-
     name = "mixcr"
     summary = "MiXCR clones"
 

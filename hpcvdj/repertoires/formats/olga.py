@@ -18,6 +18,7 @@ class Olga(Format):
         ("olga_nucleotides", "olga_v", "olga_j"),
         ("olga_amino_acids", "olga_v", "olga_j"),
     )
+    signatures = tuple(map(frozenset, COLUMNS))
     _VALUES: Mapping[str, str] = {
         "olga_nucleotides": "[ACGT]+",
         "olga_amino_acids": "[ACDEFGHIKLMNPQRSTVWY]+",
@@ -32,11 +33,6 @@ class Olga(Format):
             if len(names) == len(values) and all(map(re.fullmatch, (Olga._VALUES[name] for name in names), values)):
                 return list(names)
         return None
-
-    @staticmethod
-    def recognises(columns: Sequence[str]) -> bool:
-        """By the names that `named` gives its columns."""
-        return tuple(columns) in Olga.COLUMNS
 
     def fields(self, columns: Sequence[str]) -> Mapping[str, Field]:
         """Sequences are junctions.  All are productive."""

@@ -4,8 +4,6 @@ from hpcvdj.repertoires.formats.format import Format
 
 
 class Migec(Format):
-    """MiGEC's clonotypes."""
-
     name = "migec"
     summary = "MiGEC clonotypes"
     refusal = "read them with {columns=junction=CDR3 nucleotide sequence,v_call=V segments,j_call=J segments}"
@@ -13,8 +11,6 @@ class Migec(Format):
 
 
 class TcR(Format):
-    """The R package tcR's clonotypes."""
-
     name = "tcr"
     summary = "tcR clonotypes"
     refusal = "read them with {columns=junction=CDR3.nucleotide.sequence,v_call=V.gene,j_call=J.gene}"
@@ -22,8 +18,6 @@ class TcR(Format):
 
 
 class Rtcr(Format):
-    """RTCR's clonotypes."""
-
     name = "rtcr"
     summary = "RTCR clonotypes"
     refusal = "read them with {columns=junction=Junction nucleotide sequence,v_call=V gene,j_call=J gene}"
@@ -31,8 +25,6 @@ class Rtcr(Format):
 
 
 class HighVQuest(Format):
-    """IMGT/HighV-QUEST's own tables."""
-
     name = "highv_quest"
     summary = "IMGT/HighV-QUEST table"
     refusal = "give vquest_airr.tsv, the AIRR table of the same results"

@@ -53,8 +53,6 @@ def _chains(columns: Sequence[str]) -> list[str]:
 
 
 class Tcrdist(Format):
-    """Clones of tcrdist3, of one chain."""
-
     name = "tcrdist3"
     summary = "tcrdist3 table of one chain"
 
@@ -83,8 +81,6 @@ class Tcrdist(Format):
 
 
 class TcrdistPairs(Format):
-    """Clones of tcrdist3, of two chains."""
-
     name = "tcrdist3_pairs"
     summary = "tcrdist3 table of two chains a row"
     refusal = (

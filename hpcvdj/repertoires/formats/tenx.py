@@ -25,8 +25,6 @@ def _why(cdr3: pa.Array, cell: pa.Array, confidence: pa.Array, chain: pa.Array) 
 
 
 class Contigs(Format):
-    """All contigs of Cell Ranger."""
-
     name = "10x_all"
     summary = "10x contigs, with those that are of no cell, of low confidence or of several chains"
 
@@ -74,8 +72,6 @@ class Contigs(Format):
 
 
 class CellContigs(Contigs):
-    """Contigs of Cell Ranger."""
-
     name = "10x"
     summary = "10x contig annotations (all_contig_, filtered_contig_annotations.csv)"
 
@@ -93,8 +89,6 @@ class CellContigs(Contigs):
 
 
 class Consensus(Contigs):
-    """Consensus sequences of Cell Ranger's clonotypes."""
-
     name = "10x_consensus"
     summary = "10x consensus annotations (consensus_annotations.csv)"
 

@@ -16,17 +16,10 @@ def _junction(nucleotides: pa.Array, amino_acids: pa.Array) -> pa.Array:
 
 
 class Trust4(Format):
-    """Report of TRUST4."""
-
     name = "trust4"
     summary = "TRUST4 report (*_report.tsv)"
-
     signatures = (frozenset({"#count", "CDR3nt", "CDR3aa", "V", "J"}),)
-
-    @classmethod
-    def recognises(cls, columns: Sequence[str]) -> bool:
-        """By the columns of the CDR3, in this spelling, and the count, which is the first column."""
-        return super().recognises(columns) and columns[0] == "#count"
+    first = ("#count",)
 
     def fields(self, columns: Sequence[str]) -> Mapping[str, Field]:
         """CDR3nt is the junction, unless CDR3aa says that it is a part of one."""
@@ -52,11 +45,8 @@ class Trust4Cells(Format):
     name = "trust4_cells"
     summary = "TRUST4 barcode report"
     refusal = "it has several chains a row; give the file NAME_barcode_airr.tsv of the same run"
-
-    @staticmethod
-    def recognises(columns: Sequence[str]) -> bool:
-        """By the barcode, which is the first column, and the chains."""
-        return list(columns[:1]) in (["#barcode"], ["barcode"]) and {"chain1", "chain2"} <= set(columns)
+    signatures = (frozenset({"chain1", "chain2"}),)
+    first = ("#barcode", "barcode")
 
 
 class Trust4Contigs(Format):
@@ -67,6 +57,7 @@ class Trust4Contigs(Format):
     refusal = "give the file NAME_report.tsv or NAME_airr.tsv of the same run"
 
     NAMES = ("contig", "number", "v_genes", "d_genes", "j_genes", "c_genes", "cdr1", "cdr2", "cdr3")
+    signatures = (frozenset(NAMES),)
 
     @staticmethod
     def named(values: Sequence[str]) -> list[str] | None:
@@ -77,8 +68,3 @@ class Trust4Contigs(Format):
         genes = [bool(re.match("(IG[HKL]|TR[ABDG])[A-Z]", gene)) for gene in first[2:6]]
         regions = all(re.fullmatch(r"[ACGTN]+|\*", region) for region in first[6:])
         return [*names, *(f"column {k}" for k in range(10, len(values) + 1))] if any(genes) and regions else None
-
-    @staticmethod
-    def recognises(columns: Sequence[str]) -> bool:
-        """By the names that `named` gives its columns."""
-        return tuple(columns[:9]) == Trust4Contigs.NAMES

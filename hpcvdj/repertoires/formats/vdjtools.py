@@ -15,8 +15,6 @@ def calls(column: pa.Array) -> pa.Array:
 
 
 class Vdjtools(Format):
-    """Clonotypes of vdjtools."""
-
     name = "vdjtools"
     summary = "vdjtools clonotypes"
 
@@ -28,21 +26,12 @@ class Vdjtools(Format):
         frozenset({"#count", "cdr3nt", "cdr3aa", "v", "j"}),
         frozenset({*OLDEST} - {"D segment"}),
     )
-
-    @staticmethod
-    def _columns(columns: Sequence[str]) -> tuple[str, ...]:
-        if "#Seq. Count" in columns:
-            return Vdjtools.OLDEST
-        return ("#count" if "#count" in columns else "count", "cdr3nt", "cdr3aa", "v", "d", "j")
-
-    @classmethod
-    def recognises(cls, columns: Sequence[str]) -> bool:
-        """By the columns of the clonotype, in lower case or as in version 0, and the first column, the count."""
-        return super().recognises(columns) and columns[0] == cls._columns(columns)[0]
+    first = ("#Seq. Count", "#count", "count")
 
     def fields(self, columns: Sequence[str]) -> Mapping[str, Field]:
         """cdr3nt is the junction."""
-        count, nucleotides, amino_acids, v, d, j = self._columns(columns)
+        later = "#count" if "#count" in columns else "count", "cdr3nt", "cdr3aa", "v", "d", "j"
+        count, nucleotides, amino_acids, v, d, j = self.OLDEST if self.OLDEST[0] in columns else later
         return {
             "v_call": Field((v,), calls),
             **present(columns, {"d_call": Field((d,), calls)}),
