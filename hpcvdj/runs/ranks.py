@@ -198,11 +198,11 @@ class World:
             self._receive(self._comm.Ibcast(flat[first : first + _BROADCAST_BYTES], ROOT), flat.size)
         return result
 
-    def gather(self, value: Any) -> list[Any] | None:
+    def gather(self, value: T) -> list[T] | None:
         """Return every rank's `value` (any picklable object) in rank order on root, None on the other ranks."""
         return self._gathered(value, everywhere=False)
 
-    def gather_everywhere(self, value: Any) -> list[Any]:
+    def gather_everywhere(self, value: T) -> list[T]:
         """Return every rank's `value` (any small picklable object) in rank order, on every rank."""
         return self._gathered(value, everywhere=True) or []
 
