@@ -15,7 +15,7 @@ from typer.models import ArgumentInfo, OptionInfo
 
 import hpcvdj
 from hpcvdj.cli import common_options, program
-from hpcvdj.cli.common import fill
+from hpcvdj.cli.helping import filled_in
 
 VALUE_NAMES = {int: "NUMBER", float: "NUMBER", str: "TEXT", Path: "PATH"}
 """How the value of an option is called, by its type, unless the option has a metavar."""
@@ -42,7 +42,7 @@ def commands() -> str:
         *_parameter_table(common_options, OptionInfo),
     ]
     lines += _commands("hpcvdj", program(), 2)
-    return fill("\n".join(lines)) + "\n"
+    return filled_in("\n".join(lines)) + "\n"
 
 
 def _commands(prefix: str, application: typer.Typer, level: int) -> list[str]:

@@ -60,7 +60,7 @@ FOLDER_OUT = "FOLDER"
 class Command(TyperCommand):
     """A command with -q and -v, with `-` for standard input and output, and with a help of two parts.
 
-    The help may contain `{columns}` and `{tables}`: see `fill`.
+    The help may contain `{columns}` and `{tables}`: see `filled_in`.
     """
 
     def __init__(self, name: str | None, *, params: Any = None, **settings: Any) -> None:
@@ -101,20 +101,12 @@ class Command(TyperCommand):
         return [*arguments, *needed, "[OPTIONS]"]
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Print the help."""
-        self.print_help(ctx)
-
-    def print_help(self, ctx: Any, *, everything: bool = False) -> None:
-        """Print the help; with `everything`, describe all options."""
-        for described in (self, *self.params):
-            if getattr(described, "help", None):
-                described.help = fill(described.help)  # type: ignore[attr-defined]
-        print_help(self, ctx, everything=everything)
+        print_help(self, ctx)
 
 
 def _print_everything(ctx: typer.Context, asked: bool) -> None:
     if asked:
-        ctx.command.print_help(ctx, everything=True)  # type: ignore[attr-defined]
+        print_help(ctx.command, ctx, everything=True)
         raise typer.Exit
 
 
@@ -122,7 +114,6 @@ class Group(TyperGroup):
     """Commands whose help looks like that of a command."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Print the help."""
         print_help(self, ctx)
 
 
@@ -200,24 +191,6 @@ def _require_possible(path: Path) -> None:
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:
             raise InputError(f"{str(path)[:60]}…: {error.strerror}; give a shorter path") from None
-
-
-def fill(text: str) -> str:
-    """Fill in a help text: for `{columns}` the columns that `export` adds, for `{tables}` the endings of input tables.
-
-    Their modules are slow to import, so only this function imports them.
-    """
-    if "{columns}" in text:
-        from hpcvdj.kernels.quantities import Pathways
-
-        names = ", ".join([*Pathways().columns(2), "..., pathways_total and weight"])
-        columns = f"{names}, empty for a row that could not be counted, and {Pathways.excluded} with the reason"
-        text = text.replace("{columns}", columns)
-    if "{tables}" in text:
-        from hpcvdj.repertoires.readers import table_suffixes
-
-        text = text.replace("{tables}", ", ".join(f"*{suffix}" for suffix in table_suffixes()))
-    return text
 
 
 def set_logging(*, quiet: bool = False, verbose: bool = False) -> None:

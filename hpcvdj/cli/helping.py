@@ -25,7 +25,7 @@ def print_help(command: Any, ctx: Any, *, everything: bool = False) -> None:
     width = min(shutil.get_terminal_size().columns, WIDEST)
     console = Console(width=width, highlight=False, markup=False, soft_wrap=True)
     console.print(command.get_usage(ctx), style="bold")
-    first, *further = (command.help or "").split("\n\n")
+    first, *further = filled_in(command.help or "").split("\n\n")
     for block in [first, *(block for block in further if everything or block.startswith("Example"))]:
         console.print(f"\n{fill(' '.join(block.split()), width, break_on_hyphens=False)}")
     described = [parameter for parameter in command.get_params(ctx) if not getattr(parameter, "hidden", False)]
@@ -45,6 +45,24 @@ def print_help(command: Any, ctx: Any, *, everything: bool = False) -> None:
             _print_record(console, name, description, width)
     if command.epilog:
         console.print(f"\n{command.epilog}")
+
+
+def filled_in(text: str) -> str:
+    """Fill in a help text: for `{columns}` the columns that `export` adds, for `{tables}` the endings of input tables.
+
+    Their modules are slow to import, so only this function imports them.
+    """
+    if "{columns}" in text:
+        from hpcvdj.kernels.quantities import Pathways
+
+        names = ", ".join([*Pathways().columns(2), "..., pathways_total and weight"])
+        columns = f"{names}, empty for a row that could not be counted, and {Pathways.excluded} with the reason"
+        text = text.replace("{columns}", columns)
+    if "{tables}" in text:
+        from hpcvdj.repertoires.readers import table_suffixes
+
+        text = text.replace("{tables}", ", ".join(f"*{suffix}" for suffix in table_suffixes()))
+    return text
 
 
 def _commands(group: Any, ctx: Any) -> dict[str, list[tuple[str, str]]]:
@@ -76,7 +94,7 @@ def _names(parameter: Any) -> str:
 
 def _description(parameter: Any) -> str:
     default = getattr(parameter, "show_default", None)
-    return " ".join((parameter.help or "").split()) + f" [default: {default}]" * isinstance(default, str)
+    return " ".join(filled_in(parameter.help or "").split()) + f" [default: {default}]" * isinstance(default, str)
 
 
 def _print_record(console: Any, names: str, description: str, width: int) -> None:

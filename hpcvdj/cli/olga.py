@@ -5,7 +5,7 @@ import logging
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, make_dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -32,33 +32,37 @@ OUT_OF_FRAME = "out_of_frame"
 Delimiter = Literal["tab", "space", ",", ";", ":"]
 SequenceType = Literal["all", "ntseq", "nucleotide", "aaseq", "amino_acid"]
 
-if TYPE_CHECKING:
 
-    class OlgaModel(Settings):
-        """One of OLGA's models, or a folder."""
+def _named(species: str, locus: str, name: str) -> Any:
+    """Return the option of a model of OLGA."""
+    flags = f"--{species}{locus} --{species}_{name}"
+    return setting(f"OLGA's model of {species} {locus}", False, flags=flags, more=True)
 
-        set_custom_model_VDJ: Path | None  # noqa: N815
-        set_custom_model_VJ: Path | None  # noqa: N815
-else:
-    _LOCI = {"T_alpha": "TRA", "T_beta": "TRB", "B_heavy": "IGH", "B_kappa": "IGK", "B_lambda": "IGL"}
 
-    def _field(name: str, kind: Any, about: Option) -> tuple[str, Any, Any]:
-        return name, Annotated[kind, about], False if kind is bool else None
+@dataclass(frozen=True)
+class OlgaModel(Settings):
+    """One of OLGA's models, or a folder."""
 
-    OlgaModel = make_dataclass(
-        "OlgaModel",
-        [
-            _field(f"{species}_{locus.lower()}", bool, Option(
-                f"OLGA's model of {species} {locus}", flags=f"--{species}{locus} --{species}_{name}", more=True))
-            for species in ("human", "mouse") for name, locus in _LOCI.items()
-        ] + [
-            _field(flags.split()[0].lstrip("-"), Path | None, Option(
-                f"the folder of a {kind} model", flags=flags, metavar="FOLDER", more=True))
-            for kind, flags in {"VDJ": "--set_custom_model_VDJ --VDJ_model_folder",
-                                "VJ": "--set_custom_model_VJ --VJ_model_folder"}.items()
-        ],
-        bases=(Settings,), frozen=True,
-    )  # fmt: skip
+    human_tra: bool = _named("human", "TRA", "T_alpha")
+    human_trb: bool = _named("human", "TRB", "T_beta")
+    human_igh: bool = _named("human", "IGH", "B_heavy")
+    human_igk: bool = _named("human", "IGK", "B_kappa")
+    human_igl: bool = _named("human", "IGL", "B_lambda")
+    mouse_tra: bool = _named("mouse", "TRA", "T_alpha")
+    mouse_trb: bool = _named("mouse", "TRB", "T_beta")
+    mouse_igh: bool = _named("mouse", "IGH", "B_heavy")
+    mouse_igk: bool = _named("mouse", "IGK", "B_kappa")
+    mouse_igl: bool = _named("mouse", "IGL", "B_lambda")
+    set_custom_model_VDJ: Path | None = setting(  # noqa: N815
+        "the folder of a VDJ model",
+        None,
+        flags="--set_custom_model_VDJ --VDJ_model_folder",
+        metavar="FOLDER",
+        more=True,
+    )
+    set_custom_model_VJ: Path | None = setting(  # noqa: N815
+        "the folder of a VJ model", None, flags="--set_custom_model_VJ --VJ_model_folder", metavar="FOLDER", more=True
+    )
 
 
 def _model(chosen: OlgaModel) -> "Model":

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from io import BufferedReader
 from pathlib import Path
 
-from hpcvdj.errors import InputError
+from hpcvdj.errors import InputError, naming
 from hpcvdj.kernels.kmers.sequences import SequenceSet, sequence_set
 from hpcvdj.repertoires.readers.reader import first_line
 from hpcvdj.storage.inputs import DAMAGE, MOST_EXPANDED, TEXT_BYTES, LimitedStream, require_regular
@@ -49,10 +49,8 @@ def read_fasta(path: Path, between: Callable[[], None] = lambda: None) -> Sequen
         raise InputError(f"{path}: not a readable FASTA file ({first_line(error)}); a record begins with >") from None
     if not texts:
         raise InputError(f"{path}: has no sequences; give a file with at least one")
-    try:
+    with naming(str(path)):
         return sequence_set(texts, names)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
 
 
 def begins_as_fasta(path: Path) -> bool:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from hpcvdj.errors import InputError, few, option, require_choice
+from hpcvdj.errors import InputError, few, naming, option, require_choice
 from hpcvdj.kernels.kmers.sequences import SequenceSet, sequence_set
 from hpcvdj.motifs.fasta import begins_as_fasta, fasta_name, read_fasta
 from hpcvdj.recombination.productive import Rows
@@ -286,10 +286,8 @@ class _Tables:
             member[list(sequences_of_table), number] = True
         # The first table that has a sequence is the one of its first row.
         names = _unique_names(ids, member.argmax(axis=1).tolist(), read)
-        try:
+        with naming(few(map(str, read))):
             sequences = sequence_set(texts, names)
-        except InputError as error:
-            raise InputError(f"{few(map(str, read))}: {error}") from None
         named_columns = dict(zip([*self._further, self._field], [*columns, texts], strict=True))
         return InputSet(sequences, tuple(read), member, named_columns)
 

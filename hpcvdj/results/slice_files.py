@@ -20,14 +20,12 @@ from numpy.typing import NDArray
 
 from hpcvdj.errors import HpcvdjError, InputError, option
 from hpcvdj.repertoires.writers import TableWriter, fill_table
+from hpcvdj.results.facts import Facts
 from hpcvdj.runs.folder import RunFolder
 from hpcvdj.runs.run import Run
 from hpcvdj.storage.damage import MISREAD
 from hpcvdj.storage.files import atomic_path
 from hpcvdj.storage.inputs import file_digest
-
-Facts = dict[str, Any]
-"""The facts of a slice, as JSON values."""
 
 SAVED = "part-*"
 """The files that an unfinished run has saved in its folder."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hpcvdj.errors import CompleteError, HpcvdjError, InputError, MachineError, StoppedError, few, option
-from hpcvdj.runs.stopping import NOTHING_YET, stopped_by
+from hpcvdj.runs.stopping import NOTHING_YET, told_otherwise
 from hpcvdj.storage.damage import MISREAD
 from hpcvdj.storage.files import atomic_path
 
@@ -114,9 +114,7 @@ class RunFolder:
         """Return the error to report at the end of the run: before the first item, a signal leaves nothing saved."""
         if not isinstance(error, StoppedError) or self.has(items):
             return error
-        stopped = stopped_by(error.signal, NOTHING_YET)
-        stopped.on_every_rank = error.on_every_rank
-        return stopped
+        return told_otherwise(error, NOTHING_YET)
 
     def finish(self) -> None:
         """Remove the folder of a run whose result is complete.  A run that is killed here left a complete result."""

@@ -198,11 +198,11 @@ class World:
             self._receive(self._comm.Ibcast(flat[first : first + _BROADCAST_BYTES], ROOT), flat.size)
         return result
 
-    def gather(self, value: Any) -> list[Any] | None:
+    def gather(self, value: T) -> list[T] | None:
         """Return every rank's `value` (any picklable object) in rank order on root, None on the other ranks."""
         return self._gathered(value, everywhere=False)
 
-    def gather_everywhere(self, value: Any) -> list[Any]:
+    def gather_everywhere(self, value: T) -> list[T]:
         """Return every rank's `value` (any small picklable object) in rank order, on every rank."""
         return self._gathered(value, everywhere=True) or []
 
@@ -277,13 +277,16 @@ class World:
             error.on_every_rank = True
             raise error
 
-    def on_root(self, work: Callable[[], T]) -> T | None:
-        """Return `work()` on root, None on the other ranks.  Raise an HpcvdjError of root on every rank."""
+    def on_root(self, work: Callable[..., T], *known: Any) -> T | None:
+        """Return `work(*known)` on root, None on the other ranks.  Raise an HpcvdjError of root on every rank.
+
+        known  values that root has; they are None on the other ranks
+        """
         result: T | None = None
         error: HpcvdjError | None = None
         if self.is_root:
             try:
-                result = work()
+                result = work(*known)
             except LostRankError:
                 raise
             except HpcvdjError as failure:

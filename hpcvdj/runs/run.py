@@ -7,7 +7,6 @@ import socket
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from copy import copy
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -38,6 +37,8 @@ Refused = InputError | CompleteError
 class Run:
     """A computation over the ranks of a world, with or without a result file.
 
+    `on_root`, `gather`, `gather_everywhere`, `exchange`, `sum` and `barrier` are those of the world.
+
     is_root       whether this rank, number `rank` of `ranks`, reads, writes and prints
     target        the result file; None for a computation in memory, which is not saved
     resume        continue an unfinished run
@@ -50,6 +51,9 @@ class Run:
     def __init__(self, world: World | None = None) -> None:
         self.world = world or World()
         self.is_root, self.rank, self.ranks = self.world.is_root, self.world.rank, self.world.size
+        self.on_root, self.barrier, self.sum = self.world.on_root, self.world.barrier, self.world.sum
+        self.gather, self.gather_everywhere = self.world.gather, self.world.gather_everywhere
+        self.exchange = self.world.exchange
         self.target: Path | None = None
         self.resume = self.overwrite = False
         self.save_seconds = SAVE_SECONDS
@@ -105,16 +109,9 @@ class Run:
         run.shown, run._agreement, run._kept = False, self._agreement, self._kept
         return run
 
-    def on_root(self, work: Callable[..., T], *known: Any) -> T | None:
-        """Return `work(*known)` on root, None on the other ranks.  Raise an HpcvdjError of root on every rank.
-
-        known  values that root has; they are None on the other ranks
-        """
-        return self.world.on_root(partial(work, *known))
-
     def from_root(self, work: Callable[..., T], *known: Any) -> T:
         """Return root's `work(*known)` (any small picklable object) on every rank; otherwise as `on_root`."""
-        shared: T = self.world.broadcast(self.on_root(work, *known))
+        shared: T = self.world.broadcast(self.world.on_root(work, *known))
         return shared
 
     def share_arrays(self, arrays: dict[str, NDArray[Any]] | None) -> dict[str, NDArray[Any]]:
@@ -122,30 +119,10 @@ class Run:
         names = self.world.broadcast(list(arrays) if arrays is not None else None)
         return {name: self.world.broadcast_array(arrays[name] if arrays is not None else None) for name in names}
 
-    def gather(self, value: T) -> list[T] | None:
-        """Return every rank's `value` in rank order on root, None on the other ranks."""
-        return self.world.gather(value)
-
-    def gather_everywhere(self, value: T) -> list[T]:
-        """Return every rank's `value` in rank order, on every rank."""
-        return self.world.gather_everywhere(value)
-
-    def exchange(self, values: Sequence[Any]) -> list[Any]:
-        """Send values[r] to rank r, and return what the ranks sent to this one, in rank order."""
-        return self.world.exchange(values)
-
-    def sum(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Return the element-wise sum of the ranks' integers, on every rank."""
-        return self.world.sum(values)
-
     def slowest(self, *seconds: float) -> list[float]:
         """Return the element-wise maximum over ranks, on every rank: a step takes as long as its slowest rank."""
         maximum: list[float] = self.world.maximum(np.array(seconds)).tolist()
         return maximum
-
-    def barrier(self) -> None:
-        """Wait for every rank."""
-        self.world.barrier()
 
     def bind(self, name: str, *, strict: bool = False, sharing_pays: bool = False) -> Backend:
         """Open this rank's backend, by its name or `auto`.
