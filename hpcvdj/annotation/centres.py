@@ -29,6 +29,10 @@ SHORTEST = 5
 """Residues of the shortest junction that takes part."""
 
 
+_OTHER_SPECIES = "of another species"
+"""Why a record takes no part."""
+
+
 @dataclass(frozen=True)
 class Epitope:
     """Epitopes with the same sequences, which are one test; their texts are joined by semicolons.
@@ -108,7 +112,8 @@ def centres_of(
     reasons = {reason: rows for reason, rows in left_out.most_common() if rows}
     if not used:
         listed = ", ".join(f"{rows:,} {reason}" for reason, rows in reasons.items())
-        raise InputError(f"{database.path or 'the database'}: no record takes part ({listed or 'it is empty'})")
+        remedy = _remedy(next(iter(reasons), ""))
+        raise InputError(f"{database.path or 'the database'}: no record takes part ({listed or 'it is empty'}){remedy}")
     in_order = sorted(classes, key=lambda pair: (pair[0].allele, pair[1].allele))
     kind_of = {pair: kind for kind, pair in enumerate(in_order)}
     keys = sorted(used, key=lambda key: (kind_of[key[0]], len(key[1]), key[1]))
@@ -192,10 +197,21 @@ def _species(database: Records, model: Model, settings: DatabaseSettings) -> str
     )
 
 
+def _remedy(reason: str) -> str:
+    """What to do if most records are left out for a reason."""
+    if reason == _OTHER_SPECIES:
+        return f"; {option('species')} says which take part"
+    if reason in ("no V call", "no J call"):
+        without = "none" if reason == "no V call" else "v"
+        columns = {f"{reason[3].lower()}_call": "COLUMN"}
+        return f"; {option('database_columns', columns)} says where they are, and {option('match', without)} needs none"
+    return ""
+
+
 def _reason(record: Record, species: str, loci: Collection[str], excluded: set[str]) -> str:
     """Why a record takes no part, apart from its genes and sequence; empty if nothing speaks against it."""
     if species and record.species and record.species != species:
-        return "of another species"
+        return _OTHER_SPECIES
     if record.locus and record.locus not in loci:
         return f"of another locus than the model's ({', '.join(sorted(loci))})"
     if not record.epitope:

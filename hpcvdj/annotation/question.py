@@ -74,12 +74,14 @@ class Annotation(WithSamples):
     database  the sequences of its records that take part
     members   how many sequences are near them
     selected  whether the model's selection factor takes part
+    lacks_factor  whether the model has a selection factor that needs J genes, which are not compared
     """
 
     samples: list[SampleAnnotation]
     database: Centres
     members: int
     selected: bool
+    lacks_factor: bool = False
 
     def __repr__(self) -> str:
         """How many samples, hits and records there are."""
@@ -146,7 +148,8 @@ class AnnotationQuestion(Question[Annotation]):
                 log.warning("%s; it is left out", failure)
             tested = annotate(samples, union, p, model, self.settings, rows.fit)
             done = [replace(sample, left_out=reasons) for sample, reasons in zip(tested, left_out, strict=True)]
-            return Annotation(done, union.centres, len(union), p.selected)
+            lacks_factor = model.selection is not None and self.settings.selection and not self.settings.selects
+            return Annotation(done, union.centres, len(union), p.selected, lacks_factor)
 
         return run.root_steps(annotated, NOTHING_YET, union, p, depth, rows.on_root)
 
@@ -169,7 +172,13 @@ class AnnotationQuestion(Question[Annotation]):
         for sample in answer.samples:
             for text in self._warnings_of(sample):
                 samples_of.setdefault(text, []).append(sample.name)
-        return [f"{few(names)}: {text}" for text, names in samples_of.items()]
+        lines = [f"{few(names)}: {text}" for text, names in samples_of.items()]
+        if answer.lacks_factor and self.settings.kappa is not None:
+            lines.append(
+                f"without J genes the model's selection factor is left out, and {option('kappa')} must stand for it: "
+                "leave the option out, or give what decoys of another sample told with the same genes"
+            )
+        return lines
 
     def _warnings_of(self, sample: SampleAnnotation) -> Iterator[str]:
         """The warnings of a sample, in words that are equal for all samples with the same problem."""

@@ -4,6 +4,7 @@ import logging
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -15,7 +16,7 @@ from hpcvdj.chance.p_values import Bools, Counts
 from hpcvdj.errors import InputError, few, option
 from hpcvdj.recombination.selection import finite_number
 from hpcvdj.repertoires.batches import as_strings
-from hpcvdj.repertoires.metadata import column_of, columns_in, listed_in, others_in
+from hpcvdj.repertoires.metadata import column_of, columns_in, listed_in, names_in, others_in
 
 log = logging.getLogger(__name__)
 
@@ -130,11 +131,13 @@ def _values(naming: Donors, column: str, subject: Mapping[str, str], what: str) 
                 "metadata"
             )
     if not value_of:
-        raise InputError(
-            f"{option('metadata')}: none of {few([*subject])} has a value in {column}; one column must have the names "
-            f"of the tables, or of their repertoires; of a table with several donors, {option('individual')} is the "
-            "column of their names"
-        )
+        source, samples = naming.metadata if isinstance(naming.metadata, str | Path) else "the metadata", [*subject]
+        if set(samples).isdisjoint(names_in(naming.metadata, samples)):
+            raise InputError(
+                f"{source}: no row is of {few(samples)}; one column must have the names of the tables, or of their "
+                f"repertoires; of a table with several donors, {option('individual')} is the column of their names"
+            )
+        raise InputError(f"{source}: the column {column} is empty in the rows of {few(samples)}; fill it in")
     return value_of
 
 

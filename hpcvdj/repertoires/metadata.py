@@ -75,9 +75,14 @@ def _spelling(name: str) -> tuple[str, ...]:
     return tuple(word.lstrip("0") or "0" for word in re.findall(r"\d+|[^\W\d_]+", name.lower()))
 
 
+def names_in(metadata: object, names: Sequence[str]) -> list[str]:
+    """The values, each once, of the column of a table of metadata that has most of the `names`."""
+    return [name for name in dict.fromkeys(_named(_text(metadata), names)) if name]
+
+
 def others_in(metadata: object, names: Sequence[str]) -> list[str]:
     """The names in a table of metadata that are not among `names`."""
-    return [name for name in dict.fromkeys(_named(_text(metadata), names)) if name and name not in names]
+    return [name for name in names_in(metadata, names) if name not in names]
 
 
 def _named(table: pa.Table, names: Sequence[str], group: str = "") -> list[str]:

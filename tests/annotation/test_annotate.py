@@ -1,5 +1,6 @@
 """`hpcvdj annotate`: exact on small databases, calibrated on what recombination makes, and it finds what is planted."""
 
+import warnings
 from functools import partial
 
 import numpy as np
@@ -138,6 +139,22 @@ def test_hits_are_those_of_a_loop(model, drawn, match, mismatches):
     assert answer.samples[0].found == len(expected) > 0
     mean = answer.samples[0].expected
     assert abs(len(expected) - mean) <= 4 * np.sqrt(mean + 1)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"match": "v", "kappa": 1.0}, True),
+        ({"match": "v"}, False),
+        ({"match": "v", "kappa": 1.0, "selection": False}, False),
+        ({"match": "vj", "kappa": 1.0}, False),
+    ],
+)
+def test_a_given_kappa_does_not_stand_for_the_factor_that_needs_j(model, drawn, options, said):
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        hpcvdj.annotate(drawn.slice(0, 400), records_of(drawn.slice(400, 60), 3), model, **options, backend="cpu")
+    assert any("selection factor is left out, and kappa must stand for it" in str(one.message) for one in told) == said
 
 
 @pytest.mark.slow

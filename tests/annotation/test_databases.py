@@ -50,7 +50,10 @@ REFUSED = {
     "a zip archive; unpack it": b"PK\x03\x04",
     "not a readable database": gzip.compress((HEADER + GIL).encode())[:-5],
     "no record takes part (1 junction_aa with other letters than amino acids)": HEADER + GIL.replace("SIRS", "SXRS"),
-    "no record takes part (1 of another species)": HEADER + GIL.replace("HomoSapiens", "MusMusculus"),
+    "no record takes part (1 of another species); species says which take part": HEADER
+    + GIL.replace("HomoSapiens", "MusMusculus"),
+    "no record takes part (1 no V call); database_columns={'v_call': 'COLUMN'} says where they are, and match='none' "
+    "needs none": HEADER + GIL.replace("TRBV19*01", ""),
     "no record takes part (1 no epitope)": HEADER + GIL.replace("GILGFVFTL", ""),
 }
 

@@ -148,7 +148,7 @@ def test_cases_and_controls_of_different_batches_cannot_be_told_apart():
     ({"case": {"arm": "sick"}}, "no donor has sick in arm; there are ill, well"),
     ({"case": {"disease": "ill"}}, "no column disease"),
     ({"case": {"arm": "ill"}, "strata": ("batch",)}, "no column batch"),
-    ({"case": {"empty": "ill"}}, "none of d000, .* has a value in empty; one column must have the names"),
+    ({"case": {"empty": "ill"}}, "the metadata: the column empty is empty in the rows of d000, .*; fill it in"),
     ({"case": {"same": "ill"}}, "all donors have one value; give donors with other values, too"),
     ({}, "say what sequences may go with"),
     ({"case": {"arm": "ill", "sex": "f"}}, "give one column and its value"),
