@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.chance.depth import Floats
-from hpcvdj.chance.p_values import poisson_tail
+from hpcvdj.chance.p_values import Floats, poisson_tail
 from hpcvdj.kernels.pgen.tables import kept
 from hpcvdj.recombination.germline import SegmentType
 from hpcvdj.recombination.models import Alleles, Model

@@ -26,9 +26,9 @@ from hpcvdj.chance.calls import (
     suspicious,
     with_other_genes,
 )
-from hpcvdj.chance.depth import Counts, Floats
 from hpcvdj.chance.draws import recombined
 from hpcvdj.chance.fit import COMMON, TAIL, Frame, GeneFit, LengthFit, Side, at_least, compare, times_text
+from hpcvdj.chance.p_values import Counts, Floats
 from hpcvdj.chance.settings import Checks
 from hpcvdj.errors import InputError, few, option, told
 from hpcvdj.generation.settings import GenerationSettings

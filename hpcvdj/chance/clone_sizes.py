@@ -13,10 +13,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hpcvdj.chance.dealing import Dealt
+from hpcvdj.chance.p_values import Counts
 from hpcvdj.kernels.neighbours.blocks import groups
 from hpcvdj.repertoires.genes import kinds_of
-
-Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

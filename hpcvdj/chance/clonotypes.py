@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hpcvdj.chance.dealing import Part
+from hpcvdj.chance.p_values import Counts
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.neighbours.blocks import blocks, equal_runs
 from hpcvdj.kernels.neighbours.counted import CountedSequences
@@ -17,8 +18,6 @@ from hpcvdj.kernels.neighbours.likely_errors import likely_errors
 from hpcvdj.recombination.models import Alleles
 from hpcvdj.recombination.repertoire import Repertoire
 from hpcvdj.repertoires.genes import amino_acid_column, amino_acids, has_nucleotides, kinds_of, letter_words
-
-Counts = NDArray[np.int64]
 
 REPEATED, REPEATED_ROWS = "junction that another row of the individual has", "junctions that another row has"
 """The rows of a cohort, and of one table, that count together with another row of the same junction."""

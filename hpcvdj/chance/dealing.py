@@ -16,6 +16,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcvdj.chance.p_values import Counts
 from hpcvdj.kernels.text import hash_letters
 from hpcvdj.recombination.exclusions import Exclusion, ExclusionKind, added
 from hpcvdj.recombination.models import Model
@@ -30,8 +31,6 @@ from hpcvdj.runs.partition import evenly
 from hpcvdj.runs.run import Run
 from hpcvdj.runs.stopping import NOTHING_YET
 from hpcvdj.storage.memory import return_freed_memory
-
-Counts = NDArray[np.int64]
 
 Alike = Literal["amino acids", "block"]
 """What decides which rank keeps a row: its amino acids, or its V and J genes and length."""

@@ -9,12 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hpcvdj.chance.p_values import Counts, Floats
 from hpcvdj.errors import InputError
-
-Floats = NDArray[np.float64]
-Counts = NDArray[np.int64]
 
 LOWEST, HIGHEST, STEP = -80.0, 10.0, 0.02
 """The grid of log p' on which f_m is tabulated.  With linear interpolation, p-values of 17 individuals are accurate to

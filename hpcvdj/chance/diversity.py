@@ -15,12 +15,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaln, xlogy
 
-from hpcvdj.chance.clone_sizes import CloneSizes, Counts
-
-Floats = NDArray[np.float64]
+from hpcvdj.chance.clone_sizes import CloneSizes
+from hpcvdj.chance.p_values import Counts, Floats
 
 ORDERS = (0, 1, 2)
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from hpcvdj.chance.depth import Draws
+from hpcvdj.chance.p_values import Floats
 from hpcvdj.generation.generate import generate
 from hpcvdj.generation.settings import GenerationSettings
 from hpcvdj.kernels.backends import Backend
@@ -23,8 +23,6 @@ from hpcvdj.repertoires.reading import Reading, productive_reading
 from hpcvdj.runs.run import Run
 from hpcvdj.runs.stopping import NOTHING_YET
 from hpcvdj.values.compute import count_in_memory, shared_repertoire
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

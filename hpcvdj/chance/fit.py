@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from hpcvdj.chance.depth import Counts, Floats
+from hpcvdj.chance.p_values import Counts, Floats
 from hpcvdj.recombination.germline import SegmentType
 from hpcvdj.recombination.models import Model, twin_genes
 from hpcvdj.recombination.repertoire import Repertoire

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from hpcvdj.chance.clone_sizes import CloneSizes, added, by_name, counted
 from hpcvdj.chance.clonotypes import REPEATED
 from hpcvdj.chance.dealing import Dealt, spans
-from hpcvdj.chance.draws import Chance, Floats
+from hpcvdj.chance.draws import Chance
+from hpcvdj.chance.p_values import Counts, Floats
 from hpcvdj.cohorts import Unit
 from hpcvdj.errors import InputError, few, option
 from hpcvdj.kernels.neighbours.blocks import blocks
@@ -27,7 +28,6 @@ from hpcvdj.storage.memory import return_freed_memory
 
 log = logging.getLogger(__name__)
 
-Counts = NDArray[np.int64]
 Places = NDArray[np.integer[Any]]
 
 SequenceUnit = Unit | Literal["v-aa"]

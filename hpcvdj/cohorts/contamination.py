@@ -11,9 +11,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hpcvdj.chance.check import UNCHECKED, ModelFit
-from hpcvdj.chance.depth import Counts, Floats
 from hpcvdj.chance.draws import Chance
 from hpcvdj.chance.fit import at_least
+from hpcvdj.chance.p_values import Counts, Floats
 from hpcvdj.chance.shown import Shown
 from hpcvdj.cohorts.cohort import Cohort, Sequences, names_of_holders, sequences_of
 from hpcvdj.cohorts.improbable import COMMON, SEEN, Improbable, Pairs, improbable_of, more_reads, people_of

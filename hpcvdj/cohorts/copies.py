@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.chance.clone_sizes import CloneSizes
-from hpcvdj.chance.depth import Counts, Floats
+from hpcvdj.chance.p_values import Counts, Floats
 from hpcvdj.cohorts.cohort import Holding, Places
 
 SAME = 1e-3

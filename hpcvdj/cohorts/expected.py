@@ -14,7 +14,8 @@ from functools import cached_property
 
 import numpy as np
 
-from hpcvdj.chance.depth import GRID, POINTS, Counts, Draws, Floats, on_grid
+from hpcvdj.chance.depth import GRID, POINTS, Draws, on_grid
+from hpcvdj.chance.p_values import Counts, Floats
 from hpcvdj.cohorts.ranking import Z
 from hpcvdj.cohorts.settings import SMALLEST_Q
 from hpcvdj.errors import InputError, option

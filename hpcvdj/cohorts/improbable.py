@@ -13,8 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.chance.depth import Counts, Floats
-from hpcvdj.chance.p_values import benjamini_hochberg, poisson_tail
+from hpcvdj.chance.p_values import Counts, Floats, benjamini_hochberg, poisson_tail
 from hpcvdj.cohorts.cohort import Cohort, Holding, Sequences, sequences_of
 from hpcvdj.errors import few
 from hpcvdj.kernels.distinct import distinct

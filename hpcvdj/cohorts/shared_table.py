@@ -8,7 +8,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hpcvdj.chance.check import BROKEN_GENE, CONTRADICTED_CALL, IMPOSSIBLE, OF_RARE_ALLELE, ModelFit
-from hpcvdj.chance.depth import Counts, Floats
+from hpcvdj.chance.p_values import Counts, Floats
 from hpcvdj.cohorts.cohort import Cohort, Holding, Sequences, names_of_holders
 from hpcvdj.cohorts.copies import Copies
 from hpcvdj.cohorts.expected import Numbers

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hpcvdj.chance.depth import Floats
+from hpcvdj.chance.p_values import Floats
 from hpcvdj.chance.question import Lines, Rows
 from hpcvdj.cohorts.improbable import pairs_text
 from hpcvdj.cohorts.question import CohortQuestion, rows_text

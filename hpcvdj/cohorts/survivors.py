@@ -8,7 +8,8 @@ import logging
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.chance.depth import STEP, Counts, Draws, Floats, recombinations_of
+from hpcvdj.chance.depth import STEP, Draws, recombinations_of
+from hpcvdj.chance.p_values import Counts, Floats
 from hpcvdj.cohorts.cohort import Cohort
 from hpcvdj.cohorts.expected import Numbers, survivors_share
 from hpcvdj.errors import InputError, option

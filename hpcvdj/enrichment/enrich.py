@@ -126,20 +126,13 @@ def enrich(
     """
     # Root counts all neighbours.  It takes a tenth of the processor time of their probabilities.
     counted = run.on_root(_counted, clonotypes, settings, backend)
-    rows = None
-    if counted is not None:
-        # Much faster than np.union1d.
-        wanted = np.zeros(len(counted[1]), dtype=bool)
-        wanted[counted[2]] = wanted[counted[3]] = True
-        rows = np.flatnonzero(wanted)
-    values = _probabilities(clonotypes, rows, model, settings, run, backend)
-    return run.on_root(_against_model, clonotypes, counted, rows, values, model, settings, fit)
+    values = _probabilities(clonotypes, counted[-1] if counted is not None else None, model, settings, run, backend)
+    return run.on_root(_against_model, clonotypes, counted, values, model, settings, fit)
 
 
 def _against_model(
     clonotypes: Clonotypes,
-    counted: tuple[Counts, Counts, Counts, Counts],
-    rows: Counts,
+    counted: tuple[Counts, ...],
     values: Floats,
     model: Model,
     settings: EnrichmentSettings,
@@ -148,10 +141,9 @@ def _against_model(
     """Test clonotypes against a model.
 
     counted  as `_counted` returns it
-    rows     int64 [rows]: the clonotypes to test or drawn at random, ascending
-    values   float64 [rows, 3]: their probabilities, as `_probabilities` returns them
+    values   float64 [rows, 3]: the probabilities of its rows, as `_probabilities` returns them
     """
-    size, neighbours, tested, drawn = counted
+    size, neighbours, tested, drawn, rows = counted
     by_class = productive_of(model, clonotypes.classes)
     # The other junctions are distinct from the clonotype's own.
     others = values[:, 2] - values[:, 0]
@@ -267,16 +259,20 @@ def _degrees_on(backend: Backend) -> Any:
     return resolve_name(f"hpcvdj.kernels.neighbours.degrees_{backend.name}.degrees")
 
 
-def _counted(
-    clonotypes: Clonotypes, settings: EnrichmentSettings, backend: Backend
-) -> tuple[Counts, Counts, Counts, Counts]:
-    """The class size and the neighbours of each clonotype, the clonotypes to test, and clonotypes drawn at random."""
+def _counted(clonotypes: Clonotypes, settings: EnrichmentSettings, backend: Backend) -> tuple[Counts, ...]:
+    """The class size and the neighbours of each clonotype; the clonotypes to test, those drawn at random, and both.
+
+    Each list of clonotypes ascends.
+    """
     counts = _degrees_on(backend)(
         clonotypes.letters, clonotypes.lengths, clonotypes.kind, clonotypes.variants[:, np.newaxis]
     )[:, 0]
     size = _class_sizes(clonotypes.kind, clonotypes.variants, len(clonotypes.classes))[clonotypes.kind]
-    tested = np.flatnonzero(counts - 1 >= settings.min_neighbours)
-    return size, counts - 1, tested, _drawn(clonotypes, settings)
+    tested, drawn = np.flatnonzero(counts - 1 >= settings.min_neighbours), _drawn(clonotypes, settings)
+    # Much faster than np.union1d.
+    wanted = np.zeros(len(counts), dtype=bool)
+    wanted[tested] = wanted[drawn] = True
+    return size, counts - 1, tested, drawn, np.flatnonzero(wanted)
 
 
 def _drawn(clonotypes: Clonotypes, settings: EnrichmentSettings) -> Counts:

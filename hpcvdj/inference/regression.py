@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.chance.depth import Floats, Holders
+from hpcvdj.chance.depth import Holders
+from hpcvdj.chance.p_values import Floats
 
 log = logging.getLogger(__name__)
 

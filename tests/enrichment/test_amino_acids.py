@@ -145,7 +145,7 @@ def test_calibrated_on_what_recombination_makes(name, genes):
         dealt_of(read_table(drawn(model, RECOMBINATIONS[name]), model, reading), model).whole
     ).clonotypes()
     assert not own.nucleotides
-    size, neighbours, _, _ = module._counted(own, EnrichmentSettings(kappa=1.0), open_backend("cpu"))
+    size, neighbours, *_ = module._counted(own, EnrichmentSettings(kappa=1.0), open_backend("cpu"))
     some = np.sort(np.random.default_rng(2).permutation(len(own))[:2_000])
     problem = PgenProblem(own.repertoire.subset(some), model, COLUMNS)
     aa, ball = count_in_memory(problem, PgenConfig(COLUMNS, backend="cpu"), Run()).T

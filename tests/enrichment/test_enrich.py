@@ -73,7 +73,7 @@ def everything(own, model):
     from hpcvdj.recombination.repertoire import PGEN_COLUMNS, PgenProblem
     from hpcvdj.values.compute import count_in_memory
 
-    size, neighbours, _, _ = module._counted(own, EnrichmentSettings(kappa=1.0), open_backend("cpu"))
+    size, neighbours, *_ = module._counted(own, EnrichmentSettings(kappa=1.0), open_backend("cpu"))
     problem = PgenProblem(own.repertoire.subset(rows), model, PGEN_COLUMNS)
     itself, _, ball = count_in_memory(problem, PgenConfig(PGEN_COLUMNS, backend="cpu"), Run()).T
     productive = productive_of(model, own.classes)[own.kind[rows]]
