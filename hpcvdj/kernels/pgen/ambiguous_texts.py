@@ -123,8 +123,21 @@ def _unique(owner: NDArray[np.int64], texts: NDArray[np.uint8]) -> tuple[NDArray
 @njit(cache=True, nogil=True)
 def range_of(symbol, texts, place, first, last):  # type: ignore[no-untyped-def]
     """Which of the sorted texts first … last-1, which begin alike, have `symbol` at `place`: first and last + 1."""
-    symbols = texts[first:last, place]
-    return first + np.searchsorted(symbols, symbol), first + np.searchsorted(symbols, symbol, side="right")
+    low, high = first, last
+    while low < high:
+        middle = (low + high) // 2
+        if texts[middle, place] < symbol:
+            low = middle + 1
+        else:
+            high = middle
+    stop, high = low, last
+    while stop < high:
+        middle = (stop + high) // 2
+        if texts[middle, place] <= symbol:
+            stop = middle + 1
+        else:
+            high = middle
+    return low, stop
 
 
 PLAIN, ONE_FREE, NEEDED = range(3)
