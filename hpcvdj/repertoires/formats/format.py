@@ -38,7 +38,6 @@ class RowError(Exception):
 
 
 def same(column: pa.Array) -> pa.Array:
-    """The column as it is."""
     return column
 
 
@@ -138,12 +137,10 @@ BY_HEADER = Opening()
 
 
 def readable() -> dict[str, type[Format]]:
-    """The formats that can be read, by name."""
     return {name: kind for name, kind in choices(Format).items() if not kind.refusal}
 
 
 def _possible(opening: Opening) -> list[type[Format]]:
-    """The formats that a table may have."""
     kinds = choices(Format)
     return [kinds[opening.format]] if opening.format is not None else list(kinds.values())
 

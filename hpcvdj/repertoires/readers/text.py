@@ -48,11 +48,9 @@ class _Filled(io.RawIOBase):
         self._blocks, self._left = self._filled(stream), memoryview(b"")
 
     def readable(self) -> bool:
-        """Yes."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Read into `buffer`."""
         if not self._left:
             self._left = memoryview(next(self._blocks, b""))
         read = min(len(buffer), len(self._left))
@@ -152,7 +150,6 @@ class TextReader(TableReader):
             raise self._damaged(error) from None
 
     def _first_lines(self) -> list[str]:
-        """The first lines, at least up to the header."""
         head = self._head(lambda: unpacked(self.path))
         fault = next((text for magic, text in NOT_TABLES.items() if head.startswith(magic)), None)
         if fault is not None:
