@@ -78,7 +78,6 @@ class SingleGeneJunctions:
         return SingleGeneJunctions(self.repertoire.subset(rows), self.times[rows])
 
     def log_factor(self, selection: SelectionFactor) -> Floats:
-        """Return ln Q of each junction."""
         return log_factors(selection, self.repertoire, *self.amino_acids)
 
     @staticmethod

@@ -7,6 +7,7 @@ import socket
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from copy import copy
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -104,13 +105,16 @@ class Run:
         run.shown, run._agreement, run._kept = False, self._agreement, self._kept
         return run
 
-    def on_root(self, work: Callable[[], T]) -> T | None:
-        """Return `work()` on root, None on the other ranks.  Raise an HpcvdjError of root on every rank."""
-        return self.world.on_root(work)
+    def on_root(self, work: Callable[..., T], *known: Any) -> T | None:
+        """Return `work(*known)` on root, None on the other ranks.  Raise an HpcvdjError of root on every rank.
 
-    def from_root(self, work: Callable[[], T]) -> T:
-        """Return root's `work()` (any small picklable object) on every rank.  Errors are those of `on_root`."""
-        shared: T = self.world.broadcast(self.world.on_root(work))
+        known  values that root has; they are None on the other ranks
+        """
+        return self.world.on_root(partial(work, *known))
+
+    def from_root(self, work: Callable[..., T], *known: Any) -> T:
+        """Return root's `work(*known)` (any small picklable object) on every rank; otherwise as `on_root`."""
+        shared: T = self.world.broadcast(self.on_root(work, *known))
         return shared
 
     def share_arrays(self, arrays: dict[str, NDArray[Any]] | None) -> dict[str, NDArray[Any]]:
@@ -330,10 +334,10 @@ class Run:
         result: T = self.world.broadcast(self.root_steps(work, saved))
         return result
 
-    def root_steps(self, work: Callable[[], T], saved: str) -> T | None:
-        """Return `work()` on root, None on the other ranks; otherwise as `root_works`."""
+    def root_steps(self, work: Callable[..., T], saved: str, *known: Any) -> T | None:
+        """Return `work(*known)` on root, None on the other ranks; otherwise as `root_works` and `on_root`."""
         results: list[T] = []
-        self.each([work] if self.is_root else [], lambda call: results.append(call()), saved)
+        self.each([work] if self.is_root else [], lambda call: results.append(call(*known)), saved)
         return results[0] if results else None
 
     def stopped(self, saved: str) -> StoppedError:
