@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from hpcvdj.errors import InputError
-from hpcvdj.repertoires.formats.format import may_lack_from, names_of_headerless
+from hpcvdj.repertoires.formats.airr import Airr
+from hpcvdj.repertoires.formats.format import names_of_headerless
 from hpcvdj.repertoires.readers import reader
 from hpcvdj.repertoires.readers.reader import TableReader, first_line
 from hpcvdj.storage.inputs import DAMAGE, packing, unpacked
@@ -132,7 +133,7 @@ class TextReader(TableReader):
         if columns is not None:
             return _Layout(columns, delimiter, quoted, skipped)
         columns = [value.strip() for value in values]
-        lacked = may_lack_from(columns, self.opening) if not quoted else None
+        lacked = Airr.may_lack_from(columns) if not quoted else None
         return _Layout(columns, delimiter, quoted, skipped + 1, columns.index(lacked) if lacked else None)
 
     def _stream(self) -> Any:
