@@ -1,6 +1,7 @@
 """Rows that are dealt without a table."""
 
 from hpcvdj.chance.dealing import ReadRows, _dealt, _part
+from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.runs.run import Run
 
 
@@ -10,3 +11,8 @@ def dealt_of(junctions, model):
     read.add(junctions)
     part = _part(junctions, model, reads=junctions.reads is not None)
     return _dealt([part], read, junctions.repertoire_ids or [], Run())
+
+
+def read_together(table, model, reading):
+    """The junctions of a table in memory whose rows name their repertoires."""
+    return Inputs.of_table(table, reading, together=True).read(model)

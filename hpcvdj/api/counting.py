@@ -20,7 +20,7 @@ from hpcvdj.recombination.germline import Germline, Tables
 from hpcvdj.repertoires.inputs import Inputs, read_table
 from hpcvdj.repertoires.settings import RowSettings
 from hpcvdj.repertoires.species import warn_of_rows
-from hpcvdj.values.memory import values_of
+from hpcvdj.values.compute import values_of
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,9 @@ from hpcvdj.chance.settings import Checks
 from hpcvdj.errors import InputError, option
 from hpcvdj.inference.folder import named, write_files
 from hpcvdj.inference.infer import Fit
-from hpcvdj.inference.selection import SelectionFit
+from hpcvdj.inference.selection import SelectionFit, sonia_model
 from hpcvdj.inference.selection_question import SelectionQuestion
 from hpcvdj.inference.settings import InferenceSettings, RowChoice, SelectionSettings
-from hpcvdj.inference.sonia import sonia_model
 from hpcvdj.inference.tables import infer_tables, reading_for
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.model_views.comparison import Comparison, compare

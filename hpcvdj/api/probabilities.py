@@ -35,7 +35,7 @@ from hpcvdj.repertoires.species import warn_of_rows
 from hpcvdj.repertoires.table import table_of
 from hpcvdj.results.frames import with_facts
 from hpcvdj.runs.run import Run
-from hpcvdj.values.memory import values_of
+from hpcvdj.values.compute import values_of
 from hpcvdj.values.task import recorded_makers
 
 

@@ -71,7 +71,7 @@ def from_sonia(
     if not common.begin().is_root:
         return
     from hpcvdj.inference.folder import write_with_selection
-    from hpcvdj.inference.sonia import sonia_model
+    from hpcvdj.inference.selection import sonia_model
     from hpcvdj.recombination.corrections import checked
     from hpcvdj.recombination.igor import folder_texts
     from hpcvdj.storage.folders import exclusive_folder

@@ -266,7 +266,7 @@ class _Computing:
         from hpcvdj.repertoires.inputs import Inputs
         from hpcvdj.repertoires.reading import reading_of
         from hpcvdj.repertoires.table import table_of
-        from hpcvdj.values.memory import values_of
+        from hpcvdj.values.compute import values_of
 
         for segment, name in (("V", "v"), ("J", "j")):
             for call in dict.fromkeys(getattr(row, name) for row in rows):

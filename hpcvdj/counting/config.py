@@ -53,7 +53,6 @@ class Config(Settings, Plan):
     strict_binding: StrictBinding = False
 
     def method_class(self) -> PathwayMethod:
-        """Return the method; raises InputError if there is none of that name."""
         return choice(PathwayMethod, self.method, "method")
 
     def resolve_max_n(self, longest: int) -> int:
@@ -67,7 +66,6 @@ class Config(Settings, Plan):
         return replace(reading, longest=self.method_class().longest_cdr3)
 
     def settled(self, longest: int) -> "Config":
-        """Replace the largest n-length by a number."""
         return replace(self, max_n=self.resolve_max_n(longest))
 
     def require_sliceable(self) -> None:
@@ -86,5 +84,4 @@ class Config(Settings, Plan):
         method.require(self.max_n)
 
     def problem(self, repertoire: Repertoire, reference: Germline) -> Problem:
-        """Combine a repertoire with the segments of a germline table."""
         return Problem(repertoire, reference, int(self.max_n), self.d_forms)

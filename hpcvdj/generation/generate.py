@@ -231,7 +231,6 @@ def generate_table(model: Model, plan: GenerationSettings, backend: Backend, run
 
 
 def pairs_of(batch: pa.RecordBatch) -> Counter[tuple[str, str]]:
-    """Count the rows of each pair of V and J calls."""
     counts = pa.Table.from_batches([batch]).group_by(["v_call", "j_call"]).aggregate([([], "count_all")])
     return Counter({(row["v_call"], row["j_call"]): row["count_all"] for row in counts.to_pylist()})
 
@@ -273,7 +272,6 @@ class _Segments:
 
 
 def _letters(words: NDArray[np.uint64], begins: NDArray[np.int64], lengths: NDArray[np.int64]) -> pa.Array:
-    """Return the bases of spans of packed sequences."""
     return _texts(lengths, partial(unpack_spans, words, begins))
 
 

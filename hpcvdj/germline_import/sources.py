@@ -76,7 +76,6 @@ class GappedFasta(Source):
     begins = (">",)
 
     def read(self, path: Path) -> list[Gene]:
-        """The allele of each record."""
         before, *records = ("\n" + source_text(path)).replace("\r", "\n").split("\n>")
         if before:
             raise InputError(f"{path}: not a FASTA file, which begins with >; choose another {option('source_format')}")

@@ -75,7 +75,6 @@ def refused_path(target: Path) -> Path:
 
 
 def as_tsv(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Tab-separated text with a header line."""
     return "".join("\t".join(line) + "\n" for line in (columns, *rows))
 
 

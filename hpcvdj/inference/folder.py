@@ -163,7 +163,6 @@ def raise_if_inferred(target: Path, identity: Identity) -> None:
 
 
 def fit_facts(fit: Fit) -> dict[str, Any]:
-    """Return what inference.json has about a fit."""
     return {
         "rows_counted": fit.counted[0],
         "rows_held_out": fit.counted[1],

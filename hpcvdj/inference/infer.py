@@ -86,7 +86,6 @@ class _Sum:
     """The store of the counts on root."""
 
     def put(self, unit: Unit, values: NDArray[Any]) -> None:
-        """Keep the sum over the ranks."""
         self.values = values
 
     def save(self, partial: Partial | None) -> None:
@@ -150,7 +149,7 @@ def infer(
     Raises StoppedError on every rank after a signal, and InputError if hardly any row is possible, or if the state is
     damaged.
     """
-    free, warnings = run.from_root(lambda: _free(chosen, model, plan))
+    free, warnings = run.from_root(lambda rows: _free(len(rows.repertoire), model, plan), chosen)
     first = started(model, plan.start or "mixed", free)
     first = replace(first, error_rate=FIRST_ERROR_RATE if plan.errors else 0.0, selection=None)
     repertoire, held = _shared(chosen, plan, run)
@@ -234,10 +233,9 @@ def _changed_alleles(start: Model, result: Model, free: frozenset[str], prior: f
     return warnings
 
 
-def _free(chosen: ChosenRows | None, model: Model, plan: InferenceSettings) -> tuple[frozenset[str], list[str]]:
+def _free(rows: int, model: Model, plan: InferenceSettings) -> tuple[frozenset[str], list[str]]:
     """Return the parameters that are inferred, and warnings about the number of rows."""
-    assert chosen is not None
-    rows, only, warnings = len(chosen.repertoire), plan.only, []
+    only, warnings = plan.only, []
     if rows < FEWEST_ROWS and not only and plan.start != "uniform":
         only = GENE_USAGE
         warnings.append(
@@ -274,7 +272,6 @@ def _step(search: Search, evaluate: Expectations, run: Run, saved: str) -> None:
 
 
 def _report(search: Search) -> None:
-    """Log a line about the last iteration."""
     evaluation, accepted = search.trace[-1], search.accepted
     gain = evaluation.log_likelihood - accepted[-2].log_likelihood if len(accepted) > 1 and evaluation.accepted else 0.0
     held = f", held out {evaluation.held_out:.5f}" if search.judged else ""
@@ -295,7 +292,6 @@ class _Kept:
         self.sums: list[list[Array]] = [list(map(np.zeros_like, parameters(search.model))) for _ in range(2)]
 
     def add(self, model: Model) -> None:
-        """Add the model of a sample."""
         self.taken += 1
         for mean, squares, value in zip(*self.sums, parameters(model), strict=True):
             before = value - mean

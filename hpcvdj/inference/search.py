@@ -137,7 +137,10 @@ class Search:
         self.objective = objective
         if self.kind == "long" and self.step >= self.longest:
             self.longest *= LONGEST_STEP
-        self._note_best(evaluation)
+        if self.judged and not evaluation.held_out > self.best_held_out:
+            self.waited += 1
+        else:
+            self.best, self.best_held_out, self.waited = self.model, evaluation.held_out, 0
         following = maximised(self.model, expected, self.free, self.settings.prior, self.pairs)
         if self.kind == "long":
             self.points = []
@@ -154,12 +157,6 @@ class Search:
                 self.longest = max(self.longest, LONGEST_STEP)
         else:
             self.model, self.kind = following, "em"
-
-    def _note_best(self, evaluation: Evaluated) -> None:
-        if self.judged and not evaluation.held_out > self.best_held_out:
-            self.waited += 1
-            return
-        self.best, self.best_held_out, self.waited = self.model, evaluation.held_out, 0
 
     def saved(self, more: Mapping[str, Array]) -> bytes:
         """Return the state and more arrays as bytes, for `restored`."""

@@ -10,6 +10,7 @@ import logging
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from hpcvdj.recombination.exclusions import Exclusion
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
 from hpcvdj.recombination.selection import Counts, Floats, Genes, SelectionFactor, features
+from hpcvdj.recombination.sonia import read_sonia
 from hpcvdj.repertoires.genes import as_read, has_nucleotides
 from hpcvdj.repertoires.tally import Tally
 from hpcvdj.runs.run import Run
@@ -54,6 +56,9 @@ HELD_OUT, JUDGING = 0, 1
 
 LEAST_GAIN = 2
 """The number of standard errors from which on a gain is significant."""
+
+MOST_OFF = 0.1
+"""The largest difference of the mean of Q of SONIA from 1 without a warning."""
 
 SMALLEST = 1e-300
 """The probability that stands for that of a junction that the model cannot make."""
@@ -138,13 +143,12 @@ def infer_selection(
     names = PGEN_COLUMNS[:1] if nucleotides else PGEN_COLUMNS[1:2]
     p = [chances[0].among_productive(part.repertoire if part is not None else None, names, run) for part in parts]
 
-    def fitted() -> SelectionFit:
-        assert real is not None
+    def fitted(real: _Real) -> SelectionFit:
         # Without broken genes, the probabilities of the other genes add up to this share.
         share = int(generated.times.sum() + fresh.times.sum()) / (2 * number)
         return _fitted(real, [_Sample.of(*sample, share) for sample in zip(parts, p, strict=True)], fresh, model, plan)
 
-    return run.on_root(fitted)
+    return run.on_root(fitted, real)
 
 
 def _real(dealt: Dealt, model: Model, plan: SelectionSettings, broken: frozenset[str]) -> _Real | None:
@@ -202,7 +206,6 @@ class _Sample:
         return replace(self, times=self.times * once)
 
     def take(self, chosen: NDArray[np.bool_]) -> "_Sample":
-        """Select the chosen junctions."""
         return _Sample(self.junctions.take(np.flatnonzero(chosen)), self.log_p[chosen], self.times[chosen])
 
     def mean(self, values: Floats) -> tuple[float, float]:
@@ -277,7 +280,6 @@ def _auc(real: _Sample, generated: _Sample, selection: SelectionFactor) -> float
 
 
 def _warnings(weights: int, rows: int, gain: float, error: float) -> list[str]:
-    """Return what to know before using a factor."""
     warnings = []
     cost = weights / (2 * rows)
     if cost > MOST_UNCERTAINTY:
@@ -362,3 +364,24 @@ def normalised(selection: SelectionFactor, fresh: SingleGeneJunctions) -> Select
         largest=selection.largest - shift,
         means={name: of_pair / mean for name, of_pair in of_genes.items()},
     )
+
+
+def sonia_model(folder: Path, backend: str = AUTO) -> Model:
+    """Read the recombination model in a folder of SONIA, with its selection factor.
+
+    Z is that of the folder.  The means of Q are computed from productive draws.  Raises InputError for other folders.
+    """
+    model = read_sonia(folder)
+    selection = model.require_selection()
+    # Another seed than that of `hpcvdj generate`, so that generated tables are not compared with themselves.
+    seed = int(np.random.SeedSequence([0, 2]).generate_state(1, np.uint64)[0])
+    drawn = Chance(model, FRESH, seed, backend, strict_binding=False).drawn(Run())
+    assert drawn is not None
+    mean, means = averages(selection, SingleGeneJunctions.drawn(drawn))
+    if abs(mean - 1) > MOST_OFF:
+        log.warning(
+            "%s: the mean of Q over %s productive draws from its model is %.3g, not 1: Z is not that of this model, "
+            "and the sum of all probabilities after selection is this number", folder, f"{FRESH:,}", mean,
+        )  # fmt: skip
+    facts = {**selection.facts, "fresh": FRESH, "mean_of_q": mean}
+    return replace(model, selection=replace(selection, means=means, facts=facts))

@@ -146,7 +146,8 @@ def _anchor(votes: NDArray[np.int64], residues: str, alike: int, earlier: int) -
     """
     common = np.argsort(-votes, kind="stable")[:alike]
     common = common[votes[common] > COMMON * votes.max()]
-    codons = sorted((_codon(int(number)) for number in common), key=lambda codon: AMINO_ACIDS[codon] not in residues)
+    codons = ["".join(BASES[number >> shift & 3] for shift in (4, 2, 0)) for number in common.tolist()]
+    codons.sort(key=lambda codon: AMINO_ACIDS[codon] not in residues)
     return codons[earlier] if earlier < len(codons) else next(iter(codons), "")
 
 
@@ -161,7 +162,3 @@ def _codons(repertoire: Repertoire, begin: NDArray[np.int64]) -> NDArray[np.int6
         words = repertoire.words[np.arange(len(begin)), word]
         number = 4 * number + ((words >> (62 - 2 * position).astype(np.uint64)) & np.uint64(3)).astype(np.int64)
     return number
-
-
-def _codon(number: int) -> str:
-    return "".join(BASES[number >> shift & 3] for shift in (4, 2, 0))

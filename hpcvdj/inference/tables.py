@@ -23,7 +23,8 @@ from hpcvdj.probabilities.settings import PgenConfig
 from hpcvdj.recombination.exclusions import counts_json
 from hpcvdj.recombination.germline import Germline
 from hpcvdj.recombination.models import Model
-from hpcvdj.recombination.repertoire import LONGEST_CDR3, PgenProblem
+from hpcvdj.recombination.repertoire import LONGEST_CDR3
+from hpcvdj.repertoires.genes import kinds_of
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.reading import Reading
 from hpcvdj.repertoires.species import warn_of_rows
@@ -34,6 +35,7 @@ from hpcvdj.runs.run import Run
 from hpcvdj.runs.stopping import NOTHING_YET
 from hpcvdj.storage.files import atomic_path
 from hpcvdj.storage.folders import exclusive_folder, require_replaceable
+from hpcvdj.values.compute import count_in_memory
 
 log = logging.getLogger(__name__)
 
@@ -99,7 +101,8 @@ def infer_tables(
         identity = run.from_root(lambda: _identity(inputs, start, plan))
         overwrite = run.from_root(lambda: _may_replace(run, identity))
         chosen, tally = _chosen(inputs, model, plan, run, fewest)
-        model = run.from_root(lambda: _anchored(model, start, chosen))
+        if isinstance(start, Germline):
+            model = run.from_root(lambda rows: with_anchors(model, start, rows.repertoire), chosen)
         folder = _folder(target, identity) if target is not None else None
         state = _opened(folder, run, stack) if folder is not None else None
         run.request.begin()
@@ -111,15 +114,12 @@ def infer_tables(
 
         fit = infer(chosen, model, plan, run, backend, state, save, identity)
 
-        def finish() -> Inferred:
-            assert fit is not None
-            assert chosen is not None
-            assert tally is not None
+        def finish(fit: Fit, chosen: ChosenRows, tally: Tally) -> Inferred:
             for line in fit.warnings:
                 log.warning("%s", line)
             unexplained = []
             if target is not None and folder is not None:
-                unexplained = _unexplained(chosen, fit, backend, errors=plan.errors)
+                unexplained = _unexplained(chosen, fit, backend, run.alone(), errors=plan.errors)
                 facts = {
                     "identity": identity,
                     **run.provenance(),
@@ -139,7 +139,7 @@ def infer_tables(
             excluded = sum(number for _, number in tally.excluded)
             return Inferred(fit, tally.rows_read, excluded, chosen.left_out, len(unexplained))
 
-        return run.on_root(finish)
+        return run.on_root(finish, fit, chosen, tally)
 
 
 def _folder(target: Path, identity: dict[str, Any]) -> RunFolder:
@@ -217,9 +217,7 @@ def _chosen(
     tally = tables.rows.tally(run)
     parts = run.gather(counted if has_reads else [chosen for chosen, _ in uncounted])
 
-    def joined() -> ChosenRows:
-        assert tally is not None
-        assert parts is not None
+    def joined(tally: Tally, parts: list[list[ChosenRows]]) -> ChosenRows:
         warn_of_rows(tally, model, inputs.names)
         chosen = ChosenRows.joined([chosen for part in parts for chosen in part], plan.rows, plan.seed)
         if len(chosen.repertoire) < fewest:
@@ -233,12 +231,7 @@ def _chosen(
             )
         return chosen
 
-    return run.root_steps(joined, NOTHING_YET), tally
-
-
-def _anchored(model: Model, start: Model | Germline, chosen: ChosenRows | None) -> Model:
-    assert chosen is not None
-    return model if isinstance(start, Model) else with_anchors(model, start, chosen.repertoire)
+    return run.root_steps(joined, NOTHING_YET, tally, parts), tally
 
 
 def _save(path: Path, state: bytes) -> None:
@@ -255,32 +248,25 @@ def _impossible(problem: InferenceProblem, rows: list[int], backend: Backend) ->
     return [row for row in rows if kernel(unit, row, row + 1)[0, -1]]
 
 
-def _unexplained(chosen: ChosenRows, fit: Fit, backend: Backend, *, errors: bool) -> list[dict[str, Any]]:
-    """List the rows with probability 0."""
+def _unexplained(
+    chosen: ChosenRows, fit: Fit, backend: Backend, run: Run, *, errors: bool
+) -> list[dict[str, Any]]:  # fmt: skip
+    """Return the data row, V, J and junction of each row with probability 0, and why it has none; `run` is root's."""
     if not (fit.trace[-1].lost or fit.best.lost or fit.counted[1]):
         return []
-    repertoire = chosen.repertoire
-    problem = PgenProblem(repertoire, fit.model, ("pgen_nt",))
-    method = PgenConfig(problem.names).method_class()
-    kernel = backend.load(method, problem, PgenConfig().threads_per_block)
+    repertoire, kinds = chosen.repertoire, kinds_of(chosen.repertoire)
+    config = PgenConfig(("pgen_nt",))
+    values = count_in_memory(config.problem(repertoire, fit.model), config, run, backend)
+    assert values is not None
+    rows = np.flatnonzero(values[:, 0] < LEAST).tolist()
+    if errors:
+        weights = np.zeros(len(repertoire), dtype=np.uint32)
+        rows = _impossible(InferenceProblem(repertoire, weights, fit.model, errors), rows, backend)
     out = []
-    for unit in method.units(problem, backend.unit_work, [(range(1), range(len(repertoire)))]):
-        values = kernel(unit, 0, unit.tasks)
-        rows = (unit.rows.start + np.flatnonzero(values[:, 0] < LEAST)).tolist()
-        if errors:
-            weights = np.zeros(len(repertoire), dtype=np.uint32)
-            rows = _impossible(InferenceProblem(repertoire, weights, fit.model, errors), rows, backend)
-        for row in rows:
-            pair = int(np.searchsorted(repertoire.offsets, row, side="right")) - 1
-            v, j = repertoire.pairs[pair]
-            out.append(
-                {
-                    "data_row": int(chosen.row[row]) + 1,
-                    "v": v.allele,
-                    "j": j.allele,
-                    "junction": repertoire.cdr3(row),
-                    "reason": "the alleles cannot make a junction" if not (v.places and j.places)
-                    else "no scenario of the model makes it with these alleles",
-                }
-            )  # fmt: skip
+    for row in rows:
+        v, j = repertoire.pairs[kinds[row]]
+        possible = "no scenario of the model makes it with these alleles"
+        reason = possible if v.places and j.places else "the alleles cannot make a junction"
+        names = {"v": v.allele, "j": j.allele, "junction": repertoire.cdr3(row), "reason": reason}
+        out.append({"data_row": int(chosen.row[row]) + 1, **names})
     return sorted(out, key=lambda row: int(row["data_row"]))

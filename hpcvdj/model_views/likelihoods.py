@@ -19,7 +19,7 @@ from hpcvdj.repertoires.inputs import Inputs, without_rows
 from hpcvdj.repertoires.readers import open_table
 from hpcvdj.repertoires.reading import Reading
 from hpcvdj.storage.inputs import file_digest
-from hpcvdj.values.memory import values_of
+from hpcvdj.values.compute import values_of
 
 
 @dataclass(frozen=True)

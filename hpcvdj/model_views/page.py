@@ -100,7 +100,6 @@ def usable(model: Model, segment: SegmentType) -> str:
 
 
 def _rows(model: Model, errors: Errors) -> list[Row]:
-    """The panels of the distributions."""
     by_name = events(model)
     width = {segment: 16 + len(model.templates(segment)) for segment in SEGMENT_TYPES.values()}
     usage = {s: (width[s], partial(_usage, model=model, segment=s, errors=errors)) for s in width}
@@ -116,7 +115,6 @@ def _rows(model: Model, errors: Errors) -> list[Row]:
 
 
 def _convergence(axes: Any, inferred: InferenceRecord) -> None:
-    """Draw the log-likelihoods by iteration."""
     iterations, *values = zip(*inferred.evaluations, strict=True)
     for colour, series, label in zip(COLOURS, values, ("rows that were counted", "rows held out"), strict=False):
         if not np.isnan(series).all():
@@ -206,7 +204,6 @@ def _deletions(axes: Any, model: Model, event: Event) -> None:
 
 
 def _whole_numbers(*axes: Any) -> None:
-    """Put ticks at whole numbers only."""
     for axis in axes:
         axis.get_major_locator().set_params(integer=True)
 

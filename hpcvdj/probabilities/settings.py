@@ -119,7 +119,6 @@ class PgenConfig(Plan):
 
     @property
     def selected(self) -> bool:
-        """Whether the selection factor is computed."""
         return SELECTION_COLUMNS[0] in self.names
 
     def method_class(self) -> ForwardSum:
@@ -154,5 +153,4 @@ class PgenConfig(Plan):
         return among_productive(problem, values, self.judged, divided=self.normalize == "productive")
 
     def problem(self, repertoire: Repertoire, reference: Model) -> PgenProblem:
-        """Combine a repertoire with a recombination model."""
         return PgenProblem(repertoire, reference, self.names)

@@ -222,7 +222,6 @@ class ExcludedRows:
         return len(self.row)
 
     def __repr__(self) -> str:
-        """The number of rows, and the most frequent reasons."""
         kinds = by_summary(self.counts())
         reasons = few(f"{rows:,} {summary}" for summary, rows, _ in kinds)
         return f"<{len(self):,} excluded rows{': ' * bool(reasons)}{reasons}>"

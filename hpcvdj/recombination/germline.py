@@ -12,6 +12,7 @@ import io
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import product
 from numbers import Integral
 from pathlib import Path
 from typing import ClassVar, Literal, get_args
@@ -79,7 +80,6 @@ def _p_3(segment: str, max_p: int) -> str:
 
 
 def _p_5(segment: str, max_p: int) -> str:
-    """Return the P-nucleotides of the 5' end."""
     return reverse_complement(segment[:max_p])
 
 
@@ -177,15 +177,11 @@ class Germline:
             if key in listed:
                 raise InputError(f"{self.name}: {segment.allele} is listed twice; keep one row of it")
             listed.add(key)
-        for locus in self.loci:
-            for kind in V_AND_J:
-                if not self.of(kind, locus):
-                    raise InputError(
-                        f"{self.name}: locus {locus} has no {kind} segment; add rows with segment_type {kind}"
-                    )
+        for locus, kind in product(self.loci, V_AND_J):
+            if not self.of(kind, locus):
+                raise InputError(f"{self.name}: locus {locus} has no {kind} segment; add rows with segment_type {kind}")
 
     def __repr__(self) -> str:
-        """The name, and the number of segments of each type."""
         numbers = ", ".join(f"{len(self.of(kind))} {kind}" for kind in SEGMENT_TYPES)
         options = f"max_p={self.max_p}, d_alleles={self.d_alleles!r}"
         return f"<Germline {self.name}: {', '.join(self.loci)}; {numbers}; {options}>"
@@ -221,8 +217,8 @@ class Germline:
         return [segment for segment in meant if normal_name(segment.gene) == normal] or meant
 
     @cached_property
-    def _by_name(self) -> dict[str, tuple[list[Segment], dict[str, tuple[int, ...]]]]:
-        kinds = {kind: [segment for segment in self.segments if segment.segment_type == kind] for kind in SEGMENT_TYPES}
+    def _by_name(self) -> dict[str, tuple[tuple[Segment, ...], dict[str, tuple[int, ...]]]]:
+        kinds = {kind: self.of(kind) for kind in SEGMENT_TYPES}
         return {kind: (listed, alleles_by_name(segment.allele for segment in listed)) for kind, listed in kinds.items()}
 
     def facts(self) -> dict[str, str | int]:
@@ -288,7 +284,6 @@ def _union(tables: list[Germline]) -> Germline:
 
 
 def _segments(path: Path) -> tuple[Segment, ...]:
-    """Return the rows of a germline table."""
     text = read_text(path, "germline table", f"give a path, or one of the names {', '.join(germline_names())}")
     try:
         rows = list(csv.DictReader(io.StringIO(text, newline=""), delimiter="\t", quoting=csv.QUOTE_NONE))

@@ -259,7 +259,6 @@ def model_digest(texts: Iterable[str]) -> str:
 
 
 def _events(lines: _Lines) -> _Events:
-    """Return the events in the file of parameters."""
     realisations: dict[str, list[tuple[int, tuple[str, ...]]]] = {}
     section, nickname = "", ""
     for number, line in lines:

@@ -158,7 +158,6 @@ class Model:
     origin: Origin = field(default_factory=Origin)
 
     def __repr__(self) -> str:
-        """The name, and the number of alleles of each segment."""
         numbers = ", ".join(f"{len(self.templates(kind))} {kind}" for kind in SEGMENT_TYPES.values())
         return f"<Model {self.name}: {numbers} alleles{', P(V, D, J)' * self.joint}>"
 

@@ -140,7 +140,6 @@ class SelectionFactor:
     scheme: Scheme = HPCVDJ
 
     def __repr__(self) -> str:
-        """The number of features."""
         return f"<Selection: {len(self.weights):,} features>"
 
     @property

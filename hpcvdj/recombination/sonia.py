@@ -143,7 +143,6 @@ def _energies(path: Path) -> list[tuple[int, str, float]]:
 
 
 def _numbers(path: Path) -> dict[str, float]:
-    """Read Z and the limits of the energy."""
     numbers = dict(LIMITS)
     for number, line in enumerate(read_text(path, "file of Z and the energy limits", _REMEDY).splitlines(), start=1):
         name, equals, text = line.partition("=")

@@ -42,12 +42,11 @@ class ExclusionCollector:
         order = np.argsort(rows, kind="stable")
         ids = pa.chunked_array([part[1] for part in self._parts]).take(pa.array(order)).to_pylist()
         # Reasons are in the order in which rows have them.
-        used, first, of_row = np.unique(codes[order], return_index=True, return_inverse=True)
-        in_order, exclusions = np.argsort(first), list(self._codes)
+        encoded, exclusions = pa.array(codes[order]).dictionary_encode(), list(self._codes)
         return ExcludedRows(
             row=rows[order],
             sequence_id=ids,
-            code=np.argsort(in_order)[of_row].astype(np.int32),
-            exclusions=[exclusions[code - 1] for code in used[in_order]],
+            code=encoded.indices.to_numpy(),
+            exclusions=[exclusions[code - 1] for code in encoded.dictionary.to_pylist()],
             repertoire_id=[repertoire_ids[index] for index in repertoires[order].tolist()] if repertoire_ids else [],
         )

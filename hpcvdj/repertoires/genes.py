@@ -74,7 +74,6 @@ class Collected:
         return self._offsets[-1]
 
     def repertoire(self) -> Repertoire:
-        """The collected junctions."""
         rows, offsets = slice(len(self)), np.array(self._offsets, dtype=np.int64)
         return Repertoire(self._words[rows], self._lengths[rows], self._pairs, offsets, self._letters)
 

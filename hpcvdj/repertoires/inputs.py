@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ import pyarrow.compute as pc
 from hpcvdj.errors import InputError, few, option
 from hpcvdj.repertoires.batches import with_columns, without_missing
 from hpcvdj.repertoires.formats.format import BY_HEADER, REASON, Opening
-from hpcvdj.repertoires.junctions import REPERTOIRE, Junctions, Reference, read_junctions
+from hpcvdj.repertoires.junctions import REPERTOIRE, FirstRows, Junctions, Reference, read_junctions
 from hpcvdj.repertoires.read_counts import READS
 from hpcvdj.repertoires.readers import MemoryReader, possible_suffixes, table_suffixes
 from hpcvdj.repertoires.reading import Reading
@@ -168,7 +169,6 @@ class Inputs:
 
     @staticmethod
     def of_file(path: Path, reading: Reading | None = None) -> "Inputs":
-        """One table."""
         reading = reading or Reading()
         return Inputs((table_at(path, reading.opening),), reading)
 
@@ -239,10 +239,12 @@ class Inputs:
         batches: Iterable[pa.RecordBatch] | None = None,
         first_row: int = 0,
         between: Callable[[], None] = lambda: None,
+        first_rows: FirstRows = MappingProxyType({}),
     ) -> Junctions:
         """The junctions of all tables, or of `batches`, whose first row is row `first_row`.
 
-        between  called after each batch
+        between     called after each batch
+        first_rows  as of `read_junctions`
 
         InputError if files have no data row, or if a file changed since the run began.
         """
@@ -252,7 +254,7 @@ class Inputs:
             batches = ahead(batch for table in self.tables for batch in self.rows_of(table))
         junctions = read_junctions(
             _followed(batches, between), germline, self.reading, self.tables, first_row,
-            repertoires if self.together else None,
+            repertoires if self.together else None, first_rows,
         )  # fmt: skip
         self.require_unchanged()
         if junctions.rows_read == 0 and not self.in_memory:
@@ -316,7 +318,6 @@ class Inputs:
             raise changed(table.path)
 
     def columns_of(self, table: Table) -> list[str]:
-        """The columns to read of a table."""
         reader = table.open()
         reader.require(self.reading.columns)
         further = [
@@ -331,13 +332,12 @@ class Inputs:
 
 
 def without_rows(path: Path) -> InputError:
-    """The error for a table without rows."""
     return InputError(f"{path}: no data rows; the table has a header line only")
 
 
-def read_table(table: Any, reference: Reference, reading: Reading, *, together: bool = False) -> Junctions:
-    """The junctions of a table in memory; with `together`, each row keeps its repertoire_id."""
-    return Inputs.of_table(table, reading, together=together).read(reference)
+def read_table(table: Any, reference: Reference, reading: Reading) -> Junctions:
+    """The junctions of a table in memory."""
+    return Inputs.of_table(table, reading).read(reference)
 
 
 def names_repertoires(table: Table) -> bool:
@@ -458,7 +458,8 @@ def _require_different_repertoires(tables: Sequence[Table]) -> None:
             holders.setdefault(name, []).append(table)
     for table in tables:
         others = (holder for holder in holders.get(table.repertoire_id, ()) if holder is not table)
-        other = next((holder for holder in others if not _of_one_folder(holder, table)), None)
+        # The parts of one folder share a repertoire.
+        other = next((o for o in others if not (o.part and table.part and o.path.parent == table.path.parent)), None)
         if other and (table.unnamed or not table.rows):
             raise InputError(
                 f"{table.path}: its repertoire would be called {table.repertoire_id}, like one of {other.path}; rename "
@@ -467,11 +468,6 @@ def _require_different_repertoires(tables: Sequence[Table]) -> None:
     spread = sum(len(of_repertoire) > 1 for of_repertoire in holders.values())
     if spread:
         log.info("%s repertoire(s) are spread over several tables", f"{spread:,}")
-
-
-def _of_one_folder(table: Table, other: Table) -> bool:
-    """Whether two files are parts of one table."""
-    return table.part and other.part and table.path.parent == other.path.parent
 
 
 def _warn(tables: Sequence[Table]) -> None:

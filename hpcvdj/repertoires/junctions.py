@@ -4,11 +4,11 @@ AIRR's `junction` has the codons of Cys 104 and Phe/Trp 118 around the CDR3, `ju
 module removes them.
 """
 
-import logging
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -37,8 +37,6 @@ from hpcvdj.repertoires.table import Table
 from hpcvdj.repertoires.unfit import ambiguous_rows, unfit_row, with_ends
 from hpcvdj.storage.ahead import in_threads
 
-log = logging.getLogger(__name__)
-
 REPERTOIRE = "repertoire_id"
 """AIRR's column for the repertoire of a row."""
 
@@ -56,6 +54,9 @@ SCATTER = np.uint64(0x9E3779B97F4A7C15)
 
 SCOPE_SHIFT = np.uint64(32)
 """Bits of the number of a repertoire, below those of the scope."""
+
+FirstRows = Mapping[tuple[str, str, int], int]
+"""The first row with a repeated id, by the id, its repertoire (empty unless tables are together) and its scope."""
 
 Unfit = tuple[int | NDArray[np.int64], Exclusion]
 """A row, or several, and why they take no part."""
@@ -138,6 +139,7 @@ def read_junctions(
     sources: Sequence[Table],
     first_row: int = 0,
     repertoires: Iterable[str] | None = None,
+    first_rows: FirstRows = MappingProxyType({}),
 ) -> Junctions:
     """Read batches with the columns (sequence_id), v_call, j_call and the sequence field.
 
@@ -145,10 +147,11 @@ def read_junctions(
     first_row    the number of the first row
     repertoires  None for one table.  If tables are counted together, their repertoires, as far as these are known
                  beforehand; batches then have the column repertoire_id
+    first_rows   of ids that also other batches have
 
     InputError if a row cannot be counted and `reading` is strict.
     """
-    builder = _Builder(germline, reading, sources, repertoires)
+    builder = _Builder(germline, reading, sources, repertoires, first_rows)
     for packed in in_threads(builder.packed, _numbered(batches, first_row)):
         builder.add(packed)
         if reading.strict and builder.excluded:
@@ -203,7 +206,6 @@ def text_hashes(texts: pa.Array) -> NDArray[np.uint64]:
 
 
 def _numbered(batches: Iterable[pa.RecordBatch], first_row: int) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Each batch with its first row."""
     for batch in batches:
         yield first_row, batch
         first_row += batch.num_rows
@@ -248,9 +250,10 @@ class _Builder:
     """Collects packed batches.  It keeps the packed sequence, the pair, the number and the id of each row."""
 
     def __init__(
-        self, germline: Reference, reading: Reading, sources: Sequence[Table], repertoires: Iterable[str] | None
-    ) -> None:
-        self.germline, self.reading, self.sources = germline, reading, sources
+        self, germline: Reference, reading: Reading, sources: Sequence[Table], repertoires: Iterable[str] | None,
+        first_rows: FirstRows,
+    ) -> None:  # fmt: skip
+        self.germline, self.reading, self.sources, self._first_rows = germline, reading, sources, first_rows
         # A germline table gives the order of V-J pairs.  The sets of a model's alleles are in the order of the rows.
         listed = self.germline.of if isinstance(self.germline, Germline) else lambda segment: ()
         self._indices: dict[SegmentType, dict[Any, int]] = {
@@ -481,12 +484,16 @@ class _Builder:
         # Most tables repeat no id, and sorting values is faster than sorting their indices.
         ascending = np.sort(hashes)
         repeated = ascending[1:][ascending[1:] == ascending[:-1]]
-        first_of: dict[tuple[str, int, int], int] = {}
-        candidates = np.flatnonzero(np.isin(hashes, repeated)) if len(repeated) else np.empty(0, np.int64)
+        first_of, names = dict(self._first_rows), list(self._repertoire) if self._together else [""]
+        among = np.isin(hashes, repeated) if len(repeated) else ~keep
+        if first_of:
+            elsewhere = pa.array(sorted({sequence_id for sequence_id, *_ in first_of}), ids.type)
+            among |= pc.is_in(ids, value_set=elsewhere).to_numpy(zero_copy_only=False)
+        candidates = np.flatnonzero(among)
         scopes = id_scopes(self.sources, row[candidates]) if len(candidates) else candidates
         for index, scope in zip(candidates.tolist(), scopes.tolist(), strict=True):
-            sequence_id, repertoire, this_row = ids[index].as_py(), int(repertoire_of[index]), int(row[index])
-            first_row = first_of.setdefault((sequence_id, repertoire, scope), this_row)
+            this_row = int(row[index])
+            first_row = first_of.setdefault((ids[index].as_py(), names[repertoire_of[index]], scope), this_row)
             if first_row != this_row:
                 keep[index] = False
                 code = self.excluded.code(repeated_id(self.sources, first_row, this_row))

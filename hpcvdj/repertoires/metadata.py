@@ -122,5 +122,4 @@ def _with_names(metadata: Any) -> Any:
 
 
 def columns_in(metadata: object) -> list[str]:
-    """The columns of a table of metadata."""
     return list(_text(metadata).column_names)

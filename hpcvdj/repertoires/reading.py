@@ -52,12 +52,10 @@ class Reading:
 
     @property
     def letters(self) -> Letters:
-        """The letters of the sequences."""
         return self.alphabet or NUCLEOTIDES
 
     @property
     def columns(self) -> list[str]:
-        """The columns that are read."""
         calls = ["v_call", "j_call"] if self.genes == "call" else []
         return ["sequence_id", *calls, self.sequence_field]
 

@@ -76,15 +76,8 @@ def exchanged_calls(summary: Tally, reference: Reference) -> str:
 
 
 def _unlisted(summary: Tally) -> Unlisted:
-    return [
-        (
-            exclusion.get("segment"),
-            str(exclusion.get("allele") or exclusion.get("gene") or exclusion.get("name")),
-            count,
-        )  # type: ignore[misc]
-        for exclusion, count in summary.excluded
-        if exclusion.kind in _LACKING
-    ]
+    lacking = [(exclusion.get, count) for exclusion, count in summary.excluded if exclusion.kind in _LACKING]
+    return [(of("segment"), str(of("allele") or of("gene") or of("name")), count) for of, count in lacking]  # type: ignore[misc]
 
 
 def warn_of_rows(tally: Tally, reference: Reference, names: str = "", column: str = "") -> None:

@@ -50,7 +50,6 @@ class Table:
 
     @property
     def in_memory(self) -> bool:
-        """Whether the table is in memory, not in a file."""
         return bool(self.readers) and isinstance(self.readers[0], MemoryReader)
 
     def __getstate__(self) -> dict[str, Any]:

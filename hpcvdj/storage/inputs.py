@@ -110,11 +110,9 @@ class LimitedStream(io.RawIOBase):
         self._stream, self._limit, self._left = stream, limit, limit
 
     def readable(self) -> bool:
-        """Return True."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Read into `buffer`."""
         data = self._stream.read(min(len(buffer), self._left + 1))
         self._left -= len(data)
         if self._left < 0:

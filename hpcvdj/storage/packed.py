@@ -110,7 +110,6 @@ def packed_chunks(chunks: Iterable[NDArray[Any]]) -> Iterator[bytes]:
 
 
 def _pack(values: NDArray[Any]) -> bytes:
-    """Return a chunk as HDF5 stores it."""
     data = values.view(np.uint8).reshape(-1, values.itemsize)
     if filters(values.dtype)["shuffle"]:
         # Shuffle: the first bytes of all values, then the second bytes, and so on.

@@ -89,7 +89,6 @@ class _Reader:
         return self._data[self._at - size : self._at]
 
     def value(self, kind: int) -> Any:
-        """Decode a value of a type."""
         if kind in _INTEGERS:
             return self._signed()
         if kind == _BINARY:
@@ -108,7 +107,6 @@ class _Reader:
         raise ValueError(f"a footer has a value of the unknown type {kind}")
 
     def struct(self) -> _Struct:
-        """Decode a struct."""
         struct, number = _Struct(), 0
         while head := self._byte():
             number = number + (head >> 4) if head >> 4 else self._signed()

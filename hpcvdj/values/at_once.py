@@ -10,12 +10,12 @@ from hpcvdj.results.slice_facts import SliceFacts
 from hpcvdj.runs.progress import told_if_slow
 from hpcvdj.runs.stopping import NOTHING_YET
 from hpcvdj.values.compute import compute, shared_repertoire
-from hpcvdj.values.task import FinishedRun, Task, recorded_makers, while_written
+from hpcvdj.values.summary import Summary, summary_of
+from hpcvdj.values.task import Task, recorded_makers, while_written
 from hpcvdj.values.unit_store import UnitStore
 
 
-def compute_at_once(task: Task) -> FinishedRun:
-    """Read all rows, compute them, and write the target."""
+def compute_at_once(task: Task) -> Summary:
     run, output, inputs, reference = task.run, task.output, task.sliced.inputs, task.reference
     started = time.perf_counter()
     with told_if_slow(f"reading {inputs.path.name}", shown=run.is_root):
@@ -26,10 +26,10 @@ def compute_at_once(task: Task) -> FinishedRun:
     run.on_root(lambda: output.require_columns(inputs.tables, output.quantity.width(problem)))
     read = time.perf_counter()
     store = UnitStore(problem, method, task.files.folder) if run.is_root else None
-    cut = run.on_root(lambda: store.restore() if store is not None else None)
+    cut = run.on_root(UnitStore.restore, store)
     # All ranks need the unit that was under way, but only root needs its values.
     begun = run.from_root(lambda: replace(cut, values=None) if cut is not None else None)
-    missing = run.from_root(lambda: store.missing(cut) if store is not None else [])
+    missing = run.from_root(UnitStore.missing, store, cut)
     opened = time.perf_counter()
     run.request.begin()
     backend = run.bind(config.backend, strict=config.strict_binding)
@@ -52,11 +52,11 @@ def compute_at_once(task: Task) -> FinishedRun:
     try:
         facts, makers = run.root_works(write, while_written(output.target))
     except StoppedError:
-        run.on_root(lambda: store.save(None) if store is not None else None)
+        run.on_root(UnitStore.save, store, None)
         raise
     timings = computed.timings
     seconds = (
         read - started, computed.prepare, float(timings.kernel.sum()), float(timings.reduce.sum()), computed.save,
         opened - read + computed.store + time.perf_counter() - counted,
     )  # fmt: skip
-    return FinishedRun(facts, makers, config, backend, seconds)
+    return summary_of(task, facts, makers, config, backend, seconds)

@@ -1,10 +1,11 @@
-"""Compute a problem over the ranks, one unit after another, into a store."""
+"""Compute a problem over the ranks, one unit after another, into a store; and tables in memory."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from hpcvdj.errors import StoppedError
@@ -12,7 +13,12 @@ from hpcvdj.kernels.backends import Backend
 from hpcvdj.kernels.kernel import Unit
 from hpcvdj.kernels.method import Method, Missing, everything
 from hpcvdj.recombination.alphabet import NUCLEOTIDES
+from hpcvdj.recombination.makers import Makers
 from hpcvdj.recombination.repertoire import Repertoire
+from hpcvdj.repertoires.inputs import Inputs
+from hpcvdj.repertoires.junctions import Reference
+from hpcvdj.repertoires.tally import Tally, tally_of
+from hpcvdj.results.lookup import Lookup
 from hpcvdj.runs.driver import Driver, Partial, Store, Timings
 from hpcvdj.runs.progress import COMPILING, told_if_slow
 from hpcvdj.runs.run import Run
@@ -28,7 +34,6 @@ class ArrayStore:
         self.values = np.zeros((len(problem.repertoire), quantity.width(problem)), dtype=quantity.dtype)
 
     def put(self, unit: Unit, values: NDArray[Any]) -> None:
-        """Keep the values of a unit."""
         n_lengths = unit.n_lengths
         self.values[unit.rows.start : unit.rows.stop, n_lengths.start : n_lengths.stop] = values
 
@@ -101,3 +106,23 @@ def shared_repertoire(of_root: Repertoire | None, run: Run) -> Repertoire:
     names = ("words", "lengths", "offsets")
     arrays = run.share_arrays({name: getattr(of_root, name) for name in names} if of_root is not None else None)
     return of_root if of_root is not None else Repertoire(pairs=pairs, letters=letters, **arrays)
+
+
+def values_of(inputs: Inputs, reference: Reference, config: Plan) -> tuple[pa.Table, Tally, Makers | None]:
+    """Compute the values of each row of a table, on this machine, as columns of a pyarrow Table.
+
+    Returns also what became of the rows and, if probabilities are computed, who makes the junctions.  Raises InputError
+    for bad input.
+    """
+    read = inputs.read(reference)
+    config = config.settled(read.repertoire.longest)
+    method = config.method_class()
+    problem = config.problem(read.repertoire, reference)
+    values = count_in_memory(problem, config, Run())
+    assert values is not None
+    nonzero = np.zeros(len(values), dtype=bool)
+    method.quantity().sums(values, nonzero)
+    tally = replace(tally_of(read), max_n=getattr(config, "max_n", 0), nonzero=int(nonzero.sum()))
+    columns = Lookup(method.quantity(), values, read.row, read.excluded).columns(0, read.rows_read)
+    makers = Makers.of(config.judged, [config.judged_values(problem, values)]) if config.judged else None
+    return pa.table(columns), tally, makers

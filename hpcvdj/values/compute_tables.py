@@ -23,7 +23,7 @@ from hpcvdj.values.at_once import compute_at_once
 from hpcvdj.values.input_slices import SlicedInput, estimated_rows
 from hpcvdj.values.plan import Plan
 from hpcvdj.values.slices import compute_slices
-from hpcvdj.values.summary import STAGES, Summary, attributes_of, summary_of, with_digests
+from hpcvdj.values.summary import STAGES, Summary, attributes_of, with_digests
 from hpcvdj.values.task import Task
 
 TABLE_ROWS = 1 << 18
@@ -105,9 +105,7 @@ def compute_tables(
                 done = compute_at_once(task)
             else:
                 done = compute_slices(task, across=cut["ids"] == ACROSS_SLICES)
-    summary = summary_of(done, output.quantity, sliced.inputs, run)
-    seconds = *done.seconds, time.perf_counter() - started
-    return replace(summary, seconds=dict(zip(STAGES, seconds, strict=True)))
+    return replace(done, seconds=done.seconds | {STAGES[-1]: time.perf_counter() - started})
 
 
 def _output_of(run: Run, quantity: Quantity) -> Output:

@@ -117,7 +117,6 @@ class _AirrSlices(SlicedInput):
 
     @property
     def no_rows(self) -> pa.RecordBatch:
-        """A batch with the columns and no rows."""
         return pa.RecordBatch.from_pylist([], pa.schema([(name, pa.large_string()) for name in self._ordered]))
 
     def columns_read(self, table: Table) -> list[str]:

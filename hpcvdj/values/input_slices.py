@@ -28,12 +28,10 @@ class InputSlice:
 
     @property
     def rows(self) -> int:
-        """The number of rows."""
         return sum(batch.num_rows for _, batch in self.batches)
 
     @property
     def tables(self) -> tuple[Table, ...]:
-        """The tables that have the rows."""
         return tuple({table.path: table for table, _ in self.batches}.values())
 
 
@@ -71,7 +69,8 @@ class SlicedInput:
         if self.rows is None:
             yield from self._joined(self._count(wanted, between), between)
             return
-        together, had = self._group_slices, set[int]()
+        # The row groups of the other tables are mostly like those of the first.
+        together, had = max(1, round(self.inputs.tables[0].open().group_rows / self.size)), set[int]()
 
         def in_order(index: int) -> bool:
             if (index % together == 0 or index - 1 in had) and wanted(index):
@@ -82,13 +81,7 @@ class SlicedInput:
         if together > 1:
             yield from self._joined(self._read(self.rows, lambda index: index not in had and wanted(index)), between)
 
-    @property
-    def _group_slices(self) -> int:
-        """About how many slices a row group of the first table has, at least 1; the other tables are mostly alike."""
-        return max(1, round(self.inputs.tables[0].open().group_rows / self.size))
-
     def _joined(self, read: Batches, between: Callable[[], None]) -> Iterator[InputSlice]:
-        """Join batches to slices."""
         held: list[tuple[Table, pa.RecordBatch]] = []
         first = 0
         for row, table, batch in read:

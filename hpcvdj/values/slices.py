@@ -20,14 +20,16 @@ from hpcvdj.kernels.method import Method
 from hpcvdj.kernels.quantities import Quantity
 from hpcvdj.recombination.makers import Makers
 from hpcvdj.repertoires.inputs import without_rows
+from hpcvdj.repertoires.junctions import FirstRows
 from hpcvdj.results.outputs import ComputedRows
 from hpcvdj.results.slice_facts import SliceFacts
 from hpcvdj.results.slice_files import IDS, SliceFiles
 from hpcvdj.runs.progress import Progress
 from hpcvdj.values.compute import ArrayStore, compute
 from hpcvdj.values.input_slices import InputSlice, estimated_rows
-from hpcvdj.values.repeated_ids import FirstRows, first_rows, id_hashes, without_repeated
-from hpcvdj.values.task import FinishedRun, Task, recorded_makers, while_written
+from hpcvdj.values.repeated_ids import first_rows, id_hashes
+from hpcvdj.values.summary import Summary, summary_of
+from hpcvdj.values.task import Task, recorded_makers, while_written
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +37,7 @@ JUDGED = "judged"
 """The array of the `Plan.judged_values` of a slice: which junctions anyone would make depends on all slices."""
 
 
-def compute_slices(task: Task, *, across: bool) -> FinishedRun:
+def compute_slices(task: Task, *, across: bool) -> Summary:
     """Compute and write the input slice by slice, and join the slices.
 
     across  whether ids must be unique across all slices
@@ -58,7 +60,7 @@ def compute_slices(task: Task, *, across: bool) -> FinishedRun:
 
     total, makers = run.root_works(join, while_written(output.target))
     seconds = read, prepare, kernel, 0.0, 0.0, write + time.perf_counter() - begun
-    return FinishedRun(total, makers, task.config, work.backend, seconds)
+    return summary_of(task, total, makers, task.config, work.backend, seconds)
 
 
 def _total(files: SliceFiles, quantity: Quantity, rows: int) -> SliceFacts:
@@ -96,7 +98,8 @@ class _SliceWork:
 
     def __init__(self, task: Task, *, across: bool) -> None:
         self.task, self.files, self.run, self.sliced = task, task.files, task.run, task.sliced
-        self._across, self._first = across, FirstRows()
+        self._across = across
+        self._first: FirstRows = {}
         self.seconds, self.checked = np.zeros(4), dict[str, Any]()
 
     def compute_all(self) -> None:
@@ -152,9 +155,10 @@ class _SliceWork:
         progress.advance(max(0, part.first_row - progress.done))
         inputs = replace(self.sliced.inputs, tables=part.tables)
         batches = self.sliced.packed(part)
-        junctions = inputs.read(task.reference, batches, part.first_row, self.run.raise_if_stopping)
-        if self._first:
-            junctions = without_repeated(junctions, self._first, self.sliced.inputs)
+        # The first row with an id may be in a table of another slice.
+        sources = self.sliced.inputs if self._first else inputs
+        between = self.run.raise_if_stopping
+        junctions = sources.read(task.reference, batches, part.first_row, between, self._first)
         problem = task.config.problem(junctions.repertoire, task.reference)
         store = _ShownStore(problem, task.config.method_class(), progress)
         task.output.require_columns(part.tables, store.values.shape[1])

@@ -1,6 +1,5 @@
 """What a run says about itself: the summary for users and the attributes of its result."""
 
-import logging
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import reduce
@@ -8,19 +7,19 @@ from itertools import zip_longest
 from operator import add
 from typing import Any
 
+from hpcvdj.kernels.backends import Backend
 from hpcvdj.kernels.quantities import Quantity
 from hpcvdj.recombination.makers import Makers
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.junctions import Reference
 from hpcvdj.repertoires.table import repertoire_name
 from hpcvdj.repertoires.tally import Tally
+from hpcvdj.results.slice_facts import SliceFacts
 from hpcvdj.runs.folder import Identity
 from hpcvdj.runs.run import Run
 from hpcvdj.storage.inputs import file_digest
 from hpcvdj.values.plan import Plan
-from hpcvdj.values.task import FinishedRun
-
-log = logging.getLogger(__name__)
+from hpcvdj.values.task import Task
 
 STAGES = ("read", "prepare", "kernel", "reduce", "save", "write", "total")
 """The keys of `Summary.seconds`: kernel and reduce are the maximum over ranks, save is the time of checkpoints."""
@@ -49,21 +48,28 @@ class Summary(Tally):
     makers: Makers | None = None
 
 
-def summary_of(done: FinishedRun, quantity: Quantity, inputs: Inputs, run: Run) -> Summary:
-    """Return the summary of a run."""
-    facts = done.facts
+def summary_of(
+    task: Task, facts: SliceFacts, makers: Makers | None, config: Plan, backend: Backend, seconds: Sequence[float]
+) -> Summary:
+    """Return the summary of a run that is done.
+
+    config   the settled plan
+    seconds  seconds of each of `STAGES` but the last
+    """
+    inputs = task.sliced.inputs
     return Summary(
         **{own.name: getattr(facts, own.name) for own in fields(Tally) if own.name != "max_n"},
-        max_n=int(getattr(done.config, "max_n", 0)),
+        max_n=int(getattr(config, "max_n", 0)),
         pairs=len(facts.pairs),
-        method=done.config.method,
-        hardware=done.backend.describe(),
-        ranks=run.ranks,
-        quantity=quantity,
+        method=config.method,
+        hardware=backend.describe(),
+        ranks=task.run.ranks,
+        quantity=task.output.quantity,
         sums=facts.sums,
-        makers=done.makers,
+        makers=makers,
         tables=len(inputs.tables) * inputs.together,
         repertoires=len(inputs.repertoires),
+        seconds=dict(zip(STAGES, seconds, strict=False)),
     )
 
 

@@ -1,16 +1,14 @@
-"""What a run computes and writes, once it has begun, and what it has done."""
+"""What a run computes and writes, once it has begun."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from hpcvdj.errors import option
-from hpcvdj.kernels.backends import Backend
 from hpcvdj.recombination.makers import Makers
 from hpcvdj.repertoires.junctions import Reference
 from hpcvdj.results.outputs import Output
-from hpcvdj.results.slice_facts import SliceFacts
 from hpcvdj.results.slice_files import SliceFiles
 from hpcvdj.runs.run import Run
 from hpcvdj.values.input_slices import SlicedInput
@@ -44,19 +42,3 @@ def recorded_makers(makers: Makers | None) -> dict[str, Any]:
 def while_written(target: Path) -> str:
     """Return the end of the message if a signal comes while the target is written."""
     return f"while {target} was written; {option('resume', True)} continues"
-
-
-@dataclass(frozen=True)
-class FinishedRun:
-    """What a run has done.
-
-    makers   who makes the junctions; None without probabilities
-    config   the settled plan
-    seconds  seconds to read, prepare, compute, combine, save and write
-    """
-
-    facts: SliceFacts
-    makers: Makers | None
-    config: Plan
-    backend: Backend
-    seconds: Sequence[float]

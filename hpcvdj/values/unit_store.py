@@ -77,13 +77,18 @@ class UnitStore(ArrayStore):
         if not (self._folder.path / BEGUN).exists():
             return None
         (begun,) = self._read(self._folder.path / BEGUN)
-        return begun if begun.unit.rows and self._is_missing(begun.unit) else None
+        unit = begun.unit
+        is_missing = any(columns == unit.n_lengths and unit.rows.start in rows for columns, rows in self.missing())
+        return begun if unit.rows and is_missing else None
 
     def _read(self, path: Path) -> list[Partial]:
         """Return the units in a file.  Raise InputError if the file is damaged."""
         try:
             meta, arrays = read_state(path.read_bytes(), self._folder.identity)
-            units = [_unit(*numbers) for numbers in meta["units"]]
+            units = [
+                Unit(range(pair, last_pair), range(row, last_row), range(n, last_n), tasks)
+                for pair, last_pair, row, last_row, n, last_n, tasks in meta["units"]
+            ]
             read = [Partial(unit, meta["tasks_done"], arrays[str(number)]) for number, unit in enumerate(units)]
             for partial in read:
                 expected, values = self.values[_slices_of(partial.unit)], partial.values
@@ -92,12 +97,6 @@ class UnitStore(ArrayStore):
         except DAMAGED_STATE as error:
             raise InputError(f"{path}: is damaged ({error}); {option('overwrite', True)} starts again") from None
         return read
-
-    def _is_missing(self, unit: Unit) -> bool:
-        """Return whether the rows of a unit are missing."""
-        return any(
-            columns == unit.n_lengths and rows.start <= unit.rows.start < rows.stop for columns, rows in self.missing()
-        )
 
     def missing(self, begun: Partial | None = None) -> Missing:
         """Return the (columns, rows) that were not put and are not those of the unit under way."""
@@ -114,14 +113,8 @@ class UnitStore(ArrayStore):
 
 
 def _recorded(unit: Unit) -> list[int]:
-    """Return a unit as JSON values."""
     parts = unit.pairs, unit.rows, unit.n_lengths
     return [*(number for part in parts for number in (part.start, part.stop)), unit.tasks]
-
-
-def _unit(pair: int, last_pair: int, row: int, last_row: int, n: int, last_n: int, tasks: int) -> Unit:
-    """Return the unit of JSON values, as the inverse of `_recorded`."""
-    return Unit(range(pair, last_pair), range(row, last_row), range(n, last_n), tasks)
 
 
 def _slices_of(unit: Unit) -> tuple[slice, slice]:

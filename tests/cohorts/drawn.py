@@ -5,9 +5,8 @@ import pyarrow as pa
 
 import hpcvdj
 from hpcvdj.cohorts.cohort import People, cohort_of
-from hpcvdj.repertoires.inputs import read_table
 from hpcvdj.repertoires.reading import productive_reading
-from tests.dealt import dealt_of
+from tests.dealt import dealt_of, read_together
 
 COLUMNS = ["sequence_id", "v_call", "j_call", "junction"]
 
@@ -28,6 +27,6 @@ def with_individuals(rows, sizes):
 
 def cohort_in(table, model, groups=None):
     """The cohort of a table in memory."""
-    junctions = read_table(table, model, productive_reading(reads=True), together=True)
+    junctions = read_together(table, model, productive_reading(reads=True))
     people = None if groups is None else People({name: name for name in groups}, groups)
     return cohort_of(dealt_of(junctions, model), model, people)

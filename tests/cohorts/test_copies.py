@@ -20,7 +20,7 @@ from hpcvdj.recombination.alphabet import AMINO_ACIDS
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.reading import Reading
-from hpcvdj.values.memory import values_of
+from hpcvdj.values.compute import values_of
 from tests.cohorts.drawn import drawn
 from tests.loci import LOCI, exhaustive_but
 

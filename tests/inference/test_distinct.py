@@ -13,9 +13,8 @@ from hpcvdj.chance.depth import Holders
 from hpcvdj.inference.distinct import of_individuals
 from hpcvdj.inference.selection import SMALLEST, _auc, _gain, _Sample, _warnings
 from hpcvdj.recombination.selection import SelectionFactor
-from hpcvdj.repertoires.inputs import read_table
 from hpcvdj.repertoires.reading import productive_reading
-from tests.dealt import dealt_of
+from tests.dealt import dealt_of, read_together
 from tests.selected import distinct, few_genes
 
 
@@ -55,7 +54,7 @@ def test_a_part_is_that_of_the_junction_alone(drawn, model):
     """Wherever a junction comes from, whatever is beside it; all parts are of one size."""
     every, some = distinct(drawn, model), distinct(drawn.slice(1_000, 700), model)
     table = drawn.slice(0, 900).append_column("repertoire_id", pa.array(["b", "a", "c"] * 300))
-    real, _, _ = of_individuals(dealt_of(read_table(table, model, productive_reading(), together=True), model), model)
+    real, _, _ = of_individuals(dealt_of(read_together(table, model, productive_reading()), model), model)
     part = dict(zip(keys(every), every.lots(10, 5).tolist(), strict=True))
     for own in (some, real):
         assert [part[key] for key in keys(own)] == own.lots(10, 5).tolist()

@@ -24,7 +24,7 @@ from hpcvdj.repertoires.reading import productive_reading
 from hpcvdj.repertoires.writers import write_table
 from tests.cli.test_mpiexec import MPIEXEC
 from tests.commands import error_line, hpcvdj_command
-from tests.dealt import dealt_of
+from tests.dealt import dealt_of, read_together
 from tests.selected import distinct, features_of, few_genes
 
 COLUMNS = ["sequence_id", "v_call", "j_call", "junction", "junction_aa"]
@@ -120,14 +120,14 @@ def test_distinct_junctions_of_single_genes_take_part(model):
     for individuals, times, sizes, repeated in ((names, [1, 2], [1, 1, 0, 1, 0], 1), (["a"] * 8, [1, 1], [2], 2)):
         table = pa.Table.from_pylist(rows).append_column("repertoire_id", pa.array(individuals))
         own, of_individual, left_out = of_individuals(
-            dealt_of(read_table(table, model, productive_reading(), together=True), model), model
+            dealt_of(read_together(table, model, productive_reading()), model), model
         )
         assert own.genes == [("TRBV9", "TRBJ1-1"), ("TRBV9", "TRBJ2-7")]
         assert own.times.tolist() == times
         assert of_individual.tolist()[: len(sizes)] == sizes
         assert list(left_out.values()) == [1, 1, 0, repeated]
         own, _, left_out = of_individuals(
-            dealt_of(read_table(table, model, productive_reading(), together=True), model), model, {"TRBJ2-7"}
+            dealt_of(read_together(table, model, productive_reading()), model), model, {"TRBJ2-7"}
         )
         assert own.genes == [("TRBV9", "TRBJ1-1")]
         assert list(left_out.values()) == [1, 1, 3, 0]

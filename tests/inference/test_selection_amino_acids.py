@@ -20,7 +20,7 @@ from hpcvdj.repertoires.reading import productive_reading
 from hpcvdj.repertoires.writers import write_table
 from tests.cohorts.drawn import drawn, with_individuals
 from tests.commands import error_line, hpcvdj_command
-from tests.dealt import dealt_of
+from tests.dealt import dealt_of, read_together
 from tests.inference.test_selection_drawn import SIZES, require_recovered
 from tests.loci import LOCI, exhaustive_but
 
@@ -36,7 +36,7 @@ def fewer_draws(monkeypatch):
 
 
 def fitted(table, model):
-    junctions = read_table(table.drop_columns("junction"), model, productive_reading(["junction_aa"]), together=True)
+    junctions = read_together(table.drop_columns("junction"), model, productive_reading(["junction_aa"]))
     return infer_selection(dealt_of(junctions, model), model, SelectionSettings(), "cpu")
 
 

@@ -11,10 +11,9 @@ from hpcvdj.inference.selection import infer_selection
 from hpcvdj.inference.settings import SelectionSettings
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.recombination.selection import RESIDUES
-from hpcvdj.repertoires.inputs import read_table
 from hpcvdj.repertoires.reading import productive_reading
 from tests.cohorts.drawn import drawn, with_individuals
-from tests.dealt import dealt_of
+from tests.dealt import dealt_of, read_together
 from tests.loci import LOCI, exhaustive_but
 from tests.selected import distinct, with_factor
 
@@ -35,7 +34,7 @@ def fewer_draws(monkeypatch):
 
 def fitted(table, model, **options):
     """The factor of a table whose rows name their individuals."""
-    junctions = read_table(table, model, productive_reading(), together=True)
+    junctions = read_together(table, model, productive_reading())
     return infer_selection(dealt_of(junctions, model), model, SelectionSettings(**options), "cpu")
 
 

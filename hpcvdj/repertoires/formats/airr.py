@@ -46,5 +46,8 @@ class Airr(Format):
 
     @staticmethod
     def may_lack_from(columns: Sequence[str]) -> str | None:
-        """IgBLAST omits the last fields of sequences in which it finds no junction."""
+        """The column without whose value a row may omit its last fields and delimiters; None if no row may.
+
+        IgBLAST omits the last fields of sequences in which it finds no junction.
+        """
         return "junction" if _adjacent(columns, Airr.IGBLAST) and "junction" in columns else None

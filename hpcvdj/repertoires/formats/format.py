@@ -38,7 +38,6 @@ class RowError(Exception):
 
 
 def same(column: pa.Array) -> pa.Array:
-    """The column as it is."""
     return column
 
 
@@ -97,11 +96,6 @@ class Format:
         """The columns of a table of this format without a header, if `values` can be its first row; else None."""
         return None
 
-    @staticmethod
-    def may_lack_from(columns: Sequence[str]) -> str | None:
-        """The column without whose value a row may omit its last fields and delimiters; None if no row may."""
-        return None
-
     def fields(self, columns: Sequence[str]) -> Mapping[str, Field]:
         """The AIRR fields, and `REASON`, of a table with these columns."""
         return {}
@@ -138,14 +132,7 @@ BY_HEADER = Opening()
 
 
 def readable() -> dict[str, type[Format]]:
-    """The formats that can be read, by name."""
     return {name: kind for name, kind in choices(Format).items() if not kind.refusal}
-
-
-def _possible(opening: Opening) -> list[type[Format]]:
-    """The formats that a table may have."""
-    kinds = choices(Format)
-    return [kinds[opening.format]] if opening.format is not None else list(kinds.values())
 
 
 def format_of(columns: Sequence[str], opening: Opening, heading: str) -> type[Format] | None:
@@ -163,12 +150,8 @@ def format_of(columns: Sequence[str], opening: Opening, heading: str) -> type[Fo
 
 def names_of_headerless(values: Sequence[str], opening: Opening) -> list[str] | None:
     """The columns of a table without a header whose first row has these values; None if that row is a header."""
-    return next((names for kind in _possible(opening) if (names := kind.named(values)) is not None), None)
-
-
-def may_lack_from(columns: Sequence[str], opening: Opening) -> str | None:
-    """`Format.may_lack_from` of a table with these columns."""
-    return next((name for kind in _possible(opening) if (name := kind.may_lack_from(columns)) is not None), None)
+    possible = (kind for name, kind in choices(Format).items() if opening.format in (None, name))
+    return next((names for kind in possible if (names := kind.named(values)) is not None), None)
 
 
 def capitalised(columns: Sequence[str]) -> dict[str, str]:

@@ -26,7 +26,6 @@ def first_of(columns: Sequence[str], *names: str) -> str | None:
 
 
 def after(*steps: Step) -> Step:
-    """These steps, one after another."""
     return lambda column: reduce(lambda values, step: step(values), steps, column)
 
 

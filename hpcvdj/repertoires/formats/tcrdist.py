@@ -12,18 +12,13 @@ from hpcvdj.repertoires.formats.format import REASON, Field, Format
 from hpcvdj.repertoires.formats.steps import counts, locus, present, productive, reason
 
 
-def _is_junction(reads: pa.Array, amino_acids: pa.Array) -> pa.Array:
-    """Whether each read has as many codons as there are amino acids, or either is missing."""
-    codons = pc.multiply(pc.utf8_length(amino_acids), 3)
-    return pc.or_(pc.equal(pc.utf8_length(reads), codons), pc.or_(pc.equal(reads, ""), pc.equal(amino_acids, "")))
-
-
 def _cut(reads: pa.Array, amino_acids: pa.Array) -> pa.Array:
     """Junctions: in longer reads, the codons of the amino acids if these occur once, else empty.
 
     Tables made of immunoSEQ's data have its reads in this column.
     """
-    is_junction = _is_junction(reads, amino_acids)
+    has_its_codons = pc.equal(pc.utf8_length(reads), pc.multiply(pc.utf8_length(amino_acids), 3))
+    is_junction = pc.or_(has_its_codons, pc.or_(pc.equal(reads, ""), pc.equal(amino_acids, "")))
     if pc.all(is_junction).as_py():
         return reads
     rows = zip(reads.to_pylist(), amino_acids.to_pylist(), is_junction.to_pylist(), strict=True)

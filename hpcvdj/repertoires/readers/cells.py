@@ -53,7 +53,6 @@ class AnnDataReader(TableReader):
 
     @cached_property
     def _rows(self) -> pa.Table:
-        """All chains."""
         try:
             with h5py.File(self.path) as file:
                 if "hpcvdj" in str(file.attrs.get("format")):

@@ -111,7 +111,6 @@ class TableReader:
             raise self._at(error) from None
 
     def _announce(self) -> None:
-        """Log the format of the table, and its notice."""
         kind = format_of(self.given_columns, self.opening, self.heading)
         if kind is not None and kind.name != AIRR and self.opening.format is None:
             _log_once(self.path, f"read as {kind.summary}")
@@ -130,7 +129,6 @@ class TableReader:
 
     @property
     def columns(self) -> list[str]:
-        """The columns that it can be read as: its AIRR fields, then its other columns."""
         return self.translation.columns
 
     @property

@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from hpcvdj.errors import InputError
-from hpcvdj.repertoires.formats.format import may_lack_from, names_of_headerless
+from hpcvdj.repertoires.formats.airr import Airr
+from hpcvdj.repertoires.formats.format import names_of_headerless
 from hpcvdj.repertoires.readers import reader
 from hpcvdj.repertoires.readers.reader import TableReader, first_line
 from hpcvdj.storage.inputs import DAMAGE, packing, unpacked
@@ -48,11 +49,9 @@ class _Filled(io.RawIOBase):
         self._blocks, self._left = self._filled(stream), memoryview(b"")
 
     def readable(self) -> bool:
-        """Yes."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Read into `buffer`."""
         if not self._left:
             self._left = memoryview(next(self._blocks, b""))
         read = min(len(buffer), len(self._left))
@@ -134,7 +133,7 @@ class TextReader(TableReader):
         if columns is not None:
             return _Layout(columns, delimiter, quoted, skipped)
         columns = [value.strip() for value in values]
-        lacked = may_lack_from(columns, self.opening) if not quoted else None
+        lacked = Airr.may_lack_from(columns) if not quoted else None
         return _Layout(columns, delimiter, quoted, skipped + 1, columns.index(lacked) if lacked else None)
 
     def _stream(self) -> Any:
@@ -152,7 +151,6 @@ class TextReader(TableReader):
             raise self._damaged(error) from None
 
     def _first_lines(self) -> list[str]:
-        """The first lines, at least up to the header."""
         head = self._head(lambda: unpacked(self.path))
         fault = next((text for magic, text in NOT_TABLES.items() if head.startswith(magic)), None)
         if fault is not None:
