@@ -11,7 +11,8 @@ from typing import Any
 import pyarrow as pa
 
 from hpcvdj.repertoires.writers import new_table, require_writable_table, writer_of
-from hpcvdj.results.slice_files import SAVED, Facts, SliceFiles
+from hpcvdj.results.facts import Facts
+from hpcvdj.results.slice_files import SAVED, SliceFiles
 from hpcvdj.runs.folder import Identity, RunFolder
 from hpcvdj.runs.run import Run
 from hpcvdj.values.task import while_written
