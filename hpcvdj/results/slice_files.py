@@ -229,9 +229,6 @@ class Arrays:
     files: SliceFiles
     paths: list[Path]
 
-    def __len__(self) -> int:
-        return len(self.paths)
-
     def __iter__(self) -> Iterator[NDArray[Any]]:
         for path in self.paths:
             with self.files.damage(path):
