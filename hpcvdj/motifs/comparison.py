@@ -107,7 +107,7 @@ def compare_sequences(source: Path | SequenceSet | Sequence[Input], config: Moti
                 log.warning("%s: no sequence has %d bases A, C, G, T in a row, so none has a k-mer", names, config.k)
             identity = _identity(task, read_set)
         layout = layout_of(task.profile, task.method, config.memory_bytes, run.ranks) if run.is_root else {}
-        folder, layout = run.open_folder("checkpoint", identity, TILES, layout)
+        folder, layout = run.open_folder(identity, TILES, layout)
         try:
             tiles = plan(len(task.profile), config.relations, **layout)
             work = _TileWork(task, TileFiles(folder.path, run.from_root(lambda: folder.identity)), run)
