@@ -1,7 +1,7 @@
 """Export the counted table with the values beside it: every input row, in the order of the input."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +13,8 @@ from hpcvdj.repertoires.formats.format import REQUIRED
 from hpcvdj.repertoires.inputs import columns_of_all, in_columns
 from hpcvdj.repertoires.table import Table
 from hpcvdj.repertoires.writers import require_writable_table, write_table
+from hpcvdj.results.attributes import facts_of_result
+from hpcvdj.results.facts import Facts, Targets
 from hpcvdj.results.lookup import Lookup, require_new_columns
 from hpcvdj.results.reader import Result
 from hpcvdj.runs.progress import Progress
@@ -28,6 +30,8 @@ def export(
     junctions: str | Path | None = None,
     airr: bool = False,
     overwrite: bool = False,
+    facts: Facts | None = None,
+    between: Callable[[], None] = lambda: None,
 ) -> int:
     """Write the input of a result with its values to a table.
 
@@ -39,6 +43,8 @@ def export(
     junctions    where the input is now, if it was moved; a folder for several tables
     airr         add the columns of `REQUIRED` that the input lacks, empty
     overwrite    replace what is there
+    facts        facts to write beside the table, with the attributes of the result; None writes no file of facts
+    between      called after each batch of rows
 
     Returns the number of rows.  Raises InputError if the input is missing, or is another table.
     """
@@ -49,6 +55,7 @@ def export(
             raise InputError(f"{result.path}: is a part of a result, with some rows of its table; name the result")
         tables = counted_tables(result, Path(junctions) if junctions else None)
         together = result.together
+        described = facts_of_result(result.provenance) | (facts or {})
         lookup = Lookup(result.quantity, result.to_numpy(), result.row, result.excluded)
     require_distinct(target, *(table.path for table in tables))
     for table in tables:
@@ -63,10 +70,14 @@ def export(
                 yield with_columns(batch, lacking | lookup.columns(rows, batch.num_rows))
                 rows += batch.num_rows
                 progress.advance(batch.num_rows)
+                between()
         for table in tables:
             require_unchanged(table.path, table.state)
 
-    return write_table(target, ahead(batches()), overwrite=overwrite)
+    if facts is None:
+        return write_table(target, ahead(batches()), overwrite=overwrite)
+    Targets(target).write(described, {target: ahead(batches())}, overwrite=overwrite)
+    return sum(table.rows for table in tables)
 
 
 def counted_tables(result: Result, moved: Path | None = None) -> list[Table]:

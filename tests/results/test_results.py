@@ -121,6 +121,13 @@ def test_export_wants_the_counted_table(result, table, tmp_path):
     assert not (tmp_path / "p.tsv").exists()
 
 
+def test_export_calls_between_batches(result, table, tmp_path):
+    """So that other ranks hear of root while it writes a large table."""
+    called = []
+    export(result, tmp_path / "o.tsv", between=lambda: called.append(1))
+    assert called
+
+
 def test_export_of_a_table_that_changes_meanwhile(result, table, tmp_path, monkeypatch):
     read = TextReader.batches
 
