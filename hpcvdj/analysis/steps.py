@@ -41,7 +41,7 @@ from hpcvdj.reports.page import LIBRARIES, write_report
 from hpcvdj.reports.settings import ReportSettings
 from hpcvdj.results.facts import facts_path
 from hpcvdj.runs.run import Run
-from hpcvdj.storage.folders import folder_digest
+from hpcvdj.storage.folders import folder_digest, make_folder
 from hpcvdj.storage.inputs import file_digest
 from hpcvdj.values.compute_tables import MOST_UNEVEN, compute_tables
 from hpcvdj.values.summary import total_of
@@ -318,14 +318,7 @@ def _of_tables(
     first table that is refused.
     """
     folder = job.folder / name
-
-    def make_folder() -> None:
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"{folder}: cannot be made ({error.strerror}); write elsewhere") from None
-
-    job.run.on_root(make_folder)
+    job.run.on_root(lambda: make_folder(folder))
     targets = [folder / f"{repertoire_name(table.path)}{suffix}" for table in job.tables]
     outcomes = job.run.deal(
         list(zip(job.tables, targets, strict=True)), lambda work, run: compute(*work, run),

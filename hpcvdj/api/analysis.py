@@ -20,6 +20,7 @@ from hpcvdj.errors import InputError
 from hpcvdj.recombination.models import Model
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.runs.run import Run
+from hpcvdj.storage.folders import make_folder
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ def _kept(tables: Mapping[str, Any], folder: Path) -> list[Path]:
     """Write tables in memory to files of a folder, and return their paths."""
     if not tables:
         raise InputError("an empty dict has no individuals; give the table of each by its name")
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     paths = []
     for name, table in tables.items():
         paths.append(folder / f"{name}.parquet")

@@ -61,7 +61,6 @@ def command(
 
 
 def _tell(outcome: "Outcome") -> None:
-    """Print what became of a step."""
     first, *others = [("", f"{outcome.state}: {outcome.reason}")] if outcome.reason else outcome.said or [("", "done")]
     common.say(f"{outcome.step:<15} {' '.join(filter(None, first))}")
     for word, text in others:

@@ -6,16 +6,14 @@ from typing import Annotated, Any
 from hpcvdj.association.settings import AssociationSettings, Donors
 from hpcvdj.cli import asking, common, options
 from hpcvdj.errors import InputError, option
-from hpcvdj.options import Option, setting
+from hpcvdj.options import setting
 from hpcvdj.runs.settings import Overwrite
 
 
 def command(
     tables: options.Tables,
     model: options.ModelName,
-    output: Annotated[
-        Path, Option("table of tests to write: .tsv, .tsv.gz or .parquet", flags="--output -o", metavar="OUT")
-    ],
+    output: Annotated[Path, options.output("OUT", "Table of tests to write: .tsv, .tsv.gz or .parquet.")],
     naming: Donors,
     settings: AssociationSettings,
     asked: asking.QuestionOptions,

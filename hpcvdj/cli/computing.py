@@ -116,19 +116,17 @@ def planned(
         require_result(output)
         return [(together_of(tables, reading), output)]
     targets = targets_of(junctions, tables, output)
-    make_folder(junctions, output)
+    make_folder_of_several(junctions, output)
     return [(Inputs((*parts,), reading, together=len(parts) > 1), target) for parts, target in targets]
 
 
-def make_folder(junctions: list[Path], output: Path) -> None:
+def make_folder_of_several(junctions: list[Path], output: Path) -> None:
     """Make the folder `output` if each of several tables has an output."""
     from hpcvdj.repertoires.inputs import is_one
+    from hpcvdj.storage.folders import make_folder
 
     if len(junctions) > 1 or not is_one(junctions[0]):
-        try:
-            output.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"{output}: cannot be made ({error.strerror}); write elsewhere") from None
+        make_folder(output)
 
 
 def _rows(summary: "Summary") -> str:

@@ -12,9 +12,7 @@ from hpcvdj.runs.settings import Overwrite
 def command(
     tables: options.Tables,
     model: options.ModelName,
-    output: Annotated[
-        Path, options.output("OUT", "Table of pairs to write: .tsv, .tsv.gz or .parquet.")
-    ],
+    output: Annotated[Path, options.output("OUT", "Table of pairs to write: .tsv, .tsv.gz or .parquet.")],
     naming: Naming,
     settings: ContaminationSettings,
     asked: asking.QuestionOptions,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from hpcvdj.chance.settings import ClonotypeChoice
 from hpcvdj.cli import asking, common, options
-from hpcvdj.cli.computing import make_folder, not_all, sorted_out
+from hpcvdj.cli.computing import make_folder_of_several, not_all, sorted_out
 from hpcvdj.enrichment.settings import EnrichmentSettings
 from hpcvdj.errors import InputError, naming, option
 from hpcvdj.options import setting
@@ -67,7 +67,7 @@ def command(
         work = targets_of(junctions, tables, output, suffix=".tsv", require=writer_of, alone=several)
         if plot is not None and len(work) > 1:
             raise InputError(f"{option('plot', plot)}: draws one table, and {len(work):,} are given; {several}")
-        make_folder(junctions, output)
+        make_folder_of_several(junctions, output)
         return work
 
     def compute(item: "tuple[list[Table], Path]", run: "Run") -> None:

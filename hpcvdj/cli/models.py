@@ -159,7 +159,6 @@ def _print_origin(folder: Path) -> None:
 
 
 def _print_selection(selection: "SelectionFactor", folder: Path) -> None:
-    """Print the selection factor of the model in a folder."""
     from hpcvdj.inference.folder import read_selection_facts
     from hpcvdj.recombination.selection import HPCVDJ
 
@@ -181,7 +180,6 @@ def _print_selection(selection: "SelectionFactor", folder: Path) -> None:
 
 
 def _print_sonia(selection: "SelectionFactor") -> None:
-    """Print a factor of SONIA."""
     facts = selection.facts
     common.answer(
         f"selection  {len(selection.weights):,} weights of SONIA, Z {facts['Z']:.4g}, ln Q from "

@@ -1,7 +1,8 @@
 """Arguments and outputs that several commands share."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Annotated, Any, Literal
 
 import typer
@@ -9,12 +10,12 @@ import typer
 from hpcvdj.options import Option
 
 
-def valued(flags: str, metavar: str, text: str, names: Callable[[], Iterable[str]] | None = None) -> Any:
+def valued(flags: str, metavar: str, text: str, names: str = "") -> Any:
     """Return an option with a value and without a default; `flags` as in "--output -o".
 
-    names  returns the names that the shell completes besides paths
+    names  function that returns the names that the shell completes besides paths: `module:function`, imported then
     """
-    complete = None if names is None else lambda incomplete: _completed(names, incomplete)
+    complete = (lambda incomplete: _completed(resolve_name(names)(), incomplete)) if names else None
     return typer.Option(*flags.split(), metavar=metavar, help=text, show_default=False, autocompletion=complete)
 
 
@@ -23,26 +24,14 @@ def output(metavar: str, text: str) -> Any:
     return valued("--output -o", metavar, text)
 
 
-def _completed(names: Callable[[], Iterable[str]], incomplete: str) -> list[str]:
+def _completed(names: Iterable[str], incomplete: str) -> list[str]:
     """Return the names and the paths that begin with the typed text."""
     path = Path(incomplete)
     folder, begin = (path, "") if incomplete.endswith("/") else (path.parent, path.name if incomplete else "")
     beside = incomplete[: len(incomplete) - len(begin)]
     matches = sorted(folder.glob(f"{begin}*")) if incomplete else []
     paths = [f"{beside}{path.name}{'/' * path.is_dir()}" for path in matches]
-    return [*(name for name in names() if name.startswith(incomplete)), *paths]
-
-
-def _models() -> list[str]:
-    from hpcvdj.recombination.igor import model_folders
-
-    return list(model_folders())
-
-
-def _germline_tables() -> list[str]:
-    from hpcvdj.recombination.packaged import germline_names
-
-    return list(germline_names())
+    return [*(name for name in names if name.startswith(incomplete)), *paths]
 
 
 def argument(metavar: str, text: str) -> Any:
@@ -74,7 +63,7 @@ _GERMLINE = valued(
     "--germline -g",
     "TABLE",
     "Germline table: a name that hpcvdj germline list shows (human_trb; human: all loci), or a file; may be repeated.",
-    _germline_tables,
+    "hpcvdj.recombination.packaged:germline_names",
 )
 GermlineTables = Annotated[list[Path], _GERMLINE]
 OptionalGermline = Annotated[list[Path] | None, _GERMLINE]
@@ -86,7 +75,7 @@ _MODEL = valued(
     "--model -m",
     "MODEL",
     "Model: a name that hpcvdj models list shows, or a folder in IGoR's format.",
-    _models,
+    "hpcvdj.recombination.igor:model_folders",
 )
 ModelName = Annotated[str, _MODEL]
 OptionalModel = Annotated[str | None, _MODEL]

@@ -5,17 +5,14 @@ from typing import Annotated, Any
 
 from hpcvdj.cli import asking, common, options
 from hpcvdj.cohorts.settings import Naming, SharingSettings
-from hpcvdj.options import Option, setting
+from hpcvdj.options import setting
 from hpcvdj.runs.settings import Overwrite
 
 
 def command(
     tables: options.Tables,
     model: options.ModelName,
-    output: Annotated[
-        Path,
-        Option("table of shared sequences to write: .tsv, .tsv.gz or .parquet", flags="--output -o", metavar="OUT"),
-    ],
+    output: Annotated[Path, options.output("OUT", "Table of shared sequences to write: .tsv, .tsv.gz or .parquet.")],
     naming: Naming,
     settings: SharingSettings,
     asked: asking.QuestionOptions,

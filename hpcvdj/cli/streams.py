@@ -65,14 +65,21 @@ def standard_streams(values: dict[str, Any], outputs: Iterable[str], tables: Ite
     if not reads and not writes:
         yield
         return
-    _require_once(reads, writes)
+    if launched_ranks() > 1:
+        raise InputError("-: ranks cannot share standard input and output; name files")
+    if len(writes) > 1:
+        raise InputError("-: is given for two outputs; name a file for one of them")
+    if len(reads) > 1:
+        raise InputError("-: is given twice; standard input and standard output are one file each")
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="hpcvdj-")))
         _folders.append(str(folder))
         stack.callback(_folders.pop)
         for name in reads:
-            values[name] = _replaced(values[name], folder / _STDIN)
-            with open(folder / _STDIN, "wb") as spool:
+            spooled, value = folder / _STDIN, values[name]
+            several = isinstance(value, list | tuple)
+            values[name] = [spooled if item == DASH else item for item in value] if several else spooled
+            with open(spooled, "wb") as spool:
                 shutil.copyfileobj(sys.stdin.buffer, spool)
         for name in writes:
             values[name] = folder / _STDOUT
@@ -81,22 +88,6 @@ def standard_streams(values: dict[str, Any], outputs: Iterable[str], tables: Ite
         yield
         if writes:
             _copy(folder / _STDOUT)
-
-
-def _require_once(reads: list[str], writes: list[str]) -> None:
-    fault = "-: is given twice; standard input and standard output are one file each" if len(reads) > 1 else ""
-    if len(writes) > 1:
-        fault = "-: is given for two outputs; name a file for one of them"
-    if launched_ranks() > 1:
-        fault = "-: ranks cannot share standard input and output; name files"
-    if fault:
-        raise InputError(fault)
-
-
-def _replaced(value: Any, path: Path) -> Any:
-    if isinstance(value, list | tuple):
-        return [path if item == DASH else item for item in value]
-    return path
 
 
 def _copy(path: Path) -> None:

@@ -107,7 +107,7 @@ def compare_sequences(source: Path | SequenceSet | Sequence[Input], config: Moti
                 log.warning("%s: no sequence has %d bases A, C, G, T in a row, so none has a k-mer", names, config.k)
             identity = _identity(task, read_set)
         layout = layout_of(task.profile, task.method, config.memory_bytes, run.ranks) if run.is_root else {}
-        folder, layout = run.open_folder("checkpoint", identity, TILES, layout)
+        folder, layout = run.open_folder(identity, TILES, layout)
         try:
             tiles = plan(len(task.profile), config.relations, **layout)
             work = _TileWork(task, TileFiles(folder.path, run.from_root(lambda: folder.identity)), run)
@@ -156,7 +156,6 @@ def _read(source: SequenceSet | Sequence[Input], config: MotifConfig, run: Run) 
 
 
 def _task(sequences: SequenceSet | None, config: MotifConfig, run: Run) -> _Task:
-    """Return the comparison of root's sequences."""
     names = run.from_root(lambda: sequences.names if sequences else [])
     arrays = run.share_arrays({"codes": sequences.codes, "offsets": sequences.offsets} if sequences else None)
     backend = run.bind(config.backend, strict=config.strict_binding)
@@ -329,7 +328,6 @@ def _put_together(
 
 
 def _edges_of_tiles(task: _Task, tiles: list[Tile], files: TileFiles, run: Run) -> tuple[int, Iterator[Edges]]:
-    """Return the number of edges, and the edges in order."""
     types = {
         name: (column.base, (None, *column.shape))
         for name, (column, *_) in (edge_type(task.config.d).fields or {}).items()

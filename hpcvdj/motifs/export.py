@@ -62,7 +62,6 @@ def export(
 
 
 def _raw_counters(edges: Edges, k: int) -> dict[str, Any]:
-    """Return the columns r0 … rd, uint64 [edges] each."""
     return {f"r{m}": plane for m, plane in enumerate(raw_from_exact(edges["counters"].T.astype(np.uint64), k))}
 
 

@@ -10,10 +10,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.errors import InputError
 from hpcvdj.motifs.clusters import most_frequent_length
 from hpcvdj.recombination.alphabet import BASES, translate
 from hpcvdj.recombination.selection import RESIDUES
+from hpcvdj.storage.plots import optional
 
 Letters = Literal["amino-acids", "nucleotides"]
 
@@ -34,11 +34,7 @@ _BASE_COLOURS = {"A": "#009E73", "C": "#0072B2", "G": "#E69F00", "T": "#D55E00"}
 
 def require_logomaker() -> Any:
     """Return the module logomaker.  Raise InputError if it is not installed."""
-    try:
-        import logomaker
-    except ImportError:
-        raise InputError("logos need logomaker: install hpcvdj[plots]") from None
-    return logomaker
+    return optional("logomaker", "logos need", "plots")
 
 
 def _symbols(letters: Letters) -> str:

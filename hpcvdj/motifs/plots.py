@@ -77,7 +77,6 @@ def _largest(clusters: NDArray[np.int64], most: int) -> list[int]:
 
 
 def _aligned(result: MotifResult, drawing: Drawing, members: NDArray[np.bool_]) -> tuple[list[str], Letters]:
-    """Return the alignment of a cluster, and its letters."""
     if drawing.read is None:
         return [], drawing.letters or "nucleotides"
     texts = [drawing.read.sequences.text(k) for k in np.flatnonzero(members).tolist()]

@@ -20,7 +20,7 @@ from hpcvdj.motifs.sequences import Compared, Input, InputSet, table_lists
 from hpcvdj.results.schema import as_text, write_group
 from hpcvdj.storage.damage import damage, damaged
 from hpcvdj.storage.hdf5 import Hdf5Writer, write_attributes
-from hpcvdj.storage.opening import open_hdf5
+from hpcvdj.storage.opening import OpenFile
 from hpcvdj.storage.packed import PackedDataset, filters, packed_chunks, write_packed
 
 FORMAT = "hpcvdj-motifs"
@@ -150,7 +150,7 @@ class MotifWriter:
         write_group(self._writer.file, "ranks", {name: [facts[name] for facts in ranks] for name in ranks[0]})
 
 
-class MotifResult:
+class MotifResult(OpenFile):
     """The result file of a comparison, open for reading.  Use it as a context manager, or `close` it.
 
     k, d     bases of a k-mer; the largest Hamming distance
@@ -158,22 +158,13 @@ class MotifResult:
     dense    whether the file has the counters of all pairs instead of edges
     """
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
-        self._file = open_hdf5(self.path, "hpcvdj motifs compare", FORMAT, VERSION)
-        try:
-            with damage(self.path):
-                if self._file.attrs["format_version"] < VERSION:
-                    raise InputError(f"{self.path}: an earlier version of hpcvdj wrote it; compare again")
-                self.k, self.d, self.strands = (int(self._file.attrs[name]) for name in ("k", "d", "strands"))
-                self.dense = "counters" in self._file
-                self._require_layout()
-        except BaseException:
-            self._file.close()
-            raise
+    _command, _form, _version = "hpcvdj motifs compare", FORMAT, VERSION
 
-    def _require_layout(self) -> None:
-        """Raise InputError unless the file has the declared datasets."""
+    def _begin(self) -> None:
+        if self._file.attrs["format_version"] < VERSION:
+            raise InputError(f"{self.path}: an earlier version of hpcvdj wrote it; compare again")
+        self.k, self.d, self.strands = (int(self._file.attrs[name]) for name in ("k", "d", "strands"))
+        self.dense = "counters" in self._file
         require_parameters(self.k, self.d)
         if self.strands not in (1, 2):
             raise damaged(self.path, f"it compares {self.strands} strands")
@@ -191,18 +182,7 @@ class MotifResult:
             raise damaged(self.path, "its weights are not a JSON array")
         self.scoring  # noqa: B018 (checks the score and keeps it)
 
-    def __enter__(self) -> "MotifResult":
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
-
     def __len__(self) -> int:
-        """Return the number of sequences."""
         return int(self._file["sequences/length"].shape[0])
 
     @property

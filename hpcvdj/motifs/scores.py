@@ -58,7 +58,6 @@ class Score:
 
     name        the name for users
     formula     the formula in the documentation
-    summary     the description in the help
     use         when to use the score, in the documentation
     normalised  whether scores are divided by the `norm` of both sequences
     centred     whether the score needs `expected`
@@ -66,7 +65,6 @@ class Score:
 
     name: ClassVar[str]
     formula: ClassVar[str]
-    summary: ClassVar[str]
     use: ClassVar[str]
     normalised: ClassVar[bool] = True
     centred: ClassVar[bool] = False
@@ -109,7 +107,6 @@ class WeightedSum(Score):
 
     name = "weights"
     formula = "S = sum of w_h D_h, as in the thesis"
-    summary = "the weighted sum of the counters, sum of w_h D_h"
     use = "sequences have equal lengths and you want numbers of positions. A k-mer that occurs a and b times adds a · b"
     normalised = False
 
@@ -119,9 +116,6 @@ class Cosine(Score):
 
     name = "cosine"
     formula = "S(i, j) / √(S(i, i) S(j, j)): 1 for a sequence and itself, 0 without a common k-mer"
-    summary = (
-        "that sum, divided by the geometric mean of the two sequences' sums with themselves; 1 for equal sequences"
-    )
     use = "lengths differ, or to compare with [string-kernel programs](#as-a-string-kernel): the usual choice"
 
 
@@ -138,12 +132,10 @@ class Background(Score):
         "the cosine after subtracting the counters expected for sequences of independent bases with the base "
         "frequencies of the whole set; may be negative"
     )
-    summary = "like cosine, after subtracting the counters expected for independent bases"
     use = "the composition is skewed (AT-rich upstream regions) and k is small, so that there are many chance matches"
     centred = True
 
     def centre(self, plane: Any, rows: SideTerms, columns: SideTerms, h: int, chance: float) -> None:
-        """Subtract the counters expected for sequences of independent bases."""
         plane -= rows.kmers * columns.expected[h]
         plane -= rows.expected[h] * columns.kmers
         plane += rows.kmers.astype(np.float64) * columns.kmers * chance

@@ -62,7 +62,6 @@ class Input:
     table: Any = field(default=None, repr=False, compare=False)
 
     def __str__(self) -> str:
-        """Return the name in messages."""
         return str(self.path or f"the table {self.name}".rstrip())
 
     @property
@@ -230,7 +229,6 @@ def read_again(compared: Compared, names: Sequence[str], moved: Path | None = No
 
 
 def _now(source: Input, moved: Path | None, *, several: bool) -> Path | None:
-    """Return the present path of an input."""
     if moved is None or source.path is None:
         return source.path
     if moved.is_dir():

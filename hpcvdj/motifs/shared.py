@@ -39,7 +39,6 @@ class Region:
 
     @property
     def length(self) -> int:
-        """Number of bases."""
         return len(self.text_a)
 
     @property
@@ -48,7 +47,6 @@ class Region:
         return next(h for h, count in enumerate(self.pairs) if count)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the region as JSON values."""
         return {
             "strand": self.strand,
             "a": [self.first_a, self.last_a],
@@ -83,7 +81,6 @@ class SharedKmers:
     tables: tuple[str, str] | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """Return the shared k-mers as JSON values."""
         sequences = [{"name": name, "length": n} for name, n in zip(self.names, self.lengths, strict=True)]
         for facts, names in zip(sequences, self.tables or (), strict=False):
             facts["tables"] = names

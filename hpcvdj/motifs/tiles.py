@@ -79,7 +79,6 @@ def _down(number: float) -> int:
 
 
 def _memory(backend: str) -> int:
-    """Return the default memory of tables in bytes."""
     if backend == "cuda":
         import cupy
 

@@ -269,8 +269,11 @@ def annotation(outputs: Outputs, findings: list[Finding]) -> Section:
         "residue exchanged. Chance makes most hits, as probable sequences are common in people and in databases alike. "
         "The expected number is what recombination explains, times the factor κ for selection. Trust hits with a small "
         "false discovery rate; the number of hits of an antigen says nothing by itself.",
-        *(f"{finding.sample}: {chance_of_hits(finding)}" for finding in findings[:MOST_SPREAD]),
     ]
+    for finding in findings[:MOST_SPREAD]:
+        facts = finding.facts
+        text = hits_text(facts["found"], facts["expected"], facts["kappa"]["source"])
+        words.append(f"{finding.sample}: {text}.")
 
     def ranked(of_files: Iterable[list[dict[str, Any]]], by: str) -> list[dict[str, Any]]:
         """The rows of the files of `findings`, the smallest value in the column `by` first."""
@@ -309,12 +312,6 @@ def annotation(outputs: Outputs, findings: list[Finding]) -> Section:
               of_epitopes.first(sum(finding.total for finding in findings), paths), summary]  # fmt: skip
     figures = list(quantiles_figure(outputs, findings, "annotate_qq", "epitopes"))
     return Section("annotate", "Known specificities", words, figures, tables)
-
-
-def chance_of_hits(finding: Finding) -> str:
-    """Say how many of a sample's hits are expected by chance."""
-    facts = finding.facts
-    return f"{hits_text(facts['found'], facts['expected'], facts['kappa']['source'])}."
 
 
 def _network(listed: list[dict[str, Any]]) -> Iterator[Figure]:

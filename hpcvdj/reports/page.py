@@ -21,6 +21,7 @@ from hpcvdj.results.frames import require
 from hpcvdj.runs.run import Run
 from hpcvdj.storage.damage import MISREAD, damage
 from hpcvdj.storage.files import atomic_path, require_distinct, require_writable
+from hpcvdj.storage.folders import make_folder
 
 LIBRARIES = ("altair", "itables", "jinja2", "networkx", "vl_convert")
 
@@ -57,12 +58,7 @@ def write_report(
         require_distinct(target, *paths, *map(facts_path, paths), *filter(None, [metadata]))
         require_writable(target, overwrite=overwrite)
         for name, folder in folders.items():
-            try:
-                folder.mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                raise InputError(
-                    f"{folder}: cannot be made ({error.strerror}); name another folder with {option(name)}"
-                ) from None
+            make_folder(folder, f"name another folder with {option(name)}")
         return paths, refused
 
     paths, refused = run.from_root(begin)

@@ -270,7 +270,10 @@ def _surveyed(path: Path, source: _Source) -> Survey:
     clonotypes = None
     if rows <= MOST_ROWS:
         whole = _merged_cdr3(tallies["clonotypes"], **{listed: "max"})
-        clonotypes = _with_amino_acids(_with_genes(whole, genes, coded=True), amino=source.amino)
+        named = _with_genes(whole, genes, coded=True)
+        residues = named["cdr3"] if source.amino else amino_acids(named["cdr3"])
+        clonotypes = named.append_column("aa", residues)
+        clonotypes = clonotypes if source.amino else clonotypes.filter(residues.is_valid())
     return Survey(
         path, source.command, list(samples), counted + np.array([missed[k] for k in range(len(samples))], np.int64),
         counted, [(reason, often, "", "") for reason, often in excluded.most_common()], measures, score, source.amino,
@@ -327,13 +330,6 @@ def _best(distinct: pa.Table, score: str) -> pa.Table:
     sample = distinct["sample"].to_numpy()
     rank = np.arange(len(sample)) - np.searchsorted(sample, sample)
     return distinct.filter(pa.array(rank < TOP))
-
-
-def _with_amino_acids(distinct: pa.Table, *, amino: bool) -> pa.Table:
-    if amino:
-        return distinct.append_column("aa", distinct["cdr3"])
-    residues = amino_acids(distinct["cdr3"])
-    return distinct.append_column("aa", residues).filter(residues.is_valid())
 
 
 def _result_source(result: Result) -> _Source:

@@ -4,7 +4,7 @@ import json
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import h5py
 import numpy as np
@@ -23,40 +23,29 @@ from hpcvdj.results.parts import HeldParts, parts_of
 from hpcvdj.results.schema import WRITTEN_BY, columns, read_group, require_layout, strings
 from hpcvdj.results.selection import Selection
 from hpcvdj.storage.damage import damage, damaged
-from hpcvdj.storage.opening import open_hdf5
+from hpcvdj.storage.opening import OpenFile
 
 
-class Result:
-    """A result file, open for reading.  Use as a context manager, or `close` it."""
+class Result(OpenFile):
+    """A result file, open for reading.  Use it as a context manager, or `close` it."""
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
-        self._file = open_hdf5(self.path, WRITTEN_BY, FORMAT, VERSION)
-        try:
-            with damage(self.path):
-                require_layout(self.path, self._file, self.counters, self.quantity.dtype)
-                width = self.counters.shape[1]
-                if len(self.quantity.columns(width)) != width:
-                    raise damaged(self.path, f"{self.counters.name} has {width:,} columns, not those of its names")
-                self._parts = HeldParts(self.path, self._file)
-        except BaseException:
-            self._file.close()
-            raise
+    _command, _form, _version = WRITTEN_BY, FORMAT, VERSION
+
+    def _begin(self) -> None:
+        require_layout(self.path, self._file, self.counters, self.quantity.dtype)
+        width = self.counters.shape[1]
+        if len(self.quantity.columns(width)) != width:
+            raise damaged(self.path, f"{self.counters.name} has {width:,} columns, not those of its names")
+        self._parts = HeldParts(self.path, self._file)
 
     @property
     def parts(self) -> list[Path]:
         """The files of a result in parts; empty for other results."""
         return parts_of(self.path, self._file)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
-
     def close(self) -> None:
         """Close the file.  Arrays read so far stay usable, datasets do not."""
-        self._file.close()
+        super().close()
         self._parts.release()
 
     def __len__(self) -> int:
@@ -67,12 +56,10 @@ class Result:
         if not self._file:
             return f"<closed Result of {self.path}>"
         excluded = len(self._file["excluded/row"])
-        values = f"n-lengths 0-{self.max_n}" if isinstance(self.quantity, Pathways) else ", ".join(self._value_names)
+        values = ", ".join(self.quantity.columns(self.counters.shape[1]))
+        if isinstance(self.quantity, Pathways):
+            values = f"n-lengths 0-{self.max_n}"
         return f"<Result of {self.path}: {len(self):,} sequences, {values}; {excluded:,} rows excluded>"
-
-    @property
-    def _value_names(self) -> list[str]:
-        return list(self.quantity.columns(self.counters.shape[1]))
 
     @property
     def quantity(self) -> Quantity:

@@ -59,7 +59,6 @@ class SliceFiles:
         return self.folder.path / f"part-{index:06}{self.ending}"
 
     def _array(self, name: str, index: int) -> Path:
-        """Return the file with an array of slice `index`."""
         return self.folder.path / f"{name}-{index:06}.npy"
 
     def facts(self, index: int) -> Path:
@@ -67,7 +66,6 @@ class SliceFiles:
         return self.folder.path / FINISHED.replace("*", f"{index:06}")
 
     def _mark(self, index: int) -> Path:
-        """Return the file that marks slice `index` as taken by a rank."""
         return self.folder.path / _TAKEN.replace("*", f"{index:06}")
 
     @property
@@ -230,9 +228,6 @@ class Arrays:
 
     files: SliceFiles
     paths: list[Path]
-
-    def __len__(self) -> int:
-        return len(self.paths)
 
     def __iter__(self) -> Iterator[NDArray[Any]]:
         for path in self.paths:

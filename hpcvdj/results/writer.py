@@ -46,7 +46,6 @@ def write_result(
 
 
 def _write_junctions(file: h5py.File, junctions: Junctions) -> None:
-    """Write the sequences, the excluded rows and the V–J pairs."""
     rows = len(junctions)
     for column in columns("sequences", junctions):
         width = column.values(junctions, slice(0, 0)).itemsize

@@ -162,17 +162,15 @@ class Run:
             self.on_root(lock)
             yield target
 
-    def open_folder(
-        self, suffix: str, identity: Identity, items: str, facts: dict[str, Any]
-    ) -> tuple[RunFolder, dict[str, Any]]:
-        """Open the folder of this run, NAME.suffix beside the target NAME, and return it with its facts.
+    def open_folder(self, identity: Identity, items: str, facts: dict[str, Any]) -> tuple[RunFolder, dict[str, Any]]:
+        """Open the folder of this run, NAME.checkpoint beside the target NAME, and return it with its facts.
 
         Arguments are those of `RunFolder`.  With `resume`, raises CompleteError if the result is complete, and
         InputError if the result or the folder is of another run.
         """
         target = self.target
         assert target is not None
-        folder = RunFolder(target.with_name(f"{target.name}.{suffix}"), identity)
+        folder = RunFolder(target.with_name(f"{target.name}.checkpoint"), identity)
 
         def open_it() -> dict[str, Any]:
             replaces = self.overwrite or (self.resume and target.exists())

@@ -45,7 +45,6 @@ class StopRequest:
         self._begun = True
 
     def __bool__(self) -> bool:
-        """Return whether a signal came."""
         return bool(self.name)
 
     def _note(self, number: int, frame: FrameType | None) -> None:

@@ -22,6 +22,14 @@ _FORMAT = "hpcvdj-folder"
 _REMEDY = "move it away, or give another name"
 
 
+def make_folder(folder: Path, remedy: str = "write elsewhere") -> None:
+    """Make a folder and those above it, unless it exists.  Raise InputError, with the remedy, if that fails."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be made ({error.strerror}); {remedy}") from None
+
+
 @contextmanager
 def exclusive_folder(target: Path, *inputs: Path, overwrite: bool, resume: bool = False) -> Iterator[None]:
     """Keep other runs from writing the folder `target` while the block runs.  The block may call `atomic_folder`.

@@ -5,7 +5,7 @@ import mmap
 import struct
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import h5py
 
@@ -60,6 +60,39 @@ def open_hdf5(path: Path, command: str, form: str, version: int) -> h5py.File:
         file.close()
         raise
     return file
+
+
+class OpenFile:
+    """A result file, open for reading.  Use it as a context manager, or `close` it."""
+
+    # As of `open_hdf5`.
+    _command: ClassVar[str]
+    _form: ClassVar[str]
+    _version: ClassVar[int]
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self._file = open_hdf5(self.path, self._command, self._form, self._version)
+        try:
+            with damage(self.path):
+                self._begin()
+        except BaseException:
+            self._file.close()
+            raise
+
+    def _begin(self) -> None:
+        """Read what is needed at once.  Raise InputError unless the file has its layout."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file.  Arrays read so far stay usable, datasets do not."""
+        self._file.close()
 
 
 class _Reading:

@@ -196,7 +196,6 @@ class Methods(Study):
     """
 
     def page(self, rows: list[Measurement]) -> Iterator[Block]:
-        """Yield Table IV with the paper's minutes."""
         first = rows[0]
         sample = f" (a random sample of {first.of:,})" if first.sequences < first.of else ""
         yield f"{first.sequences:,} sequences{sample}, {first.ranks} rank(s) on {first.hardware}."
@@ -248,7 +247,6 @@ class Blocks(Study):
     notes = f"Median wall seconds and, in brackets, relative to the fastest of the row. {PART_NOTE}"
 
     def page(self, rows: list[Measurement]) -> Iterator[Block]:
-        """Yield Figure 4 and its table."""
         rows = sorted(rows, key=lambda row: (row.m, row.threads_per_block))
         walls = {
             m: {size: seconds(part) for size, part in grouped(of_m, "threads_per_block").items()}
@@ -285,7 +283,6 @@ class Scaling(Study):
     """
 
     def page(self, rows: list[Measurement]) -> Iterator[Block]:
-        """Yield Table V, then a table with efficiencies for each n-length."""
         rows = sorted(rows, key=lambda row: (row.method, row.m, row.ranks))
         series = {name: grouped(part, "ranks") for name, part in grouped(rows, "work").items()}
         walls = {

@@ -39,7 +39,6 @@ class FormsRow:
 
     @property
     def bytes(self) -> tuple[int, int]:
-        """Bytes in both packings."""
         return self.baseline_bytes, self.bitwise_bytes
 
     @property
@@ -127,7 +126,6 @@ class Memory(Study):
     """
 
     def page(self, rows: list[MemoryRow]) -> Iterator[Block]:
-        """Yield Table III beside the figures of the paper."""
         yield listing(
             rows,
             {

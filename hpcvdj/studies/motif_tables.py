@@ -84,12 +84,10 @@ class TableRow:
 
     @property
     def system(self) -> str:
-        """The kernel and its variant."""
         return f"{self.kernel} {self.variant}".strip()
 
     @property
     def table(self) -> str:
-        """The hash function and k."""
         return f"{self.hash}, k = {self.k}"
 
     @property
@@ -223,7 +221,6 @@ class MotifTables(Study):
     row = TableRow
 
     def page(self, rows: list[TableRow]) -> Iterator[Block]:
-        """Yield a section for each part."""
         yield f"Hardware: {distinct(rows, 'hardware')}; CPU threads: {distinct(rows, 'cores')}."
         compared = [row for row in rows if row.pairs]
         totals = same(compared, "total", "k", "d", "length", "sequences", "of")
@@ -239,7 +236,6 @@ def _seconds(repeats: list[TableRow]) -> float:
 
 
 def _sizes(rows: list[TableRow]) -> str:
-    """Return the number of sequences, and their length."""
     numbers = {f"{row.sequences:,}" + (f" (of {row.of:,})" if row.sequences < row.of else "") for row in rows}
     return f"n = {', '.join(sorted(numbers))}; up to {distinct(rows, 'length')} bases, d = {rows[0].d}"
 

@@ -62,7 +62,6 @@ class SequenceSource:
 
     @property
     def name(self) -> str:
-        """The name of the file, or the seed."""
         return self.fasta.name if self.fasta else f"random, seed {self.seed}"
 
     def read(self, times: int = 1) -> tuple[SequenceSet, int]:
@@ -203,7 +202,6 @@ class Motifs(Study):
     """
 
     def page(self, rows: list[MotifRow]) -> Iterator[Block]:
-        """Yield a table for each source."""
         yield f"Hardware: {distinct(rows, 'hardware')}; CPU threads: {distinct(rows, 'threads')}."
         totals = same(rows, "total", "source", "k", "d", "sequences")
         yield IdentityCheck(totals and same(rows, "checksum", "source", "k", "d", "corner"), "counters", "methods")

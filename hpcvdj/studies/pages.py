@@ -13,7 +13,7 @@ import numpy as np
 from hpcvdj import studies
 from hpcvdj.errors import InputError, choices, few
 from hpcvdj.storage.files import atomic_path
-from hpcvdj.storage.plots import COLOURS, pyplot
+from hpcvdj.storage.plots import COLOURS, pyplot, save
 from hpcvdj.studies.rows import RawFile
 
 PAGE = "README.md"
@@ -69,9 +69,7 @@ class Plot:
             plot.set(**settings)
         if len(labels) > 1:
             figure.legend(handles.values(), handles, title=self.legend, frameon=False, loc="outside right center")
-        with atomic_path(folder / f"{self.name}.png", overwrite=True) as temporary:
-            figure.savefig(temporary, dpi=130, format="png")
-        plt.close(figure)
+        save(figure, folder / f"{self.name}.png", overwrite=True, dpi=130)
 
 
 Block = str | IdentityCheck | Plot

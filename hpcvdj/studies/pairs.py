@@ -32,7 +32,6 @@ class PairSizes(Study):
     row = PairRow
 
     def page(self, rows: list[PairRow]) -> Iterator[Block]:
-        """Yield Figure 2 and its consequences."""
         ranked = sorted(rows, key=lambda row: -row.sequences)
         total = sum(row.sequences for row in rows)
         mean, largest = total / len(rows), ranked[0]

@@ -227,7 +227,6 @@ class Throughput(Study):
     """
 
     def page(self, rows: list[ThroughputRow]) -> Iterator[Block]:
-        """Yield the rates in the kernel, and from host memory to host memory."""
         by_ranks = grouped(sorted(rows, key=lambda row: row.ranks), "ranks")
 
         def rate(repeats: list[ThroughputRow], column: str) -> float:

@@ -47,7 +47,6 @@ def test_rows_with_repeated_hashes_are_those_of_a_loop(files, monkeypatch, share
 def test_arrays_are_read_again_each_time(files):
     finish(files, [np.arange(3, dtype=np.uint64), np.arange(5, dtype=np.uint64)])
     arrays = files.arrays(IDS)
-    assert len(arrays) == 2
     assert [part.shape for part in arrays] == [(2, 3), (2, 5)] == [part.shape for part in arrays]
     next(iter(files.folder.path.glob("sorted_ids-000001.npy"))).write_bytes(b"no array")
     with pytest.raises(InputError, match=r"sorted_ids-000001\.npy: is damaged"):

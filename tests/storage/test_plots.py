@@ -16,7 +16,7 @@ def test_without_the_libraries(tmp_path, monkeypatch):
     for check in (pyplot, lambda: require_plottable(tmp_path / "f.png", overwrite=False)):
         with pytest.raises(InputError, match=needs):
             check()
-    with pytest.raises(InputError, match=r"^graphs need networkx: install hpcvdj\[graphs\]$"):
+    with pytest.raises(InputError, match=f"^{re.escape('graphs need networkx: ' + installing('graphs'))}$"):
         require_networkx()
 
 

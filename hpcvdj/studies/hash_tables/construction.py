@@ -79,12 +79,10 @@ class HashTables:
     most: int
 
     def __len__(self) -> int:
-        """Return the number of sequences."""
         return len(self.keys)
 
     @property
     def buckets(self) -> int:
-        """Number of buckets per sub-table."""
         return int(self.offsets.shape[2] - 1)
 
     @property
