@@ -12,6 +12,9 @@ from hpcvdj.germline_import.genes import EVIDENCE, Gene, RefusalKind, cut, natur
 from hpcvdj.recombination.germline import COLUMNS, FUNCTIONS, Germline, Segment
 from hpcvdj.storage.files import atomic_path, require_writable
 
+_REFUSED = ("table", "locus", "allele", "reason")
+"""The columns of the list of refused alleles."""
+
 
 @dataclass(frozen=True)
 class Imported:
@@ -33,17 +36,19 @@ class Imported:
         locus, segment_type = missing
         alike = [gene for gene in self.refusals if gene.segment_type == segment_type and locus in ("", gene.locus)]
         (reason, _), *_ = Counter(gene.reason for gene in alike).most_common(1) or [("", 0)]
-        refused = f" ({len(alike):,} refused, most with: {reason})" if alike else ""
+        refused, remedy = "", f"name the file with its {segment_type} genes as another SOURCE"
+        if alike:
+            refused, remedy = f" ({len(alike):,} refused, most with: {reason})", "correct the source, or take another"
         raise InputError(
-            f"{name}: no {segment_type} allele{locus and ' of locus ' + locus} could be used{refused}; name the file "
-            f"with its {segment_type} genes as another SOURCE, or give only the other loci with {option('locus')}"
+            f"{name}: no {segment_type} allele{locus and ' of locus ' + locus} could be used{refused}; {remedy}, or "
+            f"give only the other loci with {option('locus')}"
         )
 
     def texts(self, name: str) -> tuple[str, str]:
         """The texts of the files of the table, called `name`, and of the list of refused alleles."""
         rows = ([getattr(row, column) for column in COLUMNS] for row in self.rows)
         refused = ((name, gene.locus, gene.allele, gene.reason) for gene in self.refusals)
-        return as_tsv(COLUMNS, rows), as_tsv(("table", "locus", "allele", "reason"), refused)
+        return as_tsv(COLUMNS, rows), as_tsv(_REFUSED, refused)
 
     def write(self, target: str | Path, *, overwrite: bool = False) -> Path:
         """Write the table to `target` (.tsv or .tsv.gz) and the refusals beside it; returns the path of the refusals.
@@ -52,11 +57,16 @@ class Imported:
         """
         target = Path(target)
         beside = refused_path(target)
-        for path in (target, beside):
-            require_writable(path, overwrite=overwrite)
+        require_writable(target, overwrite=overwrite)
+        # The list of a run whose table could not be used does not keep a corrected run from writing.
+        replaces = overwrite or (not target.exists() and _is_list_of(beside, target.name))
+        require_writable(beside, overwrite=replaces)
         table, refused = self.texts(target.name)
-        _write(beside, refused, overwrite=overwrite)
-        self.germline(target.name)
+        _write(beside, refused, overwrite=replaces)
+        try:
+            self.germline(target.name)
+        except InputError as error:
+            raise InputError(f"{error}; {beside} has the reasons of all refused alleles") from None
         _write(target, table, overwrite=overwrite)
         return beside
 
@@ -72,6 +82,15 @@ class Imported:
 def refused_path(target: Path) -> Path:
     """The path of the list of refused alleles: NAME.refused.tsv for NAME.tsv or NAME.tsv.gz."""
     return target.with_name(target.name.removesuffix(".gz").removesuffix(".tsv") + ".refused.tsv")
+
+
+def _is_list_of(path: Path, table: str) -> bool:
+    """Whether a file is the list of the refused alleles of a table."""
+    try:
+        header, *rows = path.read_text().splitlines()
+    except (OSError, ValueError):
+        return False
+    return header.split("\t") == list(_REFUSED) and all(row.partition("\t")[0] == table for row in rows)
 
 
 def as_tsv(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

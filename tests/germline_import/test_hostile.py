@@ -482,6 +482,25 @@ def test_the_command_leaves_no_table_that_cannot_be_counted_with(tmp_path):
     (tmp_path / "u.fasta").write_text(ungapped)
     line = error_line(hpcvdj_command("germline", "import", tmp_path / "u.fasta", "-o", tmp_path / "h.tsv", code=2)[1])
     assert "no V allele of locus TRB could be used (1 refused, most with: no anchor: the sequence is not gapped" in line
+    assert "; correct the source, or take another, or give only the other loci" in line
+    assert line.rstrip().endswith(f"; {tmp_path / 'h.refused.tsv'} has the reasons of all refused alleles")
+
+
+@pytest.mark.parametrize(("own", "code"), [("", 0), ("table\tlocus\n", 2), ("my notes\n", 2)])
+def test_the_list_of_a_run_without_a_table_is_replaced(tmp_path, own, code):
+    source, command = tmp_path / "s.fasta", ("germline", "import", tmp_path / "s.fasta", "-o", tmp_path / "g.tsv")
+    source.write_text(fasta([V1, J1]).replace(".", ""))
+    hpcvdj_command(*command, code=2)
+    if own:
+        (tmp_path / "g.refused.tsv").write_text(own)
+    source.write_text(fasta([V1, J1]))
+    _, err = hpcvdj_command(*command, code=code)
+    if code:
+        assert "g.refused.tsv: exists already" in err
+        assert sorted(os.listdir(tmp_path)) == ["g.refused.tsv", "s.fasta"]
+    else:
+        # A list beside a table belongs to the table.
+        assert "exists already" in hpcvdj_command(*command, code=2)[1]
 
 
 def test_the_commands_explain_themselves():

@@ -21,6 +21,7 @@ def binary():
 BAD = {
     "empty file": (b"", "the file is empty"),
     "only a blank line": (b"\n", "the file is empty"),
+    "a blank line first": (b"\nsequence_id\tv_call\n", "line 1: is blank; a table starts with a line of column names"),
     "missing column": (TEXT.replace("v_call", "v_gene").encode(), "line 1: no column v_call"),
     "semicolons": (TEXT.replace("\t", ";").encode(), "separated by semicolons"),
     "truncated gzip": (gzip.compress(TEXT.encode())[:-400], "gzip stream is damaged"),

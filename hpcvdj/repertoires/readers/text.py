@@ -158,8 +158,10 @@ class TextReader(TableReader):
         lines = head.splitlines()
         if len(head) == _HEADER_BYTES and len(lines) < 2:
             raise InputError(f"{self.path}, line 1: longer than {_HEADER_BYTES >> 10:,} KiB; is this a text table?")
-        if not lines or not lines[0].strip():
+        if not head.strip():
             raise InputError(f"{self.path}: the file is empty; a table starts with a line of column names")
+        if not lines[0].strip():
+            raise InputError(f"{self.path}, line 1: is blank; a table starts with a line of column names")
         if b"\0" in lines[0]:
             raise InputError(f"{self.path}: a binary file; give a text table or Parquet")
         try:
