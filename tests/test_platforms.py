@@ -27,9 +27,11 @@ def test_the_search_finds_what_is_not_guarded():
 
 
 def test_folders_of_linux_may_be_missing():
-    found = {path: unguarded(ast.parse(path.read_text())) for path in SOURCES}
-    assert not [path for path, texts in found.items() if texts]
-    assert len(found) > 300
+    assert len(SOURCES) > 300
+    # To parse those that name none would take seconds.
+    naming = [path for path in SOURCES if any(name in path.read_text() for name in ONLY_LINUX)]
+    assert naming
+    assert not [path for path in naming if unguarded(ast.parse(path.read_text()))]
 
 
 def test_commands_run_without_them(tmp_path, monkeypatch):

@@ -50,4 +50,6 @@ def _add_halves(part, counters, nonzero, low, high):  # type: ignore[no-untyped-
             high_bits[column] += value >> np.uint64(_HALF)
         if any_bits:
             nonzero[row] = True
-    low[number], high[number] = low_bits, high_bits
+    # To assign whole rows would take numba 3 s longer to compile, for the message if shapes differed.
+    for column in range(columns):
+        low[number, column], high[number, column] = low_bits[column], high_bits[column]

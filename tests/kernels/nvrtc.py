@@ -24,7 +24,11 @@ def _library() -> ctypes.CDLL:
 def compile_for(
     architecture: str, text: str, options: tuple[str, ...], names: tuple[str, ...] = ()
 ) -> tuple[bytes, str]:
-    """(cubin, log) of `text`; an AssertionError with the compiler's log if it does not compile."""
+    """(cubin, log) of `text`; an AssertionError with the compiler's log if it does not compile.
+
+    Of a virtual architecture ("compute_75") there is PTX instead of a cubin: what the compiler checks, without the
+    machine code, which takes as long again.
+    """
     nvrtc = _library()
     program = ctypes.c_void_p()
     assert nvrtc.nvrtcCreateProgram(ctypes.byref(program), text.encode(), b"kernel.cu", 0, None, None) == 0
@@ -34,6 +38,8 @@ def compile_for(
     failed = nvrtc.nvrtcCompileProgram(program, len(flags), (ctypes.c_char_p * len(flags))(*flags))
     log = _text(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program).decode()
     assert not failed, log
+    if architecture.startswith("compute_"):
+        return _text(nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX, program), log
     return _text(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, program), log
 
 

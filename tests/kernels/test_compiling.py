@@ -1,7 +1,8 @@
 """One process compiles a function, the others load it."""
 
-import os
-import subprocess
+import contextlib
+import io
+import multiprocessing
 import sys
 import time
 from contextlib import ExitStack
@@ -9,18 +10,9 @@ from pathlib import Path
 
 import pytest
 from numba import njit, types
+from numba.core import dispatcher
 
 from hpcvdj.kernels import compiling
-
-FUNCTION = """
-import sys
-sys.path.insert(0, {folder!r})
-{once}
-from numba import njit
-import sums
-sums.total(1.0)
-print(sum(sums.total.stats.cache_misses.values()), sum(sums.total.stats.cache_hits.values()))
-"""
 
 MODULE = """
 from numba import njit
@@ -38,26 +30,57 @@ def total(x):
     return part(x) + part(2 * x)
 """
 
-ONCE = "from numba.core import dispatcher; from hpcvdj.kernels.compiling import compile_once; compile_once(dispatcher)"
+FRESH = multiprocessing.get_context("forkserver")
+FRESH.set_forkserver_preload([__name__])
+"""Processes that have what this module imports: to import numba takes longer than what they do."""
 
 
-def started(folder, once):
-    program = FUNCTION.format(folder=str(folder), once=once)
-    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}
-    return subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, env=environment)
+def _total(folder, times, connection):
+    """What compiling `sums.total` missed and hit in numba's cache, with functions that are compiled only once."""
+    sys.path.insert(0, str(folder))
+    for _ in range(times):
+        compiling.compile_once(dispatcher)
+    import sums
+
+    sums.total(1.0)
+    stats = sums.total.stats
+    connection.send((sum(stats.cache_misses.values()), sum(stats.cache_hits.values())))
+
+
+def _printed(program, connection):
+    compiling.compile_once(dispatcher)
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(program, {"__name__": "__main__"})
+    connection.send(out.getvalue())
+
+
+def started(function, *arguments):
+    own, others = FRESH.Pipe(duplex=False)
+    process = FRESH.Process(target=function, args=(*arguments, others))
+    process.start()
+    others.close()
+    return process, own
+
+
+def ended(process, connection):
+    """What a process sent before it ended well."""
+    with connection:
+        sent = connection.recv() if connection.poll(120) else None
+    process.join(120)
+    assert process.exitcode == 0
+    return sent
 
 
 def misses(processes):
-    outputs = [process.communicate(timeout=120)[0] for process in processes]
-    assert all(process.returncode == 0 for process in processes)
-    return sorted(int(output.splitlines()[-1].split()[0]) for output in outputs)
+    return sorted(ended(*each)[0] for each in processes)
 
 
 @pytest.mark.slow
 def test_processes_that_start_at_once_compile_once(tmp_path):
     (tmp_path / "sums.py").write_text(MODULE)
-    assert misses([started(tmp_path, once=ONCE) for _ in range(3)]) == [0, 0, 1]
-    assert misses([started(tmp_path, once=ONCE)]) == [0]
+    assert misses([started(_total, tmp_path, 1) for _ in range(3)]) == [0, 0, 1]
+    assert misses([started(_total, tmp_path, 1)]) == [0]
 
 
 def test_a_process_waits_for_another_no_longer_than_its_patience(tmp_path, monkeypatch):
@@ -75,14 +98,14 @@ def test_a_process_waits_for_another_no_longer_than_its_patience(tmp_path, monke
 def test_what_is_compiled_is_loaded_while_another_process_holds_the_lock(tmp_path):
     """Ranks waited for one another to load each function: ten seconds of 32 ranks."""
     (tmp_path / "sums.py").write_text(MODULE)
-    assert misses([started(tmp_path, once=ONCE)]) == [1]
+    assert misses([started(_total, tmp_path, 1)]) == [1]
     locks = list(tmp_path.rglob("*.lock"))
     assert locks
     with ExitStack() as stack:
         for lock in locks:
             stack.enter_context(compiling._locked(lock))
         begun = time.monotonic()
-        assert misses([started(tmp_path, once=ONCE)]) == [0]
+        assert misses([started(_total, tmp_path, 1)]) == [0]
         assert time.monotonic() - begun < compiling.PATIENCE / 2
 
 
@@ -91,7 +114,7 @@ def test_asked_for_twice(tmp_path):
     """As by a process that runs two commands."""
     (tmp_path / "sums.py").write_text(MODULE)
     begun = time.monotonic()
-    assert misses([started(tmp_path, once=f"{ONCE}; compile_once(dispatcher)")]) == [1]
+    assert misses([started(_total, tmp_path, 2)]) == [1]
     assert time.monotonic() - begun < compiling.PATIENCE / 2
 
 
@@ -103,9 +126,8 @@ def test_a_folder_that_cannot_be_written_keeps_nobody_from_compiling():
 @pytest.mark.slow
 @pytest.mark.parametrize("lines", ["f(1)", "f(1); f(1.0); f(1)"])
 def test_functions_that_are_not_cached_are_compiled(lines):
-    program = f"from numba import njit\n{ONCE}\nf = njit(lambda x: x + 1)\n{lines}\nprint(f(2))"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True)
-    assert done.stdout == "3\n"
+    program = f"from numba import njit\nf = njit(lambda x: x + 1)\n{lines}\nprint(f(2))"
+    assert ended(*started(_printed, program)) == "3\n"
 
 
 @pytest.mark.slow
@@ -116,12 +138,10 @@ def test_functions_of_a_type_that_is_gone_are_compiled_again(tmp_path):
         "@njit(cache=True)\ndef total(x):\n    return x[0] + 1\n"
     )
     (tmp_path / "sums.py").write_text(old)
-    program = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); {ONCE}; import sums; print(sums.total(ARGUMENT))"
-    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}
+    program = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import sums; print(sums.total(ARGUMENT))"
 
     def printed(argument):
-        words = [sys.executable, "-c", program.replace("ARGUMENT", argument)]
-        return subprocess.run(words, capture_output=True, text=True, timeout=120, env=environment, check=True).stdout
+        return ended(*started(_printed, program.replace("ARGUMENT", argument)))
 
     assert printed("sums.Old(1)") == "2\n"
     (tmp_path / "sums.py").write_text(old.replace("Old", "New"))

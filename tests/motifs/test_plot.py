@@ -25,9 +25,11 @@ def test_networks_are_drawn(results, run, tmp_path, kind):
     text = run(motifs.plot, results[kind].path, "-o", svg, "--min-score", 0.1)
     assert text.startswith("shown      ")
     assert ElementTree.parse(svg).getroot().tag.endswith("svg")
-    run(motifs.plot, results[kind].path, "-o", png, "--min-score", 0.1)
-    assert png.read_bytes().startswith(b"\x89PNG")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["f.png", "f.svg"]
+    # The same figure in another format takes as long again.
+    if kind == KINDS[0]:
+        run(motifs.plot, results[kind].path, "-o", png, "--min-score", 0.1)
+        assert png.read_bytes().startswith(b"\x89PNG")
+    assert {path.name for path in tmp_path.iterdir()} == {"f.svg", *(["f.png"] if kind == KINDS[0] else [])}
 
 
 def test_wrong_usage_is_said_in_a_line(results, run, tmp_path, monkeypatch):

@@ -57,17 +57,20 @@ def gene_name(gene: str, letter: str) -> str:
     return letter + family.lstrip("0") + hyphen + number.lstrip("0")
 
 
-def reference(folder: Path, v: str, j: str, text: str) -> float:
-    """ln Q of a junction, by a loop over its letters."""
+def references(folder: Path, draws: list[tuple[str, str, str]]) -> list[float]:
+    """ln Q of each junction, by a loop over its letters."""
     lines = (folder / "features.tsv").read_text().strip().split("\n")[1:]
     of = {line.split(",")[0]: float(line.split(",")[1]) for line in lines}
     said = [float(line.split("=")[1]) for line in (folder / "log.txt").read_text().split("\n")[:4]]
-    v, j = gene_name(v, "v"), gene_name(j, "j")
-    names = [f"l{len(text)}", v, j, f"{v};{j}"]
-    for place, letter in enumerate(text):
-        names += [f"a{letter}{place}", f"a{letter}{place - len(text)}"]
-    energy = math.fsum(of.get(name, 0.0) for name in names)
-    return -min(max(energy, said[2]), said[3]) - math.log(said[0])
+    values = []
+    for v_call, j_call, text in draws:
+        v, j = gene_name(v_call, "v"), gene_name(j_call, "j")
+        names = [f"l{len(text)}", v, j, f"{v};{j}"]
+        for place, letter in enumerate(text):
+            names += [f"a{letter}{place}", f"a{letter}{place - len(text)}"]
+        energy = math.fsum(of.get(name, 0.0) for name in names)
+        values.append(-min(max(energy, said[2]), said[3]) - math.log(said[0]))
+    return values
 
 
 def compare(folder: Path, draws: list[tuple[str, str, str]]) -> tuple[float, set[float]]:
@@ -79,7 +82,7 @@ def compare(folder: Path, draws: list[tuple[str, str, str]]) -> tuple[float, set
     pair = np.array([genes.index((v, j)) for v, j, _ in draws])
     lengths = np.array([len(text) for *_, text in draws])
     logs = selection.log_factor([v for v, _ in genes], [j for _, j in genes], pair, letters, lengths)
-    expected = np.array([reference(folder, *draw) for draw in draws])
+    expected = np.array(references(folder, draws))
     return float(np.abs(np.expm1(logs - expected)).max()), set(expected.tolist())
 
 
@@ -224,7 +227,7 @@ def test_the_command_writes_a_model(mouse, tmp_path, monkeypatch):
     )
     log = mouse / "log.txt"
     log.write_text("Z =1\nnorm_productive =0.3\nmin_energy_clip =-5\nmax_energy_clip =10\n")
-    assert np.log(q) == pytest.approx([reference(mouse, *draw) for draw in draws], rel=1e-11, abs=1e-12)
+    assert np.log(q) == pytest.approx(references(mouse, draws), rel=1e-11, abs=1e-12)
     assert q.mean() == pytest.approx(factor.facts["mean_of_q"], rel=5 * q.std() / q.mean() / math.sqrt(3_000))
     _, err = hpcvdj_command("models", "from-sonia", mouse, "-o", tmp_path / "own", code=2)
     assert "--overwrite" in error_line(err)

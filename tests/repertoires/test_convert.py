@@ -1,7 +1,5 @@
 """hpcvdj convert: tables of every format as AIRR tables, for the AIRR library and for hpcvdj."""
 
-import airr
-import airr.schema
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -26,7 +24,13 @@ def convert(paths, target, opening=BY_HEADER, overwrite=False):
     return conversion.convert(paths, opening, Run().to(target, overwrite=overwrite))
 
 
-FIELDS = set(airr.schema.RearrangementSchema.properties)
+@pytest.fixture(scope="module")
+def airr():
+    """The AIRR library, which takes most of a second to import."""
+    import airr
+    import airr.schema
+
+    return airr
 
 
 def rows_of(path, opening=None):
@@ -36,7 +40,7 @@ def rows_of(path, opening=None):
 
 @pytest.mark.parametrize("suffix", [".tsv", ".tsv.gz", ".parquet"])
 @pytest.mark.parametrize("name", TABLES)
-def test_every_format_makes_an_airr_table(name, suffix, tmp_path):
+def test_every_format_makes_an_airr_table(airr, name, suffix, tmp_path):
     path, target = written(tmp_path, name), tmp_path / f"out{suffix}"
     source = rows_of(path, Opening(name))
     done = convert([path], target, Opening(name))
@@ -54,13 +58,14 @@ def test_every_format_makes_an_airr_table(name, suffix, tmp_path):
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_no_column_is_called_as_an_airr_field_without_being_one(name, tmp_path):
+def test_no_column_is_called_as_an_airr_field_without_being_one(airr, name, tmp_path):
     reader = open_table(written(tmp_path, name), Opening(name))
     if not name.startswith(("airr", "mixcr_airr")):
-        assert {column for column in reader.given_columns if column in FIELDS} <= set(reader.translation._fields)
+        fields = set(airr.schema.RearrangementSchema.properties)
+        assert fields & set(reader.given_columns) <= set(reader.translation._fields)
 
 
-def test_several_tables_have_their_repertoires(tmp_path):
+def test_several_tables_have_their_repertoires(airr, tmp_path):
     folder = tmp_path / "tables"
     folder.mkdir()
     (folder / "a.txt").write_text(TABLES["vdjtools"][1])
@@ -207,7 +212,7 @@ def test_nothing_is_written_for_what_is_no_table(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.olga
-def test_a_table_that_olga_writes(tmp_path):
+def test_a_table_that_olga_writes(airr, tmp_path):
     import subprocess
     import sys
 
@@ -223,7 +228,7 @@ def test_a_table_that_olga_writes(tmp_path):
     assert len(source) == 200
 
 
-def test_an_airr_table_that_the_airr_library_writes(tmp_path):
+def test_an_airr_table_that_the_airr_library_writes(airr, tmp_path):
     path = tmp_path / "a.tsv"
     row = {"sequence_id": "s1", "v_call": "TRBV1*01", "j_call": "TRBJ1-1*01", "junction": NT, "productive": True,
            "rev_comp": False, "duplicate_count": 4}  # fmt: skip

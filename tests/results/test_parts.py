@@ -18,14 +18,22 @@ from tests.problems import count_to
 ROWS = 8
 
 
-@pytest.fixture
-def path(paper_germline, tmp_path):
+@pytest.fixture(scope="module")
+def counted(paper_germline, tmp_path_factory):
     """A result in nine parts; of the third all rows are excluded."""
+    folder = tmp_path_factory.mktemp("parts")
     header, *lines = SMALL.read_text().splitlines()[: 9 * ROWS + 1]
     lines[2 * ROWS : 3 * ROWS] = [line.replace("TRBV", "TRBX", 1) for line in lines[2 * ROWS : 3 * ROWS]]
-    table = tmp_path / "t.tsv"
+    table = folder / "t.tsv"
     table.write_text("\n".join([header, *lines]) + "\n")
-    count_to(tmp_path / "o.h5", table, paper_germline, rows=ROWS)
+    count_to(folder / "o.h5", table, paper_germline, rows=ROWS)
+    return folder
+
+
+@pytest.fixture
+def path(counted, tmp_path):
+    """A copy of the result, which a test may damage."""
+    shutil.copytree(counted, tmp_path, dirs_exist_ok=True)
     return tmp_path / "o.h5"
 
 

@@ -234,14 +234,14 @@ def test_a_stopped_run_that_replaces_a_result_continues(tmp_path, paper_germline
     killed_run(tmp_path, paper_germline, 1)
     run = Run()
     run.request.begin = lambda: setattr(run.request, "name", "SIGTERM")
-    arguments = tmp_path / "out.h5", SMALL, paper_germline, Config(max_n=3, method="bitwise")
+    arguments = tmp_path / "out.h5", SMALL, paper_germline, Config(max_n=2, method="bitwise")
     with pytest.raises(StoppedError):
         count_to(*arguments, run=run, overwrite=True, save_seconds=0.0)
     with Result(tmp_path / "out.h5") as result:
         assert result.max_n == 1
     count_to(*arguments, resume=True)
     with Result(tmp_path / "out.h5") as result:
-        assert result.max_n == 3
+        assert result.max_n == 2
 
 
 def test_a_folder_of_another_run_stays_beside_a_complete_result(tmp_path, paper_germline):

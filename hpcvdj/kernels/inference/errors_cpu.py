@@ -157,7 +157,9 @@ def _middle(  # type: ignore[no-untyped-def]
     """
     value, errors, made = buffers[0], buffers[1], buffers[2]
     for lost in range(min(size + 1, deletions.shape[0])):
-        value[: length + 1] = left[: length + 1]
+        # As in `hpcvdj.kernels.sums`, assigning all at once would take longer to compile.
+        for q in range(length + 1):
+            value[q] = left[q]
         errors[: length + 1] = 0.0
         for kept in range(min(size - lost, length - 2) + 1):
             stop = length - kept

@@ -88,7 +88,9 @@ def _sort(part, words, starts, blocks_in_turn, order, begins):  # type: ignore[n
         for column in range(words.shape[1] - 1, -1, -1):
             keys = words[chosen, column]
             if (keys != keys[0]).any():
-                chosen[:] = chosen[np.argsort(keys, kind="mergesort")]
+                # As in `hpcvdj.kernels.sums`, assigning all at once would take longer to compile.
+                for place, row in enumerate(chosen[np.argsort(keys, kind="mergesort")]):
+                    chosen[place] = row
         for place in range(first + 1, stop):
             same = True
             for column in range(words.shape[1]):

@@ -106,7 +106,7 @@ def test_trees_that_are_kept_are_those_that_are_made(monkeypatch, model, most_by
     rng, model = np.random.default_rng(0), replace(model)
     sides = model.contributing("V"), model.contributing("J")
     kept = []
-    for turn in range(12):
+    for turn in range(7):
         monkeypatch.setattr(symbol_tries, "MOST_KEPT_BYTES", most_bytes)
         chosen = [tuple(np.flatnonzero(rng.random((2, 4))[side][: len(own)] < 0.6)) for side, own in enumerate(sides)]
         pairs = [(sides[0], sides[1]), tuple(map(tuple, chosen))][turn % 2 :]
