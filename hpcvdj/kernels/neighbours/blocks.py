@@ -114,9 +114,8 @@ def groups(
     ([1, 0], [1, 0, 1])
     """
     order, starts = blocks(lengths, classes)
-    in_blocks = np.arange(len(words))[order]
-    same, first = equal_runs(words.take(in_blocks, axis=0), starts)
-    same = in_blocks[same]
+    same, first = equal_runs(words if isinstance(order, slice) else words.take(order, axis=0), starts)
+    same = same if isinstance(order, slice) else order[same]
     group = np.empty(len(words), dtype=np.int64)
     group[same] = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(words))))
     return same[first], group
