@@ -12,7 +12,7 @@ import pytest
 
 import hpcvdj
 from hpcvdj.errors import HpcvdjWarning, InputError
-from hpcvdj.inference import sonia as module
+from hpcvdj.inference import selection as module
 from hpcvdj.recombination.igor import read_model
 from hpcvdj.recombination.selection import FILE, RESIDUES, SONIA
 from hpcvdj.recombination.sonia import read_sonia
