@@ -232,6 +232,6 @@ def test_without_networkx_the_extra_is_named(results, tmp_path, monkeypatch):
 
     monkeypatch.setitem(sys.modules, "networkx", None)
     with MotifResult(results[False, 1].path) as result:
-        with pytest.raises(InputError, match=r"install hpcvdj\[graphs\]"):
+        with pytest.raises(InputError, match=r"pip install 'hpcvdj\[graphs\]'"):
             export(result, tmp_path / "x.graphml")
         export(result, tmp_path / "x.tsv")
