@@ -33,7 +33,8 @@ def compile_once(dispatcher: ModuleType) -> None:
         return
 
     def compile_or_wait(function: Any, signature: Any) -> Any:
-        if function.__module__.startswith(_PACKAGE) and isinstance(signature, tuple):
+        # A function that users define by `exec` has no module.
+        if (function.__module__ or "").startswith(_PACKAGE) and isinstance(signature, tuple):
             # numba compiles a function once more for a 0 or a True that is written where it is called.
             signature = tuple(map(dispatcher.types.unliteral, signature))
         folder = function._cache.cache_path

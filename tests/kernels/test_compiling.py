@@ -174,3 +174,11 @@ def test_functions_of_others_keep_their_literals():
     power = njit(lambda x, exponent: x**exponent)
     assert njit(lambda x: power(x, 3))(2.0) == 8.0
     assert power.signatures == [(types.float64, types.literal(3))]
+
+
+def test_functions_without_a_module_are_compiled():
+    """Such as those that a notebook's extension defines by `exec`."""
+    space = {}
+    exec("from numba import njit\nf = njit(lambda x: x + 1)", space)
+    space["f"].__module__ = None
+    assert space["f"](1) == 2
