@@ -12,7 +12,7 @@ The seed gives the same bytes.  `python benchmarks/_cohort.py FOLDER MODEL '{"in
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -81,7 +81,8 @@ def make(folder: Path, model: Any, plan: Cohort) -> None:
     rng = np.random.default_rng([plan.seed, 1])
     _plant_public(plan, list(zip(names, groups, strict=True)), _rare(model, plan, plan.public, 2), rng, plant)
     for number, row in enumerate(_rare(model, plan, plan.clusters, 3)):
-        for member in _neighbours(row, plan.members, rng):
+        for text in exchanged(row["junction"], plan.members, 9, rng):
+            member = {**row, "junction": text, "junction_aa": hpcvdj.translate([text])[0]}
             plant(CLUSTER, number, names[-1 - number % plan.individuals], member, int(rng.integers(2, 30)))
     largest = sorted(samples[names[0]][: plan.junctions], key=lambda row: -int(row["duplicate_count"]))
     for number, row in enumerate(largest[: plan.carried]):
@@ -146,12 +147,6 @@ def _respelled(junction: str, rng: np.random.Generator) -> str:
         same = [codon for codon, residue in AMINO_ACIDS.items() if residue == AMINO_ACIDS[codons[place]]]
         codons[place] = str(rng.choice(same))
     return "".join(codons)
-
-
-def _neighbours(row: Row, number: int, rng: np.random.Generator) -> Iterator[Row]:
-    """A junction, and others in which a base is exchanged."""
-    for text in exchanged(row["junction"], number, 9, rng):
-        yield {**row, "junction": text, "junction_aa": hpcvdj.translate([text])[0]}
 
 
 def exchanged(junction: str, number: int, margin: int, rng: np.random.Generator) -> list[str]:

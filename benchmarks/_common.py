@@ -55,14 +55,19 @@ def record(
     if not options.render:
         target = options.output / "raw.csv" if study else options.output
         facts = _facts(options, study)
+        target.parent.mkdir(parents=True, exist_ok=True)
         from hpcvdj.studies.rows import write_rows
 
         for row in measured(options):
             rows.append(asdict(row) if is_dataclass(row) else row)
             if target.suffix == ".jsonl":
-                _append(target, rows[-1])
+                with target.open("a") as stream:
+                    stream.write(json.dumps(rows[-1]) + "\n")
             else:
-                write_rows(target, facts, list(map(_rounded, rows)))
+                write_rows(target, facts, [
+                    {name: f"{value:.6g}" if isinstance(value, float) else value for name, value in row.items()}
+                    for row in rows
+                ])  # fmt: skip
             print(*rows[-1].values(), sep=", ", flush=True)
     if study:
         from hpcvdj.studies.pages import render
@@ -107,17 +112,6 @@ def _facts(options: argparse.Namespace, study: Any) -> dict[str, str]:
     facts = launch_facts(study.name if study else script.stem, command, run)
     facts["load average at the start"] = f"{os.getloadavg()[0]:.2f}"
     return facts | {name: metadata.version(name) for name in PEERS if find_spec(name)}
-
-
-def _rounded(row: dict[str, Any]) -> dict[str, Any]:
-    """Numbers with six digits."""
-    return {name: f"{value:.6g}" if isinstance(value, float) else value for name, value in row.items()}
-
-
-def _append(target: Path, row: dict[str, Any]) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with target.open("a") as stream:
-        stream.write(json.dumps(row) + "\n")
 
 
 def read_rows(path: Path) -> list[dict[str, str]]:

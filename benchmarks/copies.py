@@ -14,19 +14,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as parquet
 
-COLUMNS = ["sequence_id", "v_call", "j_call", "junction"]
-
-GROUP_ROWS = 1 << 20
-
 
 def write(table: Path, target: Path, copies: range) -> int:
     """Write `copies` of the rows of `table` to `target`; returns the number of rows."""
-    rows = parquet.read_table(table, columns=COLUMNS)
+    rows = parquet.read_table(table, columns=["sequence_id", "v_call", "j_call", "junction"])
     ids = rows["sequence_id"].cast(pa.string())
     with parquet.ParquetWriter(target, rows.schema.set(0, pa.field("sequence_id", pa.string()))) as writer:
         for copy in copies:
             named = pc.binary_join_element_wise(ids, f"c{copy}", "_")
-            writer.write_table(rows.set_column(0, "sequence_id", named), row_group_size=GROUP_ROWS)
+            writer.write_table(rows.set_column(0, "sequence_id", named), row_group_size=1 << 20)
     return len(rows) * len(copies)
 
 

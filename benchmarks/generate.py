@@ -12,7 +12,6 @@ one thread.  On a GPU it is that of `draw`, by events on the GPU, with the resul
 import argparse
 import tempfile
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,16 +40,14 @@ def on_cpu(model: Model, number: int) -> Iterator[tuple[str, Callable[[], Any]]]
     def rows(**options: bool) -> Iterator[Any]:
         return generate(model, GenerationSettings(number, seed=1, **options), backend, Run())
 
-    def table(folder: Path, suffix: str) -> None:
-        write_table(folder / f"o{suffix}", rows(), overwrite=True)
-
     yield "draw", draw
     yield "rows", lambda: sum(batch.num_rows for batch in rows())
     for option in ("scenarios", "productive"):
         yield f"rows, {option}", lambda option=option: sum(batch.num_rows for batch in rows(**{option: True}))
     with tempfile.TemporaryDirectory() as folder:
         for suffix in (".tsv", ".parquet", ".tsv.gz"):
-            yield f"rows, {suffix}", partial(table, Path(folder), suffix)
+            path = Path(folder) / f"o{suffix}"
+            yield f"rows, {suffix}", lambda path=path: write_table(path, rows(), overwrite=True)
 
 
 def measured(options: argparse.Namespace) -> Iterator[dict[str, Any]]:

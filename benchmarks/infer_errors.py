@@ -64,16 +64,14 @@ def compared(name: str, plan: InferenceSettings, options: argparse.Namespace) ->
         junctions = read_table(out_of_frame(truth, options.rows, seed), truth, reading_for(plan))
         return infer(choose(junctions, RowChoice()), truth, replace(plan, **search), run, backend)
 
-    def bootstrapped(**search: Any) -> Values:
-        return outcomes(fit(1, bootstrap=options.samples, **search).errors, truth)
-
     def of_other_rows() -> Values:
         found = [outcomes(fit(100 + seed).model, truth) for seed in range(options.samples)]
         return {name: np.std([own[name] for own in found], axis=0, ddof=1) for name in found[0]}
 
+    samples = {"bootstrap": options.samples}
     ways: dict[str, Callable[[], Values]] = {
-        "converged": lambda: bootstrapped(iterations=CONVERGED, tolerance=0.0),
-        "hpcvdj": bootstrapped,
+        "converged": lambda: outcomes(fit(1, iterations=CONVERGED, tolerance=0.0, **samples).errors, truth),
+        "hpcvdj": lambda: outcomes(fit(1, **samples).errors, truth),
         "spread": of_other_rows,
     }
     reference: Values = {}
