@@ -59,7 +59,7 @@ class Imported:
         beside = refused_path(target)
         require_writable(target, overwrite=overwrite)
         # The list of a run whose table could not be used does not keep a corrected run from writing.
-        replaces = overwrite or (not target.exists() and _is_list_of(beside, target.name))
+        replaces = overwrite or _is_list_of(beside, target.name)
         require_writable(beside, overwrite=replaces)
         table, refused = self.texts(target.name)
         _write(beside, refused, overwrite=replaces)
