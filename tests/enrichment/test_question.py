@@ -11,7 +11,7 @@ import pytest
 
 import hpcvdj
 from hpcvdj.chance.check import check_fit
-from hpcvdj.chance.question import AnswerTable, ask
+from hpcvdj.chance.question import ask
 from hpcvdj.chance.settings import Checks, ClonotypeChoice
 from hpcvdj.enrichment.enrich import Enrichment, ReadOnce
 from hpcvdj.enrichment.question import FAR_ABOVE, EnrichmentQuestion, read_once_lines
@@ -23,6 +23,7 @@ from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.reading import productive_reading
 from hpcvdj.repertoires.table import table_at
 from hpcvdj.repertoires.writers import write_table
+from hpcvdj.reports.plots import PlottedTable
 from hpcvdj.runs.run import Run
 from tests.asked import enrich_table, sample_of_table, warnings_said
 from tests.chance.test_fit import renamed, rows_of
@@ -73,7 +74,7 @@ def written(tables, folder):
 def of_files(paths, model, target, choice=None, settings=SETTINGS, opening=BY_HEADER, checks=CHECKS, run=None, **how):
     table, *control = (table_at(path, opening) for path in paths)
     question = EnrichmentQuestion(settings, choice or ClonotypeChoice(), control)
-    return ask(question, [table], model, checks, run or Run(), AnswerTable(target, **how))
+    return ask(question, [table], model, checks, run or Run(), PlottedTable(target, **how))
 
 
 def warnings_of(caplog):
