@@ -158,7 +158,10 @@ class Holding:
         return np.bincount(cells, minlength=sequences * groups).reshape(sequences, groups)
 
     def largest(self) -> Counts:
-        """Return the entry with the most reads of each sequence, the first of equal ones, int64 [sequences]."""
+        """Return the entry with the most reads of each sequence, the first of equal ones, int64 [sequences].
+
+        All sequences must have an entry.
+        """
         assert self.reads is not None
         return np.lexsort((-self.reads, self.sequence))[self.begins[:-1]]
 

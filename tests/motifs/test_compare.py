@@ -276,7 +276,6 @@ from hpcvdj.motifs.scores import Score, markdown
 class Toy(Score):
     name = "toy"
     formula = "the largest D_h"
-    summary = "the toy of a test"
     use = "never"
     normalised = False
 
