@@ -141,5 +141,5 @@ def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     """One batch of several.  Row groups have dictionaries of their own, and small ones would make small batches."""
     if len(batches) == 1:
         return batches[0]
-    (joined,) = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks().to_batches()
+    (joined,) = pa.Table.from_batches(batches).combine_chunks().to_batches()
     return joined
