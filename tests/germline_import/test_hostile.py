@@ -486,7 +486,10 @@ def test_the_command_leaves_no_table_that_cannot_be_counted_with(tmp_path):
     assert line.rstrip().endswith(f"; {tmp_path / 'h.refused.tsv'} has the reasons of all refused alleles")
 
 
-@pytest.mark.parametrize(("own", "code"), [("", 0), ("table\tlocus\n", 2), ("my notes\n", 2)])
+OF_ANOTHER = "table\tlocus\tallele\treason\nother.tsv\tTRB\tTRBV1*01\tno anchor\n"
+
+
+@pytest.mark.parametrize(("own", "code"), [("", 0), ("table\tlocus\n", 2), ("my notes\n", 2), (OF_ANOTHER, 2)])
 def test_the_list_of_a_run_without_a_table_is_replaced(tmp_path, own, code):
     source, command = tmp_path / "s.fasta", ("germline", "import", tmp_path / "s.fasta", "-o", tmp_path / "g.tsv")
     source.write_text(fasta([V1, J1]).replace(".", ""))
