@@ -54,8 +54,8 @@ REFUSED = {
     + GIL.replace("HomoSapiens", "MusMusculus"),
     "no record takes part (1 no V call); database_columns={'v_call': 'COLUMN'} says where they are, and match='none' "
     "needs none": HEADER + GIL.replace("TRBV19*01", ""),
-    "no record takes part (1 no J call); database_columns={'j_call': 'COLUMN'} says where they are, and match='v' needs "
-    "none": HEADER + GIL.replace("TRBJ2-7*01", ""),
+    "no record takes part (1 no J call); database_columns={'j_call': 'COLUMN'} says where they are, and match='v' "
+    "needs none": HEADER + GIL.replace("TRBJ2-7*01", ""),
     "no record takes part (1 no epitope)": HEADER + GIL.replace("GILGFVFTL", ""),
 }
 

@@ -192,6 +192,15 @@ def test_a_run_that_is_killed_while_it_removes_its_parts_is_complete(tables, tmp
     assert [path.name for path in tmp_path.iterdir()] == ["o.tsv"]
 
 
+def test_a_stopped_run_that_replaces_a_table_continues(tables, tmp_path, monkeypatch):
+    words, target = commands(tables)["convert"], tmp_path / "o.tsv"
+    hpcvdj_command(*words, "-o", tmp_path / "whole.tsv")
+    stopped(words, target, monkeypatch, 2)
+    target.write_text("the table before\n")
+    hpcvdj_command(*words, "-o", target, "--resume")
+    assert written(target) == written(tmp_path / "whole.tsv")
+
+
 def test_other_work_is_not_continued(tables, tmp_path, monkeypatch):
     target = tmp_path / "o.tsv"
     words = commands(tables)["generate"]
