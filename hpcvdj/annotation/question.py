@@ -175,8 +175,8 @@ class AnnotationQuestion(Question[Annotation]):
         lines = [f"{few(names)}: {text}" for text, names in samples_of.items()]
         if answer.lacks_factor and self.settings.kappa is not None:
             lines.append(
-                f"without J genes the model's selection factor is left out, and {option('kappa')} must stand for it: "
-                "leave the option out, or give what decoys of another sample told with the same genes"
+                f"without J genes the model's selection factor is left out, so {option('kappa')} must contain its "
+                f"mean: leave it out, or give the kappa of another sample with {option('match', self.settings.match)}"
             )
         return lines
 

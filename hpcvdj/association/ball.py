@@ -12,7 +12,8 @@ import numpy as np
 
 from hpcvdj.association.carriers import Carriers
 from hpcvdj.chance.p_values import Counts, Floats
-from hpcvdj.cohorts.cohort import Cohort, Holding, Sequences, sequences_of
+from hpcvdj.cohorts.cohort import Cohort, Sequences, sequences_of
+from hpcvdj.cohorts.holding import Holding
 from hpcvdj.kernels.neighbours.exchanged_pairs import within_one_exchange
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
 from hpcvdj.repertoires.genes import kinds_of

@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hpcvdj.chance.p_values import Bools, Counts, Floats
-from hpcvdj.cohorts.cohort import Cohort, Holding, Sequences
+from hpcvdj.cohorts.cohort import Cohort, Sequences
 from hpcvdj.cohorts.copies import copies_of
+from hpcvdj.cohorts.holding import Holding
 from hpcvdj.cohorts.improbable import Improbable
 from hpcvdj.repertoires.genes import kinds_of
 from hpcvdj.runs.run import Run

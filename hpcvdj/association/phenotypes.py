@@ -4,7 +4,6 @@ import logging
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -16,7 +15,7 @@ from hpcvdj.chance.p_values import Bools, Counts
 from hpcvdj.errors import InputError, few, option
 from hpcvdj.recombination.selection import finite_number
 from hpcvdj.repertoires.batches import as_strings
-from hpcvdj.repertoires.metadata import column_of, columns_in, listed_in, names_in, others_in
+from hpcvdj.repertoires.metadata import column_of, columns_in, listed_in, names_in, others_in, title_of
 
 log = logging.getLogger(__name__)
 
@@ -131,7 +130,7 @@ def _values(naming: Donors, column: str, subject: Mapping[str, str], what: str) 
                 "metadata"
             )
     if not value_of:
-        source, samples = naming.metadata if isinstance(naming.metadata, str | Path) else "the metadata", [*subject]
+        source, samples = title_of(naming.metadata), [*subject]
         if set(samples).isdisjoint(names_in(naming.metadata, samples)):
             raise InputError(
                 f"{source}: no row is of {few(samples)}; one column must have the names of the tables, or of their "

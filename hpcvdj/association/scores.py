@@ -7,7 +7,7 @@ import numpy as np
 from hpcvdj.association.law import Laws, laws_of_cases, rates
 from hpcvdj.association.phenotypes import Phenotype
 from hpcvdj.chance.p_values import Bools, Counts, Floats, benjamini_hochberg
-from hpcvdj.cohorts.cohort import Holding
+from hpcvdj.cohorts.holding import Holding
 
 CANDIDATES = 100
 """Candidates for hits without a donor: their p-values are at most this many times the largest p-value of a hit."""

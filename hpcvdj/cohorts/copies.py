@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from hpcvdj.chance.clone_sizes import CloneSizes
 from hpcvdj.chance.p_values import Counts, Floats
-from hpcvdj.cohorts.cohort import Holding, Places
+from hpcvdj.cohorts.holding import Holding, Places
 
 SAME = 1e-3
 """The chance up to which the same nucleotides alone make a sequence a likely copy."""

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.chance.p_values import Counts, Floats, benjamini_hochberg, poisson_tail
-from hpcvdj.cohorts.cohort import Cohort, Holding, Sequences, sequences_of
+from hpcvdj.cohorts.cohort import Cohort, Sequences, sequences_of
+from hpcvdj.cohorts.holding import Holding
 from hpcvdj.errors import few
 from hpcvdj.kernels.distinct import distinct
 

@@ -8,7 +8,8 @@ import pyarrow as pa
 
 from hpcvdj.chance import DRAWS
 from hpcvdj.chance.draws import Chance
-from hpcvdj.cohorts.cohort import Cohort, Holding
+from hpcvdj.cohorts.cohort import Cohort
+from hpcvdj.cohorts.holding import Holding
 from hpcvdj.cohorts.survivors import recombinations
 from hpcvdj.generation.generate import generate
 from hpcvdj.generation.settings import GenerationSettings

@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from hpcvdj.chance.check import BROKEN_GENE, CONTRADICTED_CALL, IMPOSSIBLE, OF_RARE_ALLELE, ModelFit
 from hpcvdj.chance.p_values import Counts, Floats
-from hpcvdj.cohorts.cohort import Cohort, Holding, Sequences, names_of_holders
+from hpcvdj.cohorts.cohort import Cohort, Sequences, names_of_holders
 from hpcvdj.cohorts.copies import Copies
 from hpcvdj.cohorts.expected import Numbers
+from hpcvdj.cohorts.holding import Holding
 from hpcvdj.cohorts.settings import SharingSettings
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.productive import productive_probability

@@ -22,9 +22,10 @@ from hpcvdj.chance.draws import Chance, log_factors
 from hpcvdj.chance.fit import TAIL
 from hpcvdj.chance.p_values import Counts, Floats, poisson_tail
 from hpcvdj.chance.shown import Shown
-from hpcvdj.cohorts.cohort import Cohort, Grouping, Holding, Sequences, sequences_of, with_any_genes
+from hpcvdj.cohorts.cohort import Cohort, Grouping, Sequences, sequences_of, with_any_genes
 from hpcvdj.cohorts.copies import copies_of
 from hpcvdj.cohorts.expected import Numbers, band, bootstrapped, share_interval
+from hpcvdj.cohorts.holding import Holding
 from hpcvdj.cohorts.improbable import Improbable, Pairs, improbable_of
 from hpcvdj.cohorts.ranking import Auc, auc, roc_curve
 from hpcvdj.cohorts.settings import SharingSettings

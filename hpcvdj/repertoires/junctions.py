@@ -30,6 +30,7 @@ from hpcvdj.repertoires.batches import distinct_texts, numbers_by_text, without_
 from hpcvdj.repertoires.exclusion_collector import Codes, ExclusionCollector
 from hpcvdj.repertoires.formats.format import REASON, ROW_ID
 from hpcvdj.repertoires.genes import stacked, unpacked
+from hpcvdj.repertoires.ids import SCATTER, SCOPE_SHIFT, hashes_of_ids, id_scopes
 from hpcvdj.repertoires.productive import productive_rows
 from hpcvdj.repertoires.read_counts import READS, UNKNOWN, read_counts
 from hpcvdj.repertoires.reading import Reading
@@ -48,12 +49,6 @@ Reference = Germline | Model
 
 _MOST_SETS = 1 << 31
 """A V–J pair is one number: the index of V x _MOST_SETS + the index of J."""
-
-SCATTER = np.uint64(0x9E3779B97F4A7C15)
-"""Factor of the hash of a repertoire and a scope, so that equal ids in different ones do not count as repeated."""
-
-SCOPE_SHIFT = np.uint64(32)
-"""Bits of the number of a repertoire, below those of the scope."""
 
 FirstRows = Mapping[tuple[str, str, int], int]
 """The first row with a repeated id, by the id, its repertoire (empty unless tables are together) and its scope."""
@@ -185,39 +180,10 @@ def repeated_id(sources: Sequence[Table], first_row: int, row: int) -> Exclusion
     return Exclusion.of(ExclusionKind.REPEATED_ID, data_row=data_row, table=table)
 
 
-def id_scopes(sources: Sequence[Table], rows: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """The scope within which the id of each row must be unique, uint64 [rows].
-
-    0 is all tables.  Without the AIRR column `sequence_id`, ids are numbers of rows or clones, which begin again in
-    each table: the scope is the table.
-    """
-    scopes = [
-        0 if table.open().has_ids or ROW_ID in dict(table.opening.columns) else table.first_row + 1 for table in sources
-    ]
-    table_of_row = np.searchsorted([table.first_row for table in sources], rows, side="right") - 1
-    return np.array(scopes, dtype=np.uint64)[table_of_row]
-
-
-def text_hashes(texts: pa.Array) -> NDArray[np.uint64]:
-    """Hashes of large strings, uint64 [rows]."""
-    hashes = np.empty(len(texts), dtype=np.uint64)
-    text.hash_rows(*text.text_buffers(texts), hashes)
-    return hashes
-
-
 def _numbered(batches: Iterable[pa.RecordBatch], first_row: int) -> Iterator[tuple[int, pa.RecordBatch]]:
     for batch in batches:
         yield first_row, batch
         first_row += batch.num_rows
-
-
-def hashes_of_ids(ids: pa.Array, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """Hashes of the ids of rows, uint64 [rows].  A missing id is like no other."""
-    hashes = text_hashes(ids)
-    missing = pc.equal(pc.binary_length(ids), 0).to_numpy(zero_copy_only=False)
-    if missing.any():
-        hashes[missing] = rows[missing].astype(np.uint64) * SCATTER
-    return hashes
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ def column_of(metadata: object, group: str, names: Sequence[str], what: str = "g
     lacking = [name for name in names if name not in listed]
     if lacking:
         raise InputError(
-            f"{_source(metadata)}: no {what} for {few(lacking)}; it needs a row for each individual, with its name in "
+            f"{title_of(metadata)}: no {what} for {few(lacking)}; it needs a row for each individual, with its name in "
             f"one column and its {what} in {group}"
         )
     return listed
@@ -41,7 +41,7 @@ def listed_in(metadata: object, group: str, names: Sequence[str], what: str = "g
 
     InputError if a column is missing, if a name has two values, or if only another spelling of a name has a row.
     """
-    source, table = _source(metadata), _text(metadata)
+    source, table = title_of(metadata), _text(metadata)
     if group not in table.column_names:
         there = otherwise_separated(table.column_names) or f"there are {few(table.column_names, 40)}"
         raise InputError(f"{source}: no column {group} ({option(what)}); {there}")
@@ -98,7 +98,8 @@ def _named(table: pa.Table, names: Sequence[str], group: str = "") -> list[str]:
     return max(values, key=lambda column: len({*column} & {*names}), default=[])
 
 
-def _source(metadata: object) -> object:
+def title_of(metadata: object) -> object:
+    """What messages call a table of metadata: its path, if it is a file."""
     return metadata if isinstance(metadata, str | Path) else "the metadata"
 
 

@@ -18,6 +18,8 @@ Identity = dict[str, Any]
 
 _RUN = "run.json"
 _FORMAT = "hpcvdj-run"
+_COMPLETE = "complete"
+"""The fact of a folder whose run has written its result."""
 
 
 class RunFolder:
@@ -64,14 +66,15 @@ class RunFolder:
             self.remove()
         try:
             self.path.mkdir(exist_ok=True)
-            self._write(facts=facts)
+            self._write(facts)
         except OSError as error:
             raise InputError(f"{self.path}: cannot be made ({error.strerror}); write elsewhere") from None
         return facts
 
-    def _write(self, **record: dict[str, Any]) -> None:
+    def _write(self, facts: dict[str, Any]) -> None:
         with atomic_path(self.path / _RUN, overwrite=True) as temporary:
-            temporary.write_text(json.dumps({"format": _FORMAT, "identity": self.identity, **record}, indent=1))
+            record = {"format": _FORMAT, "identity": self.identity, "facts": facts}
+            temporary.write_text(json.dumps(record, indent=1))
 
     def _required_record(self) -> dict[str, Any] | None:
         """Return the content of run.json, None in an empty folder.  Raise InputError if this is no folder of a run."""
@@ -118,12 +121,13 @@ class RunFolder:
 
     def finish(self) -> None:
         """Remove the folder of a run whose result is complete.  A run that is killed here left a complete result."""
-        self._write(facts={}, complete={})
+        self._write({_COMPLETE: True})
         self.remove()
 
     def is_complete(self) -> bool:
         """Return whether this run was killed while it removed the folder."""
-        return self.is_same() and "complete" in (self._record() or {})
+        record = self._record()
+        return record is not None and record["identity"] == self.identity and _COMPLETE in record["facts"]
 
     def remove(self) -> None:
         """Remove the folder if hpcvdj made it.  Remove its mark last, so that a half-removed folder still has it."""

@@ -7,17 +7,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from hpcvdj.repertoires.ids import SCATTER, SCOPE_SHIFT, hashes_of_ids, id_scopes, text_hashes
 from hpcvdj.repertoires.inputs import Inputs
-from hpcvdj.repertoires.junctions import (
-    REPERTOIRE,
-    SCATTER,
-    SCOPE_SHIFT,
-    FirstRows,
-    Junctions,
-    hashes_of_ids,
-    id_scopes,
-    text_hashes,
-)
+from hpcvdj.repertoires.junctions import REPERTOIRE, FirstRows, Junctions
 from hpcvdj.repertoires.table import Table
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from hpcvdj.association.phenotypes import Phenotype
 from hpcvdj.association.scores import scores_of
-from hpcvdj.cohorts.cohort import Holding
+from hpcvdj.cohorts.holding import Holding
 from hpcvdj.cohorts.ranking import auc
 
 CASES = np.arange(40) < 20

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hpcvdj.chance.dealing import Part, deal, hashes_of, owners, shared_out
-from hpcvdj.cohorts.cohort import Holding
+from hpcvdj.cohorts.holding import Holding
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.recombination.packaged import model_paths
 from hpcvdj.recombination.selection import SelectionFactor

@@ -10,8 +10,8 @@ import pytest
 
 import hpcvdj
 from hpcvdj.chance.clone_sizes import CloneSizes
-from hpcvdj.cohorts.cohort import Holding
 from hpcvdj.cohorts.copies import BOTH, PERHAPS_SAME, SAME, copies_of
+from hpcvdj.cohorts.holding import Holding
 from hpcvdj.cohorts.settings import Naming, SharingSettings
 from hpcvdj.cohorts.sharing import _of_contaminated, apart_from
 from hpcvdj.cohorts.sharing_question import SharingQuestion

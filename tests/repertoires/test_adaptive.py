@@ -116,6 +116,11 @@ def test_counts_and_missing_values():
     assert {(row["v_call"], row["junction_aa"]) for row in got} == {("", "")}
 
 
+def test_a_value_with_the_separator_of_values_has_no_call():
+    rows = [VERSIONS["snake"] | {"v_gene": name} for name in ("TCRBV06-05", "TCRBV06\x1f01", "\x1f")]
+    assert [row["v_call"] for row in rows_of(pa.Table.from_pylist(rows), ["v_call"])] == ["TRBV6-5*01", "", ""]
+
+
 def test_a_data_frame():
     pandas = pytest.importorskip("pandas")
     values = VERSIONS["bio"] | {"v_index": 22, "cdr3_length": 45, "templates": 7}

@@ -41,7 +41,7 @@ _FRAMES = {"in": "T", "productive": "T", "out": "F", "stop": "F", "out of frame"
 """`productive` of each frame.  The two last words are assumed for the tables of 2012."""
 
 _BETWEEN = "\x1f"
-"""ASCII's separator of units, which no value has."""
+"""ASCII's separator of units.  A row that has it in a value has no call."""
 
 
 class Adaptive(Format):
@@ -106,7 +106,8 @@ class Adaptive(Format):
         """The AIRR calls of rows whose columns are called `names`."""
 
         def call(text: str) -> str:
-            return call_of(self._species, dict(zip(names, text.split(_BETWEEN), strict=False)))
+            values = text.split(_BETWEEN)
+            return call_of(self._species, dict(zip(names, values, strict=True))) if len(values) == len(names) else ""
 
         texts = [column.cast(pa.large_string()) for column in columns]
         return by_text(pc.binary_join_element_wise(*texts, pa.scalar(_BETWEEN, pa.large_string())), call)
