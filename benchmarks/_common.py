@@ -35,8 +35,6 @@ LOCI = ["human_tra", "human_trb", "human_igk", "human_igh", "mouse_tra", "mouse_
 PEERS = "olga", "vdjtools", "righor", "fastsk", "pandas", "polars", "airr"
 """Programs whose versions are in the raw files, if they are installed."""
 
-_THREAD_SETTINGS = ("NUMBA_NUM_THREADS", "OMP_WAIT_POLICY")
-
 
 def record(
     about: str | None,
@@ -159,7 +157,7 @@ def run(command: Sequence[object], *, check: bool = True, **environ: str) -> Fin
     check  end the benchmark if the command fails
     """
     words = list(map(str, command))
-    environment = {name: value for name, value in os.environ.items() if name not in _THREAD_SETTINGS}
+    environment = {name: os.environ[name] for name in os.environ.keys() - {"NUMBA_NUM_THREADS", "OMP_WAIT_POLICY"}}
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as log:
         start = time.perf_counter()
         child = subprocess.Popen(words, cwd=ROOT, env={**environment, **environ}, stdout=out, stderr=log)

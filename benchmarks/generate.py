@@ -1,6 +1,6 @@
 """How many sequences does `hpcvdj generate` draw a second: alone, as rows, and as tables that are written?
 
-NUMBA_NUM_THREADS=1 python benchmarks/generate.py --output results/generate/raw.csv
+python benchmarks/generate.py --output results/generate/raw.csv
 python benchmarks/generate.py --backend cuda --output raw.csv
 
 `draw` is the kernel alone: packed junctions and their scenarios in memory.  `rows` makes AIRR rows of them, with
@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numba
 from _common import rate_row, record, timed
 
 from hpcvdj.generation.generate import BATCH, generate
@@ -57,8 +56,7 @@ def measured(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
         model = load_model(name)
         if backend.name == "cpu":
             for what, work in on_cpu(model, number):
-                # Compiles, and reads what is read once.
-                work()
+                work()  # compiles, and reads what is read once
                 seconds = [timed(work)[1]["cpu_seconds"] for _ in range(options.repeats)]
                 yield rate_row([number / own for own in seconds], model=name, what=what, sequences=number)
             continue
@@ -75,11 +73,11 @@ def measured(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    numba.set_num_threads(1)
     record(
         __doc__, measured,
         models=(["mouse_trb", "human_trb", "human_tra", "human_igh"], "models"),
         backend=("cpu", "cpu or cuda: where to draw"),
         sequences=(1_000_000, "sequences of each pass"),
         repeats=(5, "timed passes, after one that is not timed"),
+        threads=(1, "threads of the CPU"),
     )  # fmt: skip
