@@ -85,7 +85,7 @@ class SampleAnnotation:
     called      epitopes with a q-value, and hits with a false discovery rate, of at most `max_q`
     decoys      numbers of decoys: epitopes, hits found and expected, epitopes with p <= 0.05, and what is called;
                 empty without decoys
-    passed      whether at most the nominal share of what is called is of decoys; None without decoys
+    passed      whether chance explains how much of what is called is of decoys; None without decoys
     uniform     float64 [epitopes tested]: randomised p-values, which are uniform if chance makes all hits
     qq          quantiles of `uniform`: see `hpcvdj.chance.p_values.quantiles`
     by          found and expected hits by length, V gene and decade of p
@@ -364,12 +364,14 @@ def _annotation(
     q = np.full(len(tested.k), np.nan)
     q[tested.testable] = q_values
     called = q <= settings.max_q
-    passed = statistics.decoys_pass(called, union.decoy, settings.max_q)
     hits = _hits(tested, union, p)
     called_hits = hits["fdr"].to_numpy() <= settings.max_q
-    of_decoys = int((hits["decoy"].to_numpy() & called_hits).sum())
-    if passed and not statistics.decoy_hits_pass(int(called_hits.sum()), of_decoys, settings.max_q):
-        passed = False
+    all_called = int(called.sum()), int(called_hits.sum())
+    of_decoys = int((called & union.decoy).sum()), int((hits["decoy"].to_numpy() & called_hits).sum())
+    passed = None
+    if union.decoy.any():
+        each = zip(all_called, of_decoys, strict=True)
+        passed = all(statistics.decoys_pass(number, wrong, settings.max_q) for number, wrong in each)
     refused = passed is False or tested.kappa.source in NO_KAPPA
     numbers: dict[str, float] = {}
     if union.decoy.any():
@@ -378,12 +380,12 @@ def _annotation(
             "epitopes": int(decoys.sum()), "found": tested.of_decoys[0],
             "expected": float(tested.chance[union.near_decoys].sum()),
             "p_below_0.05": int((tested.at_least[decoys] <= 0.05).sum()),
-            "called": int((called & union.decoy).sum()), "hits_called": of_decoys,
+            "called": of_decoys[0], "hits_called": of_decoys[1],
         }  # fmt: skip
     return SampleAnnotation(
         tested.sample.name, without_values(hits, "fdr") if refused else hits,
         _epitope_table(tested, q, union, p, refused=refused), len(tested.rows), float(tested.chance.sum()),
-        (0, 0) if refused else (int(called.sum()), int(called_hits.sum())), tested.kappa, tested.of_epitopes,
+        (0, 0) if refused else all_called, tested.kappa, tested.of_epitopes,
         tested.phi, numbers, passed, of_chance, quantiles(of_chance), *_by(tested, union, p), tested.not_tested,
         tested.sample.size, tested.sample.others,
     )  # fmt: skip

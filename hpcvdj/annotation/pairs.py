@@ -220,12 +220,13 @@ def annotate_pairs(
     phi = statistics.dispersion(k[decoy], expected[decoy], null=True)
     table = _epitope_table(epitopes, k, expected, phi)
     called, decoys = table["q_value"].to_numpy() <= settings.max_q, table["decoy"].to_numpy()
-    passed = statistics.decoys_pass(called, decoys, settings.max_q)
+    of_decoys = int((called & decoys).sum())
+    passed = statistics.decoys_pass(int(called.sum()), of_decoys, settings.max_q) if decoys.any() else None
     hits, row_of = _hits(near, sides, epitopes, of_pair, rows_of, {pair: kappa.value * alone[pair] for pair in alone})
     if passed is False:
         log.warning(
             "pairs: %d epitopes of decoys would be called, so nothing is; use a model of this protocol, or give %s",
-            (called & decoys).sum(), option("kappa"),
+            of_decoys, option("kappa"),
         )  # fmt: skip
         table, hits = without_values(table, "q_value"), without_values(hits, "fdr")
     hit_of = np.full(len(both), -1, dtype=np.int64)

@@ -251,8 +251,9 @@ def _sample_lines(sample: SampleAnnotation) -> Lines:
         return [*lines, ("", "the decoys fail, so nothing is called")]
     if kappa.source in NO_KAPPA:
         return [*lines, ("", NO_KAPPA[kappa.source])]
-    epitopes, hits = sample.called
-    return [*lines, ("", f"called: {epitopes:,} epitope(s), {hits:,} hit(s)")]
+    called, decoys = sample.called, sample.decoys
+    of_decoys = f", of them of decoys {decoys['called']:,} and {decoys['hits_called']:,}" if decoys else ""
+    return [*lines, ("", f"called: {called[0]:,} epitope(s), {called[1]:,} hit(s){of_decoys}")]
 
 
 def _samples_in(dealt: Dealt) -> list[tuple[str, Part]]:

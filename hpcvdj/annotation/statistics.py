@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from hpcvdj.chance.p_values import MEDIAN_OF_SQUARE, Bools, Counts, Floats, poisson_tail
+from hpcvdj.chance.p_values import MEDIAN_OF_SQUARE, Counts, Floats, poisson_tail
 
 LARGEST_P = 1 - 1e-12
 """The largest probability of a sequence among those of its genes, so that the logarithm of 1 - p is finite."""
@@ -161,18 +161,12 @@ def difference(hits: Counts, expected: Floats, phi: float) -> Difference:
     return Difference(square, len(k), float(gammaincc(freedom / 2, square / 2)) if freedom > 0 else 1.0)
 
 
-def decoys_pass(called: Bools, decoy: Bools, max_q: float) -> bool | None:
-    """Whether at most the nominal share of called epitopes are decoys; None without decoys.
+def decoys_pass(called: int, of_decoys: int, max_q: float) -> bool:
+    """Whether a false discovery rate of `max_q` allows so many decoys among the epitopes, or hits, that are called.
 
-    called, decoy  bool [epitopes]
-    """
-    return bool((called & decoy).sum() <= max_q * called.sum()) if decoy.any() else None
-
-
-def decoy_hits_pass(called: int, of_decoys: int, max_q: float) -> bool:
-    """Whether a false discovery rate of `max_q` allows so many decoys among the called hits.
-
-    Hits of decoys are false, so their number is at most binomial.  The test fails if its tail is below `UNLIKELY`.
+    Those of decoys are false, so their number is at most binomial.  The test fails if its tail is below `UNLIKELY`.  To
+    refuse any excess would take the calls from a seventh of the samples with ten true epitopes, one of whose decoys is
+    called by chance.
     """
     from scipy.special import bdtrc
 

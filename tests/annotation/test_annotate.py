@@ -9,7 +9,9 @@ import pytest
 from scipy import stats
 
 import hpcvdj
+from hpcvdj.annotation import statistics
 from hpcvdj.annotation.centres import centres_of
+from hpcvdj.annotation.question import _sample_lines
 from hpcvdj.annotation.settings import AnnotationSettings, DatabaseSettings
 from hpcvdj.annotation.union import PGEN_AA, probabilities, union_of
 from hpcvdj.errors import InputError
@@ -234,6 +236,29 @@ def test_planted_hits_are_called_and_their_false_discovery_rate_is_near_the_true
     assert abs(estimated - (len(called) - true)) <= 4 * np.sqrt(estimated + 1)
     assert own.called[0] > 0
     assert not any(row["decoy"] for row in answer.epitopes.to_pylist() if row["q_value"] <= 0.05)
+
+
+@pytest.mark.slow
+def test_one_epitope_of_decoys_among_several_takes_nothing_from_the_others(model, drawn, monkeypatch):
+    # That of so few decoys would be that of the one which is called.
+    monkeypatch.setattr(statistics, "dispersion", lambda *numbers, **options: 1.0)
+    database = records_of(drawn.slice(0, 1_500), 20)
+    names = ["v_call", "j_call", "junction_aa"]
+    p = hpcvdj.pgen(database.select(names), model, sequence="aa", backend="cpu")["pgen_aa"].to_numpy()
+    epitope = np.array(database["epitope"].to_pylist())
+    # E00 is of decoys.
+    of_epitopes = [np.flatnonzero(epitope == f"E{k:02}") for k in (0, *range(10, 17))]
+    planted = database.take(np.concatenate([rows[np.argsort(p[rows])[:5]] for rows in of_epitopes])).select(names)
+    sample = pa.concat_tables([drawn.slice(1_500, 200).select(names), planted])
+    answer = hpcvdj.annotate(sample, database, model, decoys=("decoy",), kappa=1.0, backend="cpu")
+    (own,) = answer.samples
+    called = {row["epitope"] for row in answer.epitopes.to_pylist() if row["q_value"] <= 0.05}
+    assert called == {"E00", *(f"E{k}" for k in range(10, 17))}
+    assert own.passed
+    assert own.called[0] == len(called)
+    assert own.decoys["called"] == 1
+    of_decoys = f"of them of decoys 1 and {own.decoys['hits_called']}"
+    assert dict(_sample_lines(own))[""] == f"called: 8 epitope(s), {own.called[1]} hit(s), {of_decoys}"
 
 
 @pytest.mark.slow
