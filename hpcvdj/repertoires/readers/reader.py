@@ -176,10 +176,10 @@ class TableReader:
                 f"{message}; {command_name('count')} reads the column cdr3 with {option('sequence_field', 'cdr3')}, "
                 "other commands need junctions, which have the codons of Cys 104 and Phe/Trp 118"
             )
-        without = f"{option('genes', 'any')}, or of annotate {option('match', 'none')}, does without calls"
+        without = f"commands with {option('genes', 'any')}, and annotate with {option('match', 'none')}, need no calls"
         if Listed.recognises(self.given_columns):
             field = few([name for name in self.columns if name not in (ROW_ID, *self.given_columns)])
-            return f"{self.path}: a list of {field} has no {few(missing)}; give a table that has them, or {without}"
+            return f"{self.path}: a list of {field} has no {few(missing)}; give a table that has them; {without}"
         if missing == ["v_call", "j_call"]:
             message += f"; {without}"
         renamed = option("columns", dict.fromkeys(missing, "COLUMN"))
