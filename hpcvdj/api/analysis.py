@@ -14,11 +14,12 @@ from hpcvdj.analysis.steps import Job
 from hpcvdj.annotation.settings import DatabaseSettings
 from hpcvdj.api.individuals import given_tables
 from hpcvdj.api.parameters import InOneProcess, OfTables, taking
-from hpcvdj.api.tables import Given, is_column, listed, used_model
+from hpcvdj.api.tables import Given, listed, used_model
 from hpcvdj.chance.settings import Checks
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.models import Model
 from hpcvdj.repertoires.inputs import Inputs
+from hpcvdj.repertoires.readers.memory import is_column
 from hpcvdj.runs.run import Run
 from hpcvdj.storage.folders import make_folder
 

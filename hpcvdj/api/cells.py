@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from hpcvdj.api.counting import count
-from hpcvdj.api.known_cells import annotated_cells
+from hpcvdj.api.known_cells import annotated_cells, without_earlier
 from hpcvdj.api.parameters import documented
 from hpcvdj.api.probabilities import pgen
 from hpcvdj.errors import InputError, few, require_choice
@@ -21,7 +21,9 @@ Kind = Literal["VDJ", "VJ"]
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
-_CHAIN_FIELDS = ("sequence_id", "v_call", "j_call", "junction", "cdr3")
+_SEQUENCES = ("junction", "cdr3", "junction_aa")
+
+_CHAIN_FIELDS = ("sequence_id", "v_call", "j_call", *_SEQUENCES)
 
 _READ = "read the receptors with scirpy.io"
 
@@ -32,8 +34,8 @@ CELL_COLUMNS = ("pathways_total", "weight", "pgen_nt", "pgen_aa")
 def primary_chains(adata: Any, *, chain: Kind = "VDJ", airr_key: str = "airr", index_key: str = "chain_indices") -> Any:
     """Return the primary chains that scirpy chose, as a pandas table with a row for each cell that has one.
 
-    The index has the names of the cells.  The columns are those of sequence_id, v_call, j_call, junction and cdr3 that
-    `adata.obsm[airr_key]` has.
+    The index has the names of the cells.  The columns are those of sequence_id, v_call, j_call, junction, cdr3 and
+    junction_aa that `adata.obsm[airr_key]` has.
     """
     require("pandas")
     require("awkward", "anndata")
@@ -91,7 +93,7 @@ def annotate_cells(
 
     Adds `VDJ_1_pathways_total` and `VDJ_1_weight`, `VDJ_1_pgen_nt` and `VDJ_1_pgen_aa`, or the `columns` asked for.
     With chain="VJ", the names are `VJ_1_…`.  A cell without a value has a null; `VDJ_1_pathways_excluded` and
-    `VDJ_1_pgen_excluded` say why.
+    `VDJ_1_pgen_excluded` say why.  Such columns of an earlier call do not stay.
 
     With a database, returns a `CellAnnotation`.  The columns of a chain are `VDJ_1_epitope`, `VDJ_1_record`,
     `VDJ_1_expected` and `VDJ_1_fdr` (see docs/annotate.md), or `VJ_1_…`.  With two models, both chains of a cell
@@ -127,9 +129,10 @@ def annotate_cells(
     table = primary_chains(adata, chain=chain, airr_key=airr_key, index_key=index_key)
     # Contigs of several samples may share ids, so each cell is computed without its id.
     chains = table.drop(columns="sequence_id", errors="ignore").fillna("")
-    missing = next((name for name in ("v_call", "j_call") if name not in table), None)
+    missing = [name for name in ("v_call", "j_call") if name not in table]
+    missing += ["junction"] * table.columns.intersection(_SEQUENCES).empty
     if missing and not (isinstance(counted, Result) and model is None):
-        raise InputError(f"adata.obsm[{airr_key!r}] has no field {missing}; {_READ}")
+        raise InputError(f"adata.obsm[{airr_key!r}] has no field {few(missing)}; {_READ}")
     annotated = []
     if isinstance(counted, Result):
         annotated.append(join(counted, table))
@@ -138,7 +141,10 @@ def annotate_cells(
     if model is not None:
         annotated.append(pgen(chains, model))
     added = {name: done[name] for done in annotated for name in done.columns.drop(table.columns, errors="ignore")}
-    for name in _chosen(columns, list(added)):
+    chosen = _chosen(columns, list(added))
+    computed = ["pathways", "weight"] * (counted is not None) + ["pgen"] * (model is not None)
+    without_earlier(adata.obs, [f"{chain}_1_{name}" for name in computed])
+    for name in chosen:
         column = added[name].reindex(adata.obs_names)
         if name.endswith("_excluded"):
             column = column.astype(object).fillna(f"no primary {chain} chain").astype(str)
@@ -154,6 +160,8 @@ def _annotate_modality(mdata: Any, name: str, arguments: dict[str, Any]) -> Any:
     cells = mdata.mod[name]
     before = cells.obs.copy()
     answer = annotate_cells(cells, **arguments)
+    for column in before.columns.difference(cells.obs.columns):
+        mdata.obs.drop(columns=f"{name}:{column}", errors="ignore", inplace=True)
     for column in cells.obs:
         if column not in before or not cells.obs[column].equals(before[column]):
             of_all = cells.obs[column].reindex(mdata.obs_names)

@@ -1,6 +1,6 @@
 """Find cells like receptors of known specificity: `hpcvdj.annotate_cells` with a database."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from inspect import signature
 from pathlib import Path
@@ -23,6 +23,7 @@ from hpcvdj.repertoires.genes import amino_acids, by_gene, kinds_of
 from hpcvdj.repertoires.inputs import read_table
 from hpcvdj.repertoires.junctions import Junctions
 from hpcvdj.repertoires.reading import productive_reading
+from hpcvdj.repertoires.sequence_fields import common_fields
 from hpcvdj.reports.outputs import hits_text
 from hpcvdj.runs.run import Run
 
@@ -79,7 +80,7 @@ def annotated_cells(
     bound = signature(annotate).bind(None, database, None, **options)
     bound.apply_defaults()
     records, of, settings, choice, checks = asked_of(database, bound.arguments)
-    answers, chains, unions = {}, {}, {}
+    answers, chains, unions, found = {}, {}, {}, {}
     run = Run()
     run.bind(settings.backend, strict=settings.strict_binding)
     for kind, named in models.items():
@@ -89,23 +90,32 @@ def annotated_cells(
         assert p is not None
         unions[kind] = union, p
         question = AnnotationQuestion(records, of, settings, choice, unions[kind])
-        chosen = given_tables(pa.Table.from_pandas(table, preserve_index=False))
+        rows = pa.Table.from_pandas(table, preserve_index=False)
+        chosen = given_tables({kind: rows})
         answers[kind] = answered(question, chosen, model, checks)
-        rows = pa.Table.from_pandas(table[["v_call", "j_call", "junction"]], preserve_index=False)
-        junctions = read_table(rows, model, productive_reading())
+        junctions = read_table(rows, model, productive_reading(common_fields(chosen)))
         of_hit = _of_hits(answers[kind], junctions, len(table), model, settings)
         why = np.full(len(table), NOT_LIKE, dtype=object)
         why[junctions.excluded.row] = junctions.excluded.messages
         reasons = _on(obs, table, why, f"no primary {kind} chain")
-        _add(obs, f"{kind}_1_", answers[kind].hits, _on(obs, table, of_hit), reasons)
+        found[f"{kind}_1_"] = answers[kind].hits, _on(obs, table, of_hit), reasons
         of_rows = chains_of(junctions, len(table), model, unions[kind])
         chains[kind] = Chains(*(_on(obs, table, values) for values in (of_rows.junction, of_rows.kind, of_rows.member)))
     pairs = None
     if len(models) == 2:
         pairs = annotate_pairs((chains["VDJ"], chains["VJ"]), (unions["VDJ"], unions["VJ"]), records, settings)
         why = np.where(pairs.both, NOT_LIKE, "not both chains with a value").astype(object)
-        _add(obs, "pair_", pairs.hits, pairs.hit_of, why)
+        found["pair_"] = pairs.hits, pairs.hit_of, why
+    without_earlier(obs, [prefix + name for prefix in ("VDJ_1_", "VJ_1_", "pair_") for name in COLUMNS])
+    for prefix, columns in found.items():
+        _add(obs, prefix, *columns)
     return CellAnnotation(answers, pairs)
+
+
+def without_earlier(obs: Any, beginnings: Sequence[str]) -> None:
+    """Remove the columns of an earlier call, whose names have these `beginnings`, from `obs`."""
+    for name in [name for name in obs if str(name).startswith(tuple(beginnings))]:
+        del obs[name]
 
 
 def _of_hits(

@@ -10,7 +10,6 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from hpcvdj.api.parameters import InOneProcess, taking
-from hpcvdj.api.tables import is_column
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.kmers.sequences import SequenceSet, sequence_set
 from hpcvdj.motifs.clusters import cluster as cluster_matrix
@@ -23,6 +22,7 @@ from hpcvdj.motifs.results import MotifResult
 from hpcvdj.motifs.sequences import Input, inputs_of, named, read_again
 from hpcvdj.motifs.settings import ClusterSettings, MotifConfig
 from hpcvdj.repertoires.readers import as_arrow
+from hpcvdj.repertoires.readers.memory import is_column
 from hpcvdj.repertoires.table import repertoire_name
 from hpcvdj.runs.run import Run
 

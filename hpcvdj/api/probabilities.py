@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from hpcvdj.api.individuals import given_tables
 from hpcvdj.api.parameters import InOneProcess, OfModel, documented, taking
-from hpcvdj.api.tables import Given, is_column, listed, model_of, typed, used_model
+from hpcvdj.api.tables import Given, listed, model_of, typed, used_model
 from hpcvdj.api.tables import germline as germline_of
 from hpcvdj.chance.check import check_tables
 from hpcvdj.chance.question import read_rows
@@ -29,6 +29,7 @@ from hpcvdj.recombination.likely import LikelyScenarios, most_likely
 from hpcvdj.recombination.models import Alleles, Model
 from hpcvdj.recombination.symbols import Alphabet, read_alphabet
 from hpcvdj.repertoires.inputs import Inputs
+from hpcvdj.repertoires.readers.memory import is_column
 from hpcvdj.repertoires.reading import Reading, reading_of
 from hpcvdj.repertoires.sequence_fields import fields_of
 from hpcvdj.repertoires.species import warn_of_rows

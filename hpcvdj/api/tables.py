@@ -140,11 +140,6 @@ def convert(
     return convert_tables(list(map(Path, paths)), opening, Run().to(Path(target), overwrite=overwrite))
 
 
-def is_column(values: Any) -> bool:
-    """Return whether values are sequences without a table: a list, or a column (Series) of any library."""
-    return isinstance(values, list | tuple) or len(getattr(values, "shape", ())) == 1
-
-
 def listed(column: Any, field: JunctionField | None = None) -> pa.Table:
     """Return a table of sequences alone.  By default, their letters decide the `field`: nucleotides or amino acids.
 

@@ -28,7 +28,7 @@ def as_strings(batch: pa.RecordBatch, encoded: Collection[str] = ()) -> pa.Recor
     encoded  columns that are still dictionaries of text afterwards, if they are dictionaries
     """
     columns = [
-        _with_texts(column) if name in encoded and pa.types.is_dictionary(column.type) else _as_text(column)
+        _with_texts(column) if name in encoded and pa.types.is_dictionary(column.type) else _as_text(column, name)
         for name, column in zip(batch.schema.names, batch.columns, strict=True)
     ]
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
@@ -49,7 +49,7 @@ def _with_texts(column: pa.DictionaryArray) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(column.indices.fill_null(len(texts) - 1), texts)
 
 
-def _as_text(column: pa.Array) -> pa.Array:
+def _as_text(column: pa.Array, name: str = "") -> pa.Array:
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if pa.types.is_boolean(column.type):
@@ -59,7 +59,7 @@ def _as_text(column: pa.Array) -> pa.Array:
         lists = column.to_pylist()
         column = pa.array([None if texts is None else ",".join(filter(None, texts)) for texts in lists], pa.string())
     if pa.types.is_binary(column.type) or pa.types.is_nested(column.type):
-        raise InputError(f"a column of type {column.type} cannot be read as text; drop or convert it")
+        raise InputError(f"the column {name} is of type {column.type}, no text; convert it, or leave it out")
     text = column.cast(pa.large_string()).fill_null("")
     # Parquet files and tables in memory may hold any bytes as text.
     text.validate(full=True)

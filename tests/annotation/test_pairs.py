@@ -213,8 +213,17 @@ def test_cells_with_a_database(beta, alpha, drawn, monkeypatch):
     assert set(answer.epitopes["sample"].to_pylist()) == {"VDJ", "VJ"}
     assert "VJ " in repr(answer)
     assert "3 hits among 4 pairs" in answer._repr_html_()
-    single = hpcvdj.annotate_cells(adata, database=database, model=beta, force=True, kappa=1.0)
+    before = obs.copy()
+    texts = [[{name: own[name] for name in CALLS[:2]} | {"junction_aa": hpcvdj.translate([own["junction"]])[0]}
+              for own in cell] for cell in cells]  # fmt: skip
+    adata.obsm["airr"] = ak.Array(texts)
+    hpcvdj.annotate_cells(adata, database=database, model=beta, vj_model=alpha, force=True, kappa=1.0)
+    for name in ("VDJ_1_epitope", "VJ_1_record", "pair_epitope", "pair_epitope_excluded"):
+        assert adata.obs[name].equals(before[name])
+    with pytest.warns(hpcvdj.HpcvdjWarning, match="^VDJ"):
+        single = hpcvdj.annotate_cells(adata, database=database, model=beta, force=True)
     assert single.pairs is None
+    assert list(adata.obs) == [f"VDJ_1_{name}" for name in ("epitope", "record", "expected", "fdr", "epitope_excluded")]
     for options, message in (({}, "no model"), ({"model": beta, "counted": "human_trb"}, "leave out counted")):
         with pytest.raises(InputError, match=message):
             hpcvdj.annotate_cells(adata, database=database, **options)

@@ -5,6 +5,7 @@ import io
 from contextlib import contextmanager
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -127,6 +128,22 @@ def test_chains_of_cells(tmp_path):
     assert [row["productive"] for row in rows] == ["T", "F", "T"]
     assert reader.known_rows == 3
     assert reader.recognised
+
+
+def test_texts_of_cells_are_columns_of_their_chains(tmp_path):
+    path = written_cells(tmp_path / "a.h5ad", [[CHAIN, CHAIN], [], [CHAIN]])
+    cells = anndata.read_h5ad(path)
+    cells.obs["sample"] = pd.Categorical(["s1", "s2", None])
+    cells.obs["donor"] = ["a", "b", "c"]
+    cells.obs["genes"] = [1, 2, 3]
+    cells.obs["locus"] = "not that of the chains"
+    cells.write_h5ad(path)
+    reader = open_table(path)
+    rows = pa.Table.from_batches(reader.batches()).to_pylist()
+    found = [(row["sample"], row["donor"], row["locus"]) for row in rows]
+    assert found == [("s1", "a", "TRB"), ("s1", "a", "TRB"), ("", "c", "TRB")]
+    assert "genes" not in reader.columns
+    assert reader.columns[:2] == ["sequence_id", "cell_id"]
 
 
 def test_chains_of_cells_in_mudata(tmp_path):

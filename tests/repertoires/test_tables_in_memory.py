@@ -2,6 +2,7 @@
 
 import pickle
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -23,6 +24,18 @@ def rows(number, **columns):
     return pa.table(
         {"v_call": ["V1"] * number, "j_call": ["J1"] * number, "junction": ["TGTGCCTTT"] * number, **columns}
     )
+
+
+@pytest.mark.parametrize("make", [pd.Series, pytest.importorskip("polars").Series, list])
+def test_a_column_is_no_table(make):
+    with pytest.raises(InputError, match=r"cannot read junctions from a (Series|list); give a pandas"):
+        MemoryReader(make(["TGTGCCTTT"]))
+
+
+def test_a_column_that_is_no_text_is_named():
+    reader = MemoryReader(rows(1, notes=pa.array([b"x"])))
+    with pytest.raises(InputError, match="the column notes is of type binary, no text; convert it, or leave it out"):
+        list(reader.batches())
 
 
 def surveyed(tables, reading=None):

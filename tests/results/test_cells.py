@@ -148,6 +148,20 @@ def test_cells_with_a_model(adata, frame, tmp_path):
             hpcvdj.annotate_cells(adata, **options)
 
 
+@pytest.mark.parametrize("junction", [None, "absent"])
+def test_cells_with_amino_acids_only(adata, tmp_path, junction):
+    model = hpcvdj.load_model(mouse_files().write(tmp_path / "model"))
+    v, j, text = next(row for row in mouse_junctions(model, 99) if pgen(model, row[2]) and len(row[2]) % 3 == 0)
+    own = {"v_call": v, "j_call": j, "junction_aa": hpcvdj.translate([text])[0]}
+    cells = [[own | ({} if junction else {"junction": None}) for _ in cell] for cell in adata.obsm["airr"].to_list()]
+    adata.obsm["airr"] = ak.Array(cells)
+    hpcvdj.annotate_cells(adata, model=model)
+    expected = hpcvdj.pgen(pd.DataFrame([own]), model)["pgen_aa"][0]
+    assert adata.obs["VDJ_1_pgen_aa"].fillna(0).tolist() == [expected, expected, 0, 0, expected]
+    assert expected > 0
+    assert adata.obs["VDJ_1_pgen_excluded"].tolist()[:2] == ["", ""]
+
+
 def test_the_columns_survive_a_file(adata, tmp_path):
     hpcvdj.annotate_cells(adata, GERMLINE, max_n=1, columns="all")
     # Written without the receptors: the columns of obs are what is looked at here.
@@ -172,7 +186,32 @@ def test_the_columns_that_are_asked_for(adata, tmp_path):
             hpcvdj.annotate_cells(adata, GERMLINE, columns=columns)
 
 
+def test_columns_of_an_earlier_call_do_not_stay(adata, tmp_path):
+    mudata = pytest.importorskip("mudata")
+    adata.obs["VDJ_1_mine"] = adata.obs["VJ_1_weight"] = "kept"
+    mdata = mudata.MuData({"airr": adata})
+    hpcvdj.annotate_cells(mdata, GERMLINE, max_n=1, columns="all")
+    assert "airr:VDJ_1_pathways_n1" in mdata.obs
+    with pytest.raises(InputError, match="no pathways_n99"):
+        hpcvdj.annotate_cells(mdata, GERMLINE, columns="pathways_n99")
+    assert "VDJ_1_pathways_n1" in mdata["airr"].obs, "a call that fails changes nothing"
+    hpcvdj.annotate_cells(mdata, GERMLINE)
+    assert [name for name in mdata["airr"].obs if name.startswith("V")] == [
+        "VDJ_1_mine", "VJ_1_weight", "VDJ_1_pathways_total", "VDJ_1_weight", "VDJ_1_pathways_excluded",
+    ]  # fmt: skip
+    assert "airr:VDJ_1_pathways_n1" not in mdata.obs
+
+
 def test_what_is_missing_is_named(adata):
+    without = adata.copy()
+    cells = adata.obsm["airr"].to_list()
+    fields = [[{name: own[name] for name in ("sequence_id", "v_call", "j_call")} for own in cell] for cell in cells]
+    without.obsm["airr"] = ak.Array(fields)
+    with pytest.raises(InputError, match=r"obsm\['airr'\] has no field junction; read"):
+        hpcvdj.annotate_cells(without, GERMLINE)
+    without.obsm["airr"] = ak.Array([[own | {"junction_aa": "CASSF"} for own in cell] for cell in fields])
+    with pytest.raises(InputError, match=r"no column junction; the table has amino acids only \(junction_aa\)"):
+        hpcvdj.annotate_cells(without, GERMLINE)
     del adata.obsm["chain_indices"]
     with pytest.raises(InputError, match=r"no 'chain_indices'; choose the chains with scirpy\.pp\.index_chains"):
         hpcvdj.annotate_cells(adata, GERMLINE)

@@ -22,7 +22,8 @@ class AnnDataReader(TableReader):
     """AnnData with chains of cells, as of scirpy 0.13 and later: `obsm["airr"]`, cells x chains x AIRR fields.
 
     Rows are the chains, cell after cell.  `cell_id` is the name of the cell.  A chain without `sequence_id` gets the
-    name of the cell and the number of the chain in it.
+    name of the cell and the number of the chain in it.  The texts and categories of `obs`, such as the sample, are
+    columns too, but for names that the chains have.
     """
 
     name = "anndata"
@@ -73,7 +74,8 @@ class AnnDataReader(TableReader):
             from anndata.io import read_elem
         except ImportError:
             raise InputError(f"{self.path}: AnnData needs anndata and awkward; {installing('anndata')}") from None
-        array, cells = read_elem(airr), np.asarray(read_elem(obs[obs.attrs["_index"]])).astype(str)
+        array, of_cells = read_elem(airr), read_elem(obs)
+        cells = np.asarray(of_cells.index).astype(str)
         chains = ak.to_numpy(ak.num(array, axis=1)).astype(np.int64)
         if len(chains) != len(cells):
             raise ValueError(f"{len(cells)} cells, chains of {len(chains)}")
@@ -81,8 +83,13 @@ class AnnDataReader(TableReader):
         cell = pa.array(np.repeat(cells, chains).tolist(), pa.large_string())
         flat = ak.flatten(array, axis=1)
         fields = {name: ak.to_arrow(flat[name], extensionarray=False) for name in ak.fields(flat)}
-        nested = [name for name, column in fields.items() if pa.types.is_nested(column.type)]
-        table = as_strings(pa.RecordBatch.from_pydict({k: v for k, v in fields.items() if k not in nested}))
+        flat_fields = {name: column for name, column in fields.items() if not pa.types.is_nested(column.type)}
+        of_chain = np.repeat(np.arange(len(cells)), chains)
+        about = {
+            str(name): pa.array(column.astype(str).where(column.notna(), None), pa.large_string()).take(of_chain)
+            for name, column in of_cells.select_dtypes(["object", "string", "category"]).items() if name not in fields
+        }  # fmt: skip
+        table = as_strings(pa.RecordBatch.from_pydict(flat_fields | about))
         texts = dict(zip(table.schema.names, table.columns, strict=True))
         numbered = joined(cell, pa.array(number.astype(str), pa.large_string()))
         ids = texts.get("sequence_id", numbered)

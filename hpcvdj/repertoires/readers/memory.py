@@ -49,7 +49,10 @@ class MemoryReader(TableReader):
         return super().explains or REASON in self.given_columns
 
     def _missing_message(self, missing: list[str]) -> str:
-        fault = resembled(self.given_columns) or f"has no column {', '.join(missing)}"
+        lacks = f"has no column {', '.join(missing)}"
+        if amino := self._only_amino_acids(missing):
+            return f"{self.path} {lacks}; {amino}"
+        fault = resembled(self.given_columns) or lacks
         has = few(self.given_columns, 12)
         return f"{self.path} {fault}; rename its columns to the AIRR names (it has {has})"
 
@@ -67,11 +70,16 @@ class MemoryReader(TableReader):
         return part.batches(columns)
 
 
+def is_column(values: Any) -> bool:
+    """Whether values are sequences without a table: a list, or a column (Series) of any library."""
+    return isinstance(values, list | tuple) or len(getattr(values, "shape", ())) == 1
+
+
 def as_arrow(table: Any) -> pa.Table:
     """A pyarrow Table of a pandas or polars DataFrame, or of any object with the Arrow stream interface."""
     if isinstance(table, pa.Table):
         return table
-    library = type(table).__module__.partition(".")[0]
+    library = "" if is_column(table) else type(table).__module__.partition(".")[0]
     if library == "polars" and hasattr(table, "to_arrow"):
         # The Arrow stream of polars has types that pyarrow has no functions for.
         import polars
@@ -88,7 +96,7 @@ def as_arrow(table: Any) -> pa.Table:
             raise InputError(f"the table has a column of mixed types ({message}); convert it to text") from None
         except TypeError as error:
             raise InputError(f"a column of the table cannot be read ({error}); convert it, or leave it out") from None
-    if hasattr(table, "__arrow_c_stream__"):
+    if hasattr(table, "__arrow_c_stream__") and not is_column(table):
         return pa.table(table)
     remedy = "give a pandas, polars or pyarrow table"
     if isinstance(table, list | tuple):

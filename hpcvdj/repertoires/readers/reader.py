@@ -168,9 +168,8 @@ class TableReader:
         meant = capitalised(self.columns)
         if not meant.keys().isdisjoint(missing):
             return f"{message}, but {few(meant.values())}; {option('columns', meant)} reads this table"
-        amino = [name for name in get_args(JunctionField)[1:] if name in self.columns]
-        if "junction" in missing and amino:
-            return f"{message}; the table has amino acids only ({few(amino)}), and this needs nucleotides"
+        if amino := self._only_amino_acids(missing):
+            return f"{message}; {amino}"
         if missing == ["junction"] and "cdr3" in self.columns:
             return (
                 f"{message}; {command_name('count')} reads the column cdr3 with {option('sequence_field', 'cdr3')}, "
@@ -186,6 +185,13 @@ class TableReader:
         if self.resembles:
             return f"{self.heading}: {self.resembles}; export the table with it, or say with {renamed} what it has"
         return f"{message}; {renamed} says which they are (this table has {few(self.given_columns, 12)})"
+
+    def _only_amino_acids(self, missing: list[str]) -> str:
+        """That a table without junctions has amino acids; the empty string if that is not the fault."""
+        amino = [name for name in get_args(JunctionField)[1:] if name in self.columns]
+        if "junction" not in missing or not amino:
+            return ""
+        return f"the table has amino acids only ({few(amino)}), and this needs nucleotides"
 
     def batches(self, columns: Sequence[str] | None = None, encoded: Collection[str] = ()) -> Iterator[pa.RecordBatch]:
         """The rows as batches of string columns: all columns, or `columns` in that order.
