@@ -5,6 +5,7 @@ have a name, and with the calls of other genes (`hpcvdj.chance.calls`).
 """
 
 import logging
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
@@ -105,6 +106,7 @@ class ModelFit:
     impossible    share of these that the model cannot make
     lacking       further rows, with genes or alleles that the model lacks
     lacking_alleles  rows with an allele that the model lacks, of a gene that it has
+    unmade_alleles   alleles that the model never chooses, though others of the gene, and the rows that have them
     tables        tables, or repertoires, of which the model cannot make half of the rows
     genes         genes that fail
     lengths       lengths that fail
@@ -123,6 +125,7 @@ class ModelFit:
     impossible: float = 0.0
     lacking: int = 0
     lacking_alleles: int = 0
+    unmade_alleles: tuple[tuple[str, int], ...] = ()
     tables: tuple[str, ...] = ()
     genes: tuple[GeneFit, ...] = ()
     lengths: tuple[LengthFit, ...] = ()
@@ -180,6 +183,13 @@ class ModelFit:
             lines.append(
                 f"{self.lacking_alleles:,} of {every:,} rows have alleles that the model lacks, of genes that it has: "
                 f"{option('missing_alleles', 'gene')} takes all alleles of the gene"
+            )
+        if self.unmade_alleles:
+            names = few([f"{name} ({rows:,})" for name, rows in self.unmade_alleles])
+            lines.append(
+                f"the model never makes alleles of {sum(rows for _, rows in self.unmade_alleles):,} of {every:,} rows, "
+                f"though others of their genes: {names}; their probability is 0: {option('missing_alleles', 'gene')} "
+                "takes all alleles of the gene"
             )
         if self.impossible >= MOST_IMPOSSIBLE:
             return lines
@@ -281,7 +291,8 @@ def check_fit(sample: Junctions, model: Model, name: str = "") -> ModelFit:
     )
     p = _probabilities(repertoire, model, names)
     tables = tuple(_other_tables(p <= 0, table_of, sample.repertoire_ids or []))
-    fit = ModelFit(len(repertoire), float((p <= 0).mean()) if len(repertoire) else 0.0, lacking, alleles, tables)
+    impossible, unmade = float((p <= 0).mean()) if len(repertoire) else 0.0, _unmade(sample.repertoire, model)
+    fit = ModelFit(len(repertoire), impossible, lacking, alleles, unmade if named else (), tables)
     productive = _in_frames(repertoire, p)["productive"]
     shuffled = np.random.default_rng(0).permutation(len(productive))
     if fit.impossible >= MANY_IMPOSSIBLE or len(productive) >= FEWEST_TO_COMPARE:
@@ -295,6 +306,16 @@ def check_fit(sample: Junctions, model: Model, name: str = "") -> ModelFit:
     calls = _calls(productive, np.sort(shuffled[:CALLS]), model, names)
     wrong = tuple(gene for gene in genes if gene.finding is not None)
     return replace(fit, genes=wrong, lengths=tuple(lengths), **calls)
+
+
+def _unmade(repertoire: Repertoire, model: Model) -> tuple[tuple[str, int], ...]:
+    """Return the alleles that the model never chooses, though others of the gene, and their rows; most rows first."""
+    rows = Counter[str]()
+    for pair, number in zip(repertoire.pairs, np.diff(repertoire.offsets).tolist(), strict=True):
+        for segment, alleles in zip(SEGMENTS, pair, strict=True):
+            if not alleles.places and any(model.of_gene(segment, name) for name in alleles.allele.split(",")):
+                rows[alleles.allele] += number
+    return tuple(rows.most_common())
 
 
 def _other_tables(impossible: NDArray[np.bool_], table_of: NDArray[np.int32], names: Sequence[str]) -> Iterator[str]:

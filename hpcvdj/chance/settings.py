@@ -20,8 +20,8 @@ TiesOption = Annotated[
 ]
 MissingAllelesOption = Annotated[
     MissingAlleles,
-    Option("rows with an allele that the model lacks, of a gene that it has: `exclude` them, or take all alleles of "
-           "the `gene`", more=True),
+    Option("rows with an allele that the model lacks or never makes, of a gene that it makes: `exclude` them (or give "
+           "them probability 0), or take all alleles of the `gene`", more=True),
 ]  # fmt: skip
 KeepMisfits = Annotated[
     bool,

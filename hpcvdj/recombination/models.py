@@ -128,7 +128,7 @@ class Model:
                  property of the sequencing, and generation probabilities do not use it
     selection    the selection factor of productive junctions, if one was inferred
     ties         groups of V genes that count as one gene: a call of one means all of them
-    by_gene      a call of an allele that the model lacks means all alleles of its gene
+    by_gene      a call of an allele that the model lacks, or never chooses, means all alleles of its gene
     corrected    what was wrong in the files with each corrected allele
     faults       what is wrong with each allele that was not corrected: do not rest a test on junctions with such an
                  allele.  A fault that is not certain begins with `perhaps`
@@ -253,12 +253,21 @@ class Model:
         member of its family: TRBV2-1 is TRBV2.
         """
         indices = self._names[segment].get(normal_name(name))
-        gene, star, _ = name.partition("*")
-        if indices is None and star and self.by_gene and self._is_gene(segment, gene):
-            indices = self._names[segment][normal_name(gene)]
+        if self.by_gene and not self.makes(segment, indices or ()):
+            indices = self.of_gene(segment, name) or indices
         if indices is None or not self.ties or segment != "V":
             return indices
         return tuple(sorted({tied for index in indices for tied in self._tied[index]}))
+
+    def makes(self, segment: SegmentType, indices: Iterable[int]) -> bool:
+        """Return whether the model makes junctions with one of these alleles."""
+        return not set(indices).isdisjoint(self.contributing(segment))
+
+    def of_gene(self, segment: SegmentType, allele: str) -> tuple[int, ...]:
+        """Return the indices of all alleles of the gene of an allele; none for another name, or if none is made."""
+        gene, star, _ = allele.partition("*")
+        indices = self._names[segment][normal_name(gene)] if star and self._is_gene(segment, gene) else ()
+        return indices if self.makes(segment, indices) else ()
 
     def _is_gene(self, segment: SegmentType, name: str) -> bool:
         """Return whether the name is that of a single gene of the model."""

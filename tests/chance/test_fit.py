@@ -334,6 +334,35 @@ def test_alleles_that_the_model_lacks_are_named(model):
     assert [bool(reason) for reason in excluded] == [not k % 3 for k in range(300)]
 
 
+def test_alleles_that_the_model_never_makes_are_named(model):
+    """Their rows have probability 0, as in OLGA; `missing_alleles` takes all alleles of the gene."""
+    names = [template.allele for template in model.v]
+    made = model.contributing("V")
+    dropped = next(k for k in made if len(set(model.of_gene("V", names[k])).intersection(made)) > 1)
+    without = replace(model, p_v=np.where(np.arange(len(names)) == dropped, 0, model.p_v), name="without")
+    gene = names[dropped].partition("*")[0]
+    table = rows_of(model, 3_000, productive=True)
+    called = renamed(table, "v_call", lambda call: names[dropped] if call.partition("*")[0] == gene else call)
+    of_genes = renamed(table, "v_call", lambda call: gene if call.partition("*")[0] == gene else call)
+    has = [call == names[dropped] for call in called["v_call"].to_pylist()]
+    line = (
+        f"the model never makes alleles of {sum(has)} of 3,000 rows, though others of their genes: {names[dropped]} "
+        f"({sum(has)}); their probability is 0: missing_alleles='gene' takes all alleles of the gene"
+    )
+    assert sum(has) > 9
+    assert line in fit_of(called, without).lines()
+    for fit in (fit_of(called, model), fit_of(of_genes, without)):
+        assert not any("never makes" in said for said in fit.lines())
+    values = hpcvdj.pgen(called, without, backend="cpu")["pgen_nt"].to_pylist()
+    assert [value == 0 for value in values] == has
+    expected = hpcvdj.pgen(of_genes, without, backend="cpu")["pgen_nt"].to_pylist()
+    assert hpcvdj.pgen(called, without, missing_alleles="gene", backend="cpu")["pgen_nt"].to_pylist() == expected
+    assert not any("never makes" in said for said in fit_of(called, replace(without, by_gene=True)).lines())
+    of_gene = np.isin(np.arange(len(names)), model.of_gene("V", names[dropped]))
+    nobody = replace(model, p_v=np.where(of_gene, 0, model.p_v))
+    assert nobody.of_gene("V", names[dropped]) == ()
+
+
 def test_few_rows_are_not_judged(model):
     table, reading = rows_of(model, 150, productive=True), PgenConfig().reads(Reading())
     fit = fit_of(table, model)
