@@ -4,6 +4,7 @@ Both go through temporary files, because hpcvdj reads tables more than once, and
 """
 
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterable, Iterator
@@ -14,6 +15,7 @@ from typing import Any
 
 from hpcvdj.errors import InputError, option
 from hpcvdj.runs.launcher import launched_ranks
+from hpcvdj.storage.files import FULL, write_failure
 
 DASH = Path("-")
 
@@ -31,8 +33,9 @@ _taken: list[str] = []
 def with_stream_names(text: str) -> str:
     """Return a message with the names of streams instead of those of temporary files."""
     for folder in _folders:
+        where = f", which is kept in {Path(folder).parent} (TMPDIR) until it is complete" * (FULL in text)
         for name, words in _WORDS.items():
-            text = text.replace(f"{folder}/{name}", words)
+            text = re.sub(re.escape(f"{folder}/{name}") + r"(\.parts[^:]*)?", words + where, text)
     return text
 
 
@@ -79,8 +82,11 @@ def standard_streams(values: dict[str, Any], outputs: Iterable[str], tables: Ite
             spooled, value = folder / _STDIN, values[name]
             several = isinstance(value, list | tuple)
             values[name] = [spooled if item == DASH else item for item in value] if several else spooled
-            with open(spooled, "wb") as spool:
-                shutil.copyfileobj(sys.stdin.buffer, spool)
+            try:
+                with open(spooled, "wb") as spool:
+                    shutil.copyfileobj(sys.stdin.buffer, spool)
+            except OSError as error:
+                raise write_failure(Path(f"a copy of standard input in {folder.parent} (TMPDIR)"), error) from None
         for name in writes:
             values[name] = folder / _STDOUT
             _taken.append(name)
@@ -95,6 +101,8 @@ def _copy(path: Path) -> None:
         with open(path, "rb") as table:
             shutil.copyfileobj(table, sys.stdout.buffer)
         sys.stdout.flush()
-    except BrokenPipeError:
-        # The reader of a closed pipe has seen enough.
+    except OSError as error:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (until the program ends)
+        # The reader of a closed pipe has seen enough.
+        if not isinstance(error, BrokenPipeError):
+            raise write_failure(Path("standard output"), error) from None

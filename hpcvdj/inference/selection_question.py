@@ -45,6 +45,9 @@ class SelectionQuestion(Question[SelectionFit]):
             "rows_left_out": answer.left_out,
         }
 
+    def warnings(self, answer: SelectionFit) -> list[str]:
+        return list(answer.warnings)
+
     def summary(self, answer: SelectionFit) -> Lines:
         left_out = "".join(f", {number:,} {reason}" for reason, number in answer.left_out.items() if number)
         return [
@@ -55,7 +58,6 @@ class SelectionQuestion(Question[SelectionFit]):
                 f"{answer.individuals:,} individual(s), {answer.rows[1]:,} held out",
             ),
             ("held out", f"gain {answer.gain:.4f} ± {answer.error:.4f} nats per junction; AUC {answer.auc:.4f}"),
-            *(("warning", warning) for warning in answer.warnings),
         ]
 
 

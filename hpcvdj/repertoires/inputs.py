@@ -50,9 +50,15 @@ def tables_in(paths: Sequence[Path], opening: Opening = BY_HEADER) -> list[Table
 def _tables_in(folder: Path, opening: Opening) -> list[Table]:
     tables: list[Table] = []
     unknown: list[Table] = []
+    hidden: list[str] = []
     for path in sorted(path for path in folder.iterdir() if not path.is_dir()):
-        table, certain = table_at(path, opening), path.name.endswith(table_suffixes())
-        if not certain and not path.name.endswith(possible_suffixes()):
+        name = path.name.lower()
+        table, certain = table_at(path, opening), name.endswith(table_suffixes())
+        if not certain and not name.endswith(possible_suffixes()):
+            continue
+        if name.startswith("."):
+            # macOS puts such files beside others.
+            hidden.append(path.name)
             continue
         # A broken link is not left out: reading it raises the error.
         recognised = certain or not path.is_file() or table.open().recognised
@@ -63,8 +69,9 @@ def _tables_in(folder: Path, opening: Opening) -> list[Table]:
             log.warning("%s: %s, left out", table.path, text)
         else:
             others.append(table.path.name)
-    if others:
-        log.warning("%s: %s: not tables of junctions, left out", folder, few(others))
+    for names, what in ((others, "not tables of junctions"), (hidden, "hidden files")):
+        if names:
+            log.warning("%s: %s: %s, left out", folder, few(names), what)
     if not tables:
         raise InputError(f"{folder}: has no table ({', '.join('*' + suffix for suffix in table_suffixes())})")
     name = folder.resolve().name.removesuffix(".dataset")

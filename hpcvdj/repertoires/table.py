@@ -72,5 +72,5 @@ def table_at(path: Path, opening: Opening = BY_HEADER) -> Table:
 def repertoire_name(path: Path) -> str:
     """The name of a file without the suffix of a table."""
     suffixes = (*table_suffixes(), *possible_suffixes())
-    suffix = next((suffix for suffix in suffixes if path.name.endswith(suffix)), "")
-    return path.name.removesuffix(suffix) or path.name
+    suffix = next((suffix for suffix in suffixes if path.name.lower().endswith(suffix)), "")
+    return path.name[: len(path.name) - len(suffix)] or path.name

@@ -76,10 +76,13 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
+FULL = "the disk is full"
+
+
 def write_failure(target: Path, error: OSError) -> MachineError:
     """Return the error to raise if `target` cannot be written."""
     if error.errno == errno.ENOSPC or "No space left" in str(error):
-        return MachineError(f"{target}: the disk is full; free space, or write elsewhere")
+        return MachineError(f"{target}: {FULL}; free space, or write elsewhere")
     return MachineError(f"{target}: writing failed ({error})")
 
 

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 
 import pytest
 
@@ -326,7 +327,7 @@ def test_a_write_that_fails_leaves_nothing(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-def test_a_full_disk(tmp_path):
+def test_a_full_disk(tmp_path, monkeypatch):
     disk = tmp_path / "disk"
     disk.mkdir()
     mount = shutil.which("mount")
@@ -339,6 +340,15 @@ def test_a_full_disk(tmp_path):
         _, err = hpcvdj_command("simulate", "-g", GERMLINE, "-n", "5000", "-o", disk / "o.tsv", code=1)
         assert "the disk is full" in error_line(err)
         assert os.listdir(disk) == []
+        monkeypatch.setattr(tempfile, "tempdir", str(disk))
+        for table, target, whose in (
+            (SMALL, "-", "standard output, which is kept in"),
+            ("-", tmp_path / "o.tsv", "a copy of standard input in"),
+        ):
+            _, err = hpcvdj_command("count", table, "-g", GERMLINE, "-o", target, stdin=SMALL.read_bytes() * 20, code=1)
+            assert f"{whose} {disk} (TMPDIR)" in error_line(err)
+            assert "the disk is full" in error_line(err)
+            assert os.listdir(disk) == []
     finally:
         subprocess.run(["umount", disk], check=True)
 

@@ -16,6 +16,7 @@ from hpcvdj.errors import InputError
 from hpcvdj.inference import selection as module
 from hpcvdj.inference.distinct import of_individuals
 from hpcvdj.inference.selection import design, infer_selection
+from hpcvdj.inference.selection_question import SelectionQuestion
 from hpcvdj.inference.settings import SelectionSettings
 from hpcvdj.recombination.igor import load_model, read_model
 from hpcvdj.recombination.selection import FILE, RESIDUES, SelectionFactor, features, read_selection
@@ -204,7 +205,7 @@ def test_rows_are_drawn(selected, model):
     fit = fitted(selected, model, max_junctions=2_000)
     assert sum(fit.rows) == 2_000
     assert fit.rows[1] == pytest.approx(200, abs=60)
-    assert any("too few rows" in warning for warning in fit.warnings)
+    assert any("too few rows" in warning for warning in SelectionQuestion(SelectionSettings()).warnings(fit))
 
 
 @pytest.fixture(scope="module")

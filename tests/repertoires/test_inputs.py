@@ -1,5 +1,6 @@
 """hpcvdj.repertoires.inputs: which tables there are, their repertoires, and where results go."""
 
+import gzip
 from pathlib import Path
 
 import pyarrow as pa
@@ -76,6 +77,20 @@ def test_a_folder_with_other_text(tmp_path, caplog):
     (tmp_path / "b.csv").write_text("sequence_id,v_call,j_call,junction\n")
     assert [table.path for table in tables_in([tmp_path])] == [tmp_path / "a.txt", tmp_path / "b.csv"]
     assert "empty.csv, metadata.txt: not tables of junctions" in caplog.text
+
+
+def test_names_in_capitals_and_hidden_files(tmp_path, caplog):
+    table = "v_call\tj_call\tjunction\nV1\tJ1\tTGTGCCTTT\n"
+    for name in ("a.tsv", "B.TSV", "C.Tsv", "D.CSV", "._a.tsv", ".b.txt", ".notes"):
+        (tmp_path / name).write_text(table.replace("\t", ",") if "CSV" in name else table)
+    (tmp_path / "E.TSV.GZ").write_bytes(gzip.compress(table.encode()))
+    tables = tables_in([tmp_path])
+    assert [(table.path.name, table.repertoire_id) for table in tables] == [
+        ("B.TSV", "B"), ("C.Tsv", "C"), ("D.CSV", "D"), ("E.TSV.GZ", "E"), ("a.tsv", "a"),
+    ]  # fmt: skip
+    assert all(len(list(table.open().batches())) == 1 for table in tables)
+    assert f"{tmp_path}: ._a.tsv, .b.txt: hidden files, left out" in caplog.text
+    assert ".notes" not in caplog.text
 
 
 def test_targets_that_are_refused(tmp_path):

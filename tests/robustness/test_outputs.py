@@ -142,6 +142,13 @@ def test_what_is_printed_cannot_spoil_a_result(tmp_path, env):
     assert (tmp_path / "ö.h5").exists()
 
 
+def test_a_table_that_standard_output_cannot_take(tmp_path):
+    with open("/dev/full", "w") as out:
+        code, err, _ = ended("count", SMALL, "-g", GERMLINE, "-o", "-", stdout=out)
+    assert code == 1
+    assert err.splitlines()[-1] == "hpcvdj: error: standard output: the disk is full; free space, or write elsewhere"
+
+
 def test_a_reader_that_has_seen_enough(tmp_path):
     count = f"{sys.executable} -m hpcvdj count '{SMALL}' -g '{GERMLINE}' -o '{tmp_path}/p.h5'"
     words = ["bash", "-c", f"{count} | true; exit ${{PIPESTATUS[0]}}"]
