@@ -1,5 +1,6 @@
 """Annotate single cells: AnnData objects as scirpy makes them."""
 
+import re
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -7,7 +8,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from hpcvdj.api.counting import count
-from hpcvdj.api.known_cells import annotated_cells, without_earlier
+from hpcvdj.api.known_cells import COLUMNS, annotated_cells, without_earlier
 from hpcvdj.api.parameters import documented
 from hpcvdj.api.probabilities import pgen
 from hpcvdj.errors import InputError, few, require_choice
@@ -26,6 +27,9 @@ _SEQUENCES = ("junction", "cdr3", "junction_aa")
 _CHAIN_FIELDS = ("sequence_id", "v_call", "j_call", *_SEQUENCES)
 
 _READ = "read the receptors with scirpy.io"
+
+OURS = re.compile(f"(VD?J_1|pair)_(pathways|weight|pgen|{'|'.join(COLUMNS)})")
+"""The names of columns that `annotate_cells` adds."""
 
 CELL_COLUMNS = ("pathways_total", "weight", "pgen_nt", "pgen_aa")
 """The columns that cells get by default."""
@@ -56,7 +60,12 @@ def primary_chains(adata: Any, *, chain: Kind = "VDJ", airr_key: str = "airr", i
     chains = adata.obsm[airr_key]
     primary = adata.obsm[index_key][chain][:, 0]
     fields = [name for name in _CHAIN_FIELDS if name in chains.fields]
-    picked = {name: ak.to_list(ak.firsts(chains[name][ak.singletons(primary)])) for name in fields}
+    try:
+        picked = {name: ak.to_list(ak.firsts(chains[name][ak.singletons(primary)])) for name in fields}
+    except (IndexError, ValueError):
+        raise InputError(
+            f"adata.obsm[{index_key!r}] is not of these chains; choose them again with scirpy.pp.index_chains(adata)"
+        ) from None
     has = ~np.asarray(ak.is_none(primary))
     return pd.DataFrame(picked, index=adata.obs_names, dtype=object)[has]
 
@@ -83,7 +92,8 @@ def annotate_cells(
     adata     an AnnData object as scirpy makes it, or a MuData object that has one
     counted   what the chains are counted with, with `options` as of `hpcvdj.count`: {germline}; or a Result, which is
               joined by `sequence_id`
-    model     {model}: the probabilities are those with the chain's V and J calls
+    model     {model}: the probabilities are those with the chain's V and J calls.  Without a germline table, `options`
+              are as of `hpcvdj.pgen`
     database  as of `hpcvdj.annotate`, with `options` of it; `model` is then that of VDJ chains
     vj_model  with a database, the model of VJ chains
     columns   of those that `hpcvdj.count` and `hpcvdj.pgen` add, which to add; `all`: also the pathways by n-length
@@ -124,8 +134,9 @@ def annotate_cells(
         raise InputError("vj_model applies only with a database; give model and chain='VJ'")
     if counted is None and model is None:
         raise InputError("nothing to add: give a germline table or a result, or model=")
-    if options and (counted is None or isinstance(counted, Result)):
-        raise InputError(f"{next(iter(options))} applies only where a germline table counts the chains; leave it out")
+    if options and isinstance(counted, Result) and model is None:
+        raise InputError(f"{next(iter(options))} applies only where the chains are computed; leave it out")
+    of_count = options if counted is not None and not isinstance(counted, Result) else {}
     table = primary_chains(adata, chain=chain, airr_key=airr_key, index_key=index_key)
     # Contigs of several samples may share ids, so each cell is computed without its id.
     chains = table.drop(columns="sequence_id", errors="ignore").fillna("")
@@ -137,9 +148,9 @@ def annotate_cells(
     if isinstance(counted, Result):
         annotated.append(join(counted, table))
     elif counted is not None:
-        annotated.append(count(chains, counted, **options))
+        annotated.append(count(chains, counted, **of_count))
     if model is not None:
-        annotated.append(pgen(chains, model))
+        annotated.append(pgen(chains, model, **({} if of_count else options)))
     added = {name: done[name] for done in annotated for name in done.columns.drop(table.columns, errors="ignore")}
     chosen = _chosen(columns, list(added))
     computed = ["pathways", "weight"] * (counted is not None) + ["pgen"] * (model is not None)
@@ -158,16 +169,14 @@ def _annotate_modality(mdata: Any, name: str, arguments: dict[str, Any]) -> Any:
         raise InputError(f"mdata has no modality {name!r}, but {few(mdata.mod)}; name the one that has the receptors "
                          "as airr_mod")  # fmt: skip
     cells = mdata.mod[name]
-    before = cells.obs.copy()
+    before = list(cells.obs)
     answer = annotate_cells(cells, **arguments)
-    for column in before.columns.difference(cells.obs.columns):
-        mdata.obs.drop(columns=f"{name}:{column}", errors="ignore", inplace=True)
-    for column in cells.obs:
-        if column not in before or not cells.obs[column].equals(before[column]):
-            of_all = cells.obs[column].reindex(mdata.obs_names)
-            if column.endswith("_excluded"):
-                of_all = of_all.fillna(f"not a cell of {name}")
-            mdata.obs[f"{name}:{column}"] = of_all
+    without_earlier(mdata.obs, [f"{name}:{column}" for column in before if column not in cells.obs])
+    for column in filter(OURS.match, map(str, cells.obs)):
+        of_all = cells.obs[column].reindex(mdata.obs_names)
+        if column.endswith("_excluded"):
+            of_all = of_all.fillna(f"not a cell of {name}")
+        mdata.obs[f"{name}:{column}"] = of_all
     return answer
 
 

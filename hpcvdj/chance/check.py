@@ -106,7 +106,7 @@ class ModelFit:
     impossible    share of these that the model cannot make
     lacking       further rows, with genes or alleles that the model lacks
     lacking_alleles  rows with an allele that the model lacks, of a gene that it has
-    unmade_alleles   alleles that the model never chooses, though others of the gene, and the rows that have them
+    unmade_alleles   alleles that the model (nearly) never chooses, though others of the gene, and their rows
     tables        tables, or repertoires, of which the model cannot make half of the rows
     genes         genes that fail
     lengths       lengths that fail
@@ -187,9 +187,9 @@ class ModelFit:
         if self.unmade_alleles:
             names = few([f"{name} ({rows:,})" for name, rows in self.unmade_alleles])
             lines.append(
-                f"the model never makes alleles of {sum(rows for _, rows in self.unmade_alleles):,} of {every:,} rows, "
-                f"though others of their genes: {names}; their probability is 0: {option('missing_alleles', 'gene')} "
-                "takes all alleles of the gene"
+                f"{sum(rows for _, rows in self.unmade_alleles):,} of {every:,} rows have alleles that the model "
+                f"(nearly) never makes, of genes that it makes: {names}; their probability is 0, or far too small: "
+                f"{option('missing_alleles', 'gene')} takes all alleles of the gene"
             )
         if self.impossible >= MOST_IMPOSSIBLE:
             return lines
@@ -309,11 +309,13 @@ def check_fit(sample: Junctions, model: Model, name: str = "") -> ModelFit:
 
 
 def _unmade(repertoire: Repertoire, model: Model) -> tuple[tuple[str, int], ...]:
-    """Return the alleles that the model never chooses, though others of the gene, and their rows; most rows first."""
+    """Return alleles that the model (nearly) never chooses, though others of the gene, and their rows; most first."""
     rows = Counter[str]()
     for pair, number in zip(repertoire.pairs, np.diff(repertoire.offsets).tolist(), strict=True):
         for segment, alleles in zip(SEGMENTS, pair, strict=True):
-            if not alleles.places and any(model.of_gene(segment, name) for name in alleles.allele.split(",")):
+            if not model.makes(segment, alleles.places) and any(
+                model.of_gene(segment, name) for name in alleles.allele.split(",")
+            ):
                 rows[alleles.allele] += number
     return tuple(rows.most_common())
 

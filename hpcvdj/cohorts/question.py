@@ -15,6 +15,7 @@ from hpcvdj.errors import InputError, few, option
 from hpcvdj.recombination.models import Model
 from hpcvdj.repertoires.formats.format import BY_HEADER, Opening
 from hpcvdj.repertoires.inputs import Inputs, names_repertoires
+from hpcvdj.repertoires.junctions import REPERTOIRE
 from hpcvdj.repertoires.read_counts import READS
 from hpcvdj.runs.run import Run
 from hpcvdj.runs.stopping import NOTHING_YET
@@ -57,10 +58,11 @@ class CohortQuestion(Question[A]):
                     f"the table does not name the individuals of its rows; {option('individual', 'COLUMN')} says "
                     "which column does"
                 )
-            if self.naming.individual is not None and table.unnamed:
+            # A table in which no row has a repertoire_id is of the individual that its name says.
+            if table.unnamed and (self.naming.individual is not None or table.unnamed < table.rows):
+                column = REPERTOIRE if self.naming.individual is None else self.naming.individual
                 raise InputError(
-                    f"{table.path}: {table.unnamed:,} rows have no {self.naming.individual} "
-                    f"({option('individual')}); fill it"
+                    f"{table.path}: {table.unnamed:,} rows have no {column}, and would be an individual; fill it"
                 )
         self.naming.people(inputs.repertoires)
 

@@ -67,6 +67,10 @@ class Template:
         return letters(segment, len(self.segment), self.p5, len(self.extended) - len(self.segment) - self.p5)
 
 
+NEVER = 1e-6
+"""An allele that is so much less probable than another one of its gene is one that a model never chooses.  Inference
+leaves 5e-12 (TRBV15*01) and 6e-29 (IGHV7-4-1*01) in OLGA's models; the next larger ratio in these is 7e-5."""
+
 ANY = "any"
 """The name of the set of all V or J alleles, which rows without calls have."""
 
@@ -128,7 +132,7 @@ class Model:
                  property of the sequencing, and generation probabilities do not use it
     selection    the selection factor of productive junctions, if one was inferred
     ties         groups of V genes that count as one gene: a call of one means all of them
-    by_gene      a call of an allele that the model lacks, or never chooses, means all alleles of its gene
+    by_gene      a call of an allele that the model lacks, or (nearly) never chooses, means all alleles of its gene
     corrected    what was wrong in the files with each corrected allele
     faults       what is wrong with each allele that was not corrected: do not rest a test on junctions with such an
                  allele.  A fault that is not certain begins with `perhaps`
@@ -259,9 +263,21 @@ class Model:
             return indices
         return tuple(sorted({tied for index in indices for tied in self._tied[index]}))
 
+    @cached_property
+    def _chosen(self) -> dict[SegmentType, set[int]]:
+        """The alleles that are at least `NEVER` times as probable as the most probable one of their gene."""
+        chosen: dict[SegmentType, set[int]] = {"V": set(), "J": set()}
+        for segment, indices in chosen.items():
+            p, genes = self.p_segment(segment), [t.allele.partition("*")[0] for t in self.templates(segment)]
+            most: dict[str, float] = {}
+            for k in self.contributing(segment):
+                most[genes[k]] = max(most.get(genes[k], 0.0), p[k])
+            indices.update(k for k in self.contributing(segment) if p[k] >= NEVER * most[genes[k]])
+        return chosen
+
     def makes(self, segment: SegmentType, indices: Iterable[int]) -> bool:
-        """Return whether the model makes junctions with one of these alleles."""
-        return not set(indices).isdisjoint(self.contributing(segment))
+        """Return whether the model makes junctions with one of these V or J alleles, and not hardly ever."""
+        return not self._chosen[segment].isdisjoint(indices)
 
     def of_gene(self, segment: SegmentType, allele: str) -> tuple[int, ...]:
         """Return the indices of all alleles of the gene of an allele; none for another name, or if none is made."""

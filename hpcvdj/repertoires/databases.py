@@ -15,6 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from hpcvdj.errors import InputError, choices, few, option
 from hpcvdj.recombination.calls import locus_of
+from hpcvdj.repertoires.formats.format import otherwise_separated
 from hpcvdj.storage.inputs import DAMAGE, LimitedStream, require_regular, unpacked
 
 MOST_BYTES = 4 << 30
@@ -295,6 +296,8 @@ def _records(
 def _kind(source: str, header: Sequence[str], columns: Mapping[str, str] | None) -> type[Database]:
     """The database with such a header; `Named` if users name the columns.  Messages begin with `source`."""
     kinds = choices(Database).values()
+    if separated := otherwise_separated(header):
+        raise InputError(f"{source}: {separated}")
     if columns is not None:
         unknown = [name for name in columns if name not in FIELDS]
         lacking = [name for name in columns.values() if name not in header]
@@ -308,6 +311,8 @@ def _kind(source: str, header: Sequence[str], columns: Mapping[str, str] | None)
         if "epitope" in has and has & {"junction_aa", "cdr3_aa"}:
             return Named
     kind = next((kind for kind in kinds if kind.signature <= set(header)), None)
+    if kind is None and {"epitope", "cdr3_aa"} <= set(header):
+        return Named
     if kind is None:
         like = max(kinds, key=lambda kind: len(kind.signature & set(header)) / len(kind.signature))
         lacking = sorted(like.signature - set(header))
@@ -315,11 +320,9 @@ def _kind(source: str, header: Sequence[str], columns: Mapping[str, str] | None)
             what = f"no column {few(lacking)}, as {like.summary} has; download it again"
         else:
             what = f"none of the databases that hpcvdj knows ({'; '.join(kind.summary for kind in kinds)})"
-        raise InputError(
-            f"{source}: {what}, or name the columns of another one, as in "
-            f"{option('database_columns', 'junction_aa=cdr3,v_call=v,j_call=j,epitope=peptide')}; there are "
-            f"{few([name[:40] for name in header], 40)}"
-        )
+        example = option("database_columns", "junction_aa=cdr3,v_call=v,j_call=j,epitope=peptide")
+        names = few([name[:40] for name in header], 40)
+        raise InputError(f"{source}: {what}; of another one, name the columns, as in {example}; there are {names}")
     return kind
 
 

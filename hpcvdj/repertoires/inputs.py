@@ -486,6 +486,11 @@ def _warn(tables: Sequence[Table]) -> None:
         elif table.sha256 and table.sha256 in first:
             same.append(f"{table.path} and {first[table.sha256]}")
         first.setdefault(table.sha256, table.path)
+        if 0 < table.unnamed < table.rows:
+            log.warning(
+                "%s: %s rows have no %s, and are a repertoire of their own, %s", table.path, f"{table.unnamed:,}",
+                REPERTOIRE, table.repertoire_id,
+            )  # fmt: skip
     if same:
         log.warning("tables with the same content: %s", few(same))
 

@@ -1,7 +1,10 @@
 """Join the values of a result to tables: by input row to the counted table, by sequence_id to other tables."""
 
+import logging
 from collections import Counter
 from collections.abc import Iterable
+from functools import cache
+from itertools import product
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -9,6 +12,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError, require_choice
+from hpcvdj.recombination.calls import names_in
+from hpcvdj.recombination.names import normal_name
 from hpcvdj.recombination.repertoire import ANCHOR_LETTERS
 from hpcvdj.repertoires.junctions import REPERTOIRE
 from hpcvdj.repertoires.readers import as_arrow
@@ -18,6 +23,8 @@ from hpcvdj.results.selection import Selection
 
 if TYPE_CHECKING:
     from hpcvdj.results.reader import Result
+
+log = logging.getLogger(__name__)
 
 
 def join(result: "Result", table: Any, on: Literal["sequence_id", "row"] = "sequence_id") -> Any:
@@ -29,12 +36,14 @@ def join(result: "Result", table: Any, on: Literal["sequence_id", "row"] = "sequ
 
     Returns a table of the same kind with its rows in the same order; a pandas index stays as it is.  The columns are
     those that `hpcvdj.count` adds.  A row that the result lacks gets no values, and `pathways_excluded` says `not in
-    the result`.  Raises InputError if a junction of the table differs from the counted junction.
+    the result`.  Warns if V or J calls of the table are of other genes than were counted.  Raises InputError if a
+    junction of the table differs from the counted junction.
     """
     require_choice("on", on, ("sequence_id", "row"))
     arrow = as_arrow(table)
     positions, messages = (_by_row if on == "row" else _by_id)(result, arrow)
     _require_same_sequences(result, arrow, positions)
+    _tell_other_calls(result, arrow, positions)
     counted = positions >= 0
     index, positions[counted] = np.unique(positions[counted], return_inverse=True)
     columns = columns_at(result.quantity, Selection(result, index).counters, positions, pa.array(messages, pa.string()))
@@ -101,3 +110,28 @@ def _require_same_sequences(result: "Result", table: pa.Table, positions: NDArra
                 f"{result.path}: row {row} of the table has the {name} {value}, but another was counted; "
                 "join the table that was counted"
             )
+
+
+def _tell_other_calls(result: "Result", table: pa.Table, positions: NDArray[np.int64]) -> None:
+    """Warn of rows whose V or J call is of another gene than was counted."""
+    rows = np.flatnonzero(positions >= 0)
+    index, inverse = np.unique(positions[rows], return_inverse=True)
+    others, example = np.zeros(len(rows), dtype=bool), ""
+    for name in {"v_call", "j_call"}.intersection(table.column_names):
+        of_counted = Selection(result, index).texts(name)
+        pairs = list(zip(table[name].take(pa.array(rows)).to_pylist(), inverse.tolist(), strict=True))
+        for row, (call, position) in enumerate(pairs):
+            if not _same_gene(str(call or ""), of_counted[position]):
+                others[row], example = True, example or f"{call} for {of_counted[position]}"
+    if example:
+        log.warning(
+            "%s: %s rows of the table have a V or J call of another gene than was counted, such as %s: count the table "
+            "again", result.path, f"{others.sum():,}", example,
+        )  # fmt: skip
+
+
+@cache
+def _same_gene(call: str, counted: str) -> bool:
+    """Return whether a call may be of a counted allele's gene: a family, or a gene without its second name, may be."""
+    genes = [[normal_name(name.partition("*")[0]) for name in (text, *names_in(text))] for text in (call, counted)]
+    return any(a.startswith(b) or b.startswith(a) for a, b in product(*genes))

@@ -346,18 +346,26 @@ def test_alleles_that_the_model_never_makes_are_named(model):
     of_genes = renamed(table, "v_call", lambda call: gene if call.partition("*")[0] == gene else call)
     has = [call == names[dropped] for call in called["v_call"].to_pylist()]
     line = (
-        f"the model never makes alleles of {sum(has)} of 3,000 rows, though others of their genes: {names[dropped]} "
-        f"({sum(has)}); their probability is 0: missing_alleles='gene' takes all alleles of the gene"
+        f"{sum(has)} of 3,000 rows have alleles that the model (nearly) never makes, of genes that it makes: "
+        f"{names[dropped]} ({sum(has)}); their probability is 0, or far too small: missing_alleles='gene' takes all "
+        "alleles of the gene"
     )
     assert sum(has) > 9
     assert line in fit_of(called, without).lines()
     for fit in (fit_of(called, model), fit_of(of_genes, without)):
-        assert not any("never makes" in said for said in fit.lines())
+        assert not any("never makes, of" in said for said in fit.lines())
     values = hpcvdj.pgen(called, without, backend="cpu")["pgen_nt"].to_pylist()
     assert [value == 0 for value in values] == has
     expected = hpcvdj.pgen(of_genes, without, backend="cpu")["pgen_nt"].to_pylist()
     assert hpcvdj.pgen(called, without, missing_alleles="gene", backend="cpu")["pgen_nt"].to_pylist() == expected
-    assert not any("never makes" in said for said in fit_of(called, replace(without, by_gene=True)).lines())
+    assert not any("never makes, of" in said for said in fit_of(called, replace(without, by_gene=True)).lines())
+    for share, found in ((1e-7, True), (1e-5, False)):
+        p = np.where(
+            np.arange(len(names)) == dropped, share * model.p_v[list(model.of_gene("V", gene + "*01"))].max(), model.p_v
+        )
+        rare = replace(model, p_v=p, name="rare")
+        assert any("never makes, of" in said for said in fit_of(called, rare).lines()) == found
+        assert (rare.of_gene("V", names[dropped]) == replace(rare, by_gene=True).find("V", names[dropped])) == found
     of_gene = np.isin(np.arange(len(names)), model.of_gene("V", names[dropped]))
     nobody = replace(model, p_v=np.where(of_gene, 0, model.p_v))
     assert nobody.of_gene("V", names[dropped]) == ()

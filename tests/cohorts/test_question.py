@@ -207,8 +207,12 @@ def test_rows_without_an_individual(few, model, tmp_path):
     path = tmp_path / "all.tsv"
     blank = renamed(few, "repertoire_id", lambda name: "" if name == "b" else name)
     write_table(path, blank.combine_chunks().to_batches(), overwrite=False)
-    with pytest.raises(InputError, match=r"all\.tsv: 18 rows have no repertoire_id \(individual\); fill it"):
-        read([path], model, Naming(individual="repertoire_id"))
+    # Without the option, too: they would be an individual that has the name of the file.
+    for naming in (Naming(individual="repertoire_id"), Naming()):
+        with pytest.raises(
+            InputError, match=r"all\.tsv: 18 rows have no repertoire_id, and would be an individual; fill"
+        ):
+            read([path], model, naming)
 
 
 METADATA = pa.table({"name": ["a", "b", "c"], "batch": ["x", "y", "y"], "person": ["p", "q", "q"]})

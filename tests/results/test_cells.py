@@ -116,7 +116,7 @@ def test_cells_joined_to_a_result(adata, frame, tmp_path, paper_germline):
     with hpcvdj.open(tmp_path / "o.h5") as result:
         hpcvdj.annotate_cells(adata, result, columns="all")
         check(adata, frame, "not in the result")
-        with pytest.raises(InputError, match="max_n applies only where a germline table"):
+        with pytest.raises(InputError, match="max_n applies only where the chains are computed"):
             hpcvdj.annotate_cells(adata, result, max_n=3)
 
 
@@ -143,9 +143,14 @@ def test_cells_with_a_model(adata, frame, tmp_path):
     for name in ("VDJ_1_pgen_nt", "VDJ_1_pgen_aa", "VDJ_1_pgen_excluded"):
         assert both.obs[name].equals(adata.obs[name])
     assert both.obs["VDJ_1_weight"].notna().tolist() == [True, True, False, False, False]
-    for options, message in (({}, "nothing to add"), ({"model": model, "max_n": 2}, "max_n applies only where")):
-        with pytest.raises(InputError, match=message):
-            hpcvdj.annotate_cells(adata, **options)
+    with pytest.raises(InputError, match="nothing to add"):
+        hpcvdj.annotate_cells(adata)
+    with pytest.raises(TypeError, match="max_n"):
+        hpcvdj.annotate_cells(adata, model=model, max_n=2)
+    hpcvdj.annotate_cells(adata, model=model, genes="any", columns=["pgen_nt"])
+    any_genes = hpcvdj.pgen([junction], model, genes="any")["pgen_nt"][0].as_py()
+    assert adata.obs["VDJ_1_pgen_nt"]["cell0"] == any_genes > values["cell0"]
+    assert adata.obs["VDJ_1_pgen_nt"].notna().tolist() == [True, True, False, False, True]
 
 
 @pytest.mark.parametrize("junction", [None, "absent"])
@@ -200,6 +205,15 @@ def test_columns_of_an_earlier_call_do_not_stay(adata, tmp_path):
         "VDJ_1_mine", "VJ_1_weight", "VDJ_1_pathways_total", "VDJ_1_weight", "VDJ_1_pathways_excluded",
     ]  # fmt: skip
     assert "airr:VDJ_1_pathways_n1" not in mdata.obs
+    del mdata.obs["airr:VDJ_1_weight"]
+    hpcvdj.annotate_cells(mdata, GERMLINE)
+    assert "airr:VDJ_1_weight" in mdata.obs, "values that the modality had before"
+
+
+def test_chains_that_were_chosen_of_others(adata):
+    adata.obsm["chain_indices"] = ak.Array([{"VJ": [None, None], "VDJ": [3, None]}] * 5)
+    with pytest.raises(InputError, match=r"obsm\['chain_indices'\] is not of these chains; choose them again"):
+        hpcvdj.annotate_cells(adata, GERMLINE)
 
 
 def test_what_is_missing_is_named(adata):

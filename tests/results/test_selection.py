@@ -187,6 +187,21 @@ def test_a_join_that_would_be_wrong(result, frame):
         result.join(["a"])
 
 
+def test_calls_of_other_genes_than_were_counted_are_told(result, frame, caplog):
+    result.join(frame)
+    spelled = frame.v_call.str.replace("TRBV", "TCRBV0").str.split("*").str[0]
+    result.join(frame.assign(v_call=spelled, j_call=frame.j_call.str.replace("*01", "*02", regex=False)))
+    assert caplog.text == ""
+    other = frame.j_call.where(frame.index % 2 == 0, "TRBJ2-7*01")
+    counted = result.row[[call.partition("*")[0] != "TRBJ2-7" for call in result.all().texts("j_call")]]
+    joined = result.join(frame.assign(j_call=other))
+    assert (
+        f": {(counted % 2).sum()} rows of the table have a V or J call of another gene than was counted" in caplog.text
+    )
+    assert "such as TRBJ2-7*01 for TRBJ" in caplog.text
+    assert joined.pathways_total.equals(result.join(frame).pathways_total)
+
+
 def test_a_join_of_arrow(result, frame):
     joined = result.join(pa.Table.from_pandas(frame))
     totals = result.join(frame)["pathways_total"]

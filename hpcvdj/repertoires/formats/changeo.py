@@ -23,13 +23,14 @@ class ChangeO(Format):
     signatures = (frozenset({"V_CALL", "J_CALL", "JUNCTION"}),)
 
     def fields(self, columns: Sequence[str]) -> Mapping[str, Field]:
-        """Fields have their AIRR names in capitals, or older names."""
+        """Fields have their AIRR names in capitals, as databases export them, too, or older names."""
         older = {"sequence": "SEQUENCE_INPUT", "cell_id": "CELL", "clone_id": "CLONE"}
         booleans = {
-            "productive": "FUNCTIONAL", "rev_comp": "REV_COMP", "vj_in_frame": "IN_FRAME", "stop_codon": "STOP"
+            "productive": first_of(columns, "FUNCTIONAL", "PRODUCTIVE") or "", "rev_comp": "REV_COMP",
+            "vj_in_frame": "IN_FRAME", "stop_codon": "STOP",
         }  # fmt: skip
         numbers = {
-            "duplicate_count": first_of(columns, "DUPCOUNT", "UMICOUNT", "CONSCOUNT") or "",
+            "duplicate_count": first_of(columns, "DUPCOUNT", "DUPLICATE_COUNT", "UMICOUNT", "CONSCOUNT") or "",
             "consensus_count": "CONSCOUNT",
             "umi_count": "UMICOUNT",
         }
@@ -42,6 +43,7 @@ class ChangeO(Format):
                 "d_call": Field(("D_CALL",), stated),
                 "c_call": Field(("C_CALL",), stated),
                 "locus": Field(("LOCUS",), _locus),
+                "junction_aa": Field(("JUNCTION_AA",), stated),
                 **{field: Field((name,), stated) for field, name in older.items()},
                 **{field: Field((name,), truth) for field, name in booleans.items()},
                 **{field: Field((name,), after(stated, counts)) for field, name in numbers.items()},
