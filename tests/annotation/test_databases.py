@@ -42,7 +42,8 @@ REFUSED = {
     "is empty": b" \n",
     "no record takes part (it is empty)": HEADER,
     "no column antigen.epitope, as VDJdb, vdjdb.slim.txt has": "gene\tcdr3\tv.segm\n" + "TRB\tCASSF\tTRBV19\n",
-    "there are a;b": "a;b\n1;2\n",
+    "its columns are separated by semicolons, as some spreadsheets do: save it with tabs": b"a;b\n1;2\n",
+    "there are a|b": b"a|b\n1|2\n",
     "none of the databases that hpcvdj knows": "x,y\n1,2\n",
     "is in UTF-16": (HEADER + GIL).encode("utf-16"),
     "duplicate column cdr3; rename": HEADER.replace("mhc.a", "cdr3") + GIL,
@@ -108,6 +109,14 @@ def test_a_table_in_memory(model):
     assert (centres.used, centres.left_out) == (1, {"no epitope": 1})
     with pytest.raises(InputError, match="database: is a int; give the path of a file, or a pandas"):
         database_of(3)
+
+
+def test_a_table_of_cdr3s_is_read_without_naming_its_columns(read):
+    table = "epitope\tcdr3_aa\tv_call\tj_call\nGILGFVFTL\tASSIRSSYEQY\tTRBV19\tTRBJ2-7\n"
+    centres = read(table)
+    assert centres.used == 1
+    named = read(table, database_columns={name: name for name in ("epitope", "cdr3_aa", "v_call", "j_call")})
+    assert centres.texts == named.texts
 
 
 def test_genes_of_records_that_take_no_part_are_of_no_record(model):

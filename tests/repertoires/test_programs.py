@@ -163,6 +163,15 @@ def test_change_o_spellings(tmp_path):
     ]  # fmt: skip
 
 
+def test_airr_names_in_capitals(tmp_path):
+    path = tmp_path / "export.tsv"
+    names = ("sequence_id", "v_call", "j_call", "junction", "junction_aa", "duplicate_count", "productive")
+    values = ("s1", "TRBV2*01", "TRBJ2-7*01", NT, AA, "12", "true")
+    path.write_text("\t".join(names).upper() + "\n" + "\t".join(values) + "\n")
+    (row,) = rows_of(path)
+    assert [row[name] for name in names] == [*values[:-1], "T"]
+
+
 @pytest.mark.parametrize("end", ["\n", "\r"])
 def test_the_oldest_vdjtools_tables(tmp_path, end):
     path = tmp_path / "a.txt"

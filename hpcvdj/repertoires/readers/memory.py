@@ -50,7 +50,7 @@ class MemoryReader(TableReader):
 
     def _missing_message(self, missing: list[str]) -> str:
         lacks = f"has no column {', '.join(missing)}"
-        if amino := self._only_amino_acids(missing):
+        if missing == ["junction"] and (amino := self._only_amino_acids(missing)):
             return f"{self.path} {lacks}; {amino}"
         fault = resembled(self.given_columns) or lacks
         has = few(self.given_columns, 12)
