@@ -1,6 +1,5 @@
 """The folder of an inferred model: IGoR's four files, and files that say where the model comes from."""
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from pathlib import Path
@@ -153,7 +152,7 @@ def raise_if_inferred(target: Path, identity: Identity) -> None:
     facts = read_facts(target)
     if facts is None:
         raise InputError(f"{target}: exists, and is not the folder of an inferred model; give another name")
-    changes = differences(dict(facts.get("identity", {})), json.loads(json.dumps(identity)))
+    changes = differences(dict(facts.get("identity", {})), identity)
     if changes:
         raise InputError(
             f"{target}: is the model of another run ({changes}); give another name, or {option('overwrite', True)}"

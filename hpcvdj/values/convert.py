@@ -96,7 +96,8 @@ def convert(paths: Sequence[Path], opening: Opening, run: Run) -> Converted:
                 done.rows += facts["rows"]
                 done.reasons += Counter(dict(counts_from_json(facts["reasons"])))
             if done.rows != (converted.rows or 0):
-                raise files.foreign(files.folder.path, f"its parts have {done.rows:,} of {converted.rows or 0:,} rows")
+                parts = f"its parts have {done.rows:,} of {converted.rows or 0:,} rows"
+                raise InputError(f"{files.folder.path}: {parts}; {files.remedy}")
             return done
 
         done = run.from_root(total)
