@@ -45,7 +45,7 @@ class ResultOutput(Output):
             raise InputError(f"{error}; {option('overwrite', True)} starts again") from None
         # A run that was killed after it joined its slices left their facts.
         if files[1:]:
-            RunFolder(files[1].parent, {}).forget_pieces()
+            RunFolder(files[1].parent, {}).forget()
 
     def write_slice(self, files: SliceFiles, index: int, rows: ComputedRows, facts: Facts, ranks: Ranks) -> None:
         write_result(files.rows(index), rows, facts | {"first_row": rows.first_row}, ranks, overwrite=True)
@@ -53,7 +53,7 @@ class ResultOutput(Output):
     def join(self, files: SliceFiles, inputs: Inputs, facts: Facts, ranks: Ranks, rows: int) -> None:
         joint = {**facts, **self.quantity.attributes(), "slice_rows": rows}
         parts.join(self.target, files.folder, joint, ranks, inputs, overwrite=self.overwrite)
-        files.folder.forget_pieces()
+        files.folder.forget()
         if self.overwrite:
             parts.discard_parts(self.target)
 

@@ -23,9 +23,6 @@ from hpcvdj.storage.damage import damage
 from hpcvdj.storage.files import atomic_path
 from hpcvdj.storage.inputs import file_digest
 
-_TAKEN = ".taken-*"
-"""The marks of slices that a rank has taken.  When a killed run is resumed, its marks are removed."""
-
 
 @dataclass(frozen=True)
 class SliceFiles:
@@ -39,14 +36,15 @@ class SliceFiles:
 
     def rows(self, index: int) -> Path:
         """Return the file with the rows of slice `index`."""
-        return self.folder.path / f"part-{index:06}{self.ending}"
+        return self.folder.path / f"{self.piece(index)}{self.ending}"
 
     def piece(self, index: int) -> str:
         """Return the name of slice `index` in the folder."""
         return f"part-{index:06}"
 
     def _mark(self, index: int) -> Path:
-        return self.folder.path / _TAKEN.replace("*", f"{index:06}")
+        # When a killed run is resumed, hidden files are removed.
+        return self.folder.path / f".taken-{index:06}"
 
     @property
     def finished(self) -> list[int]:
@@ -92,10 +90,6 @@ class SliceFiles:
         with self.folder.damage(self.piece(index)):
             return convert(self.folder.read(self.piece(index), checked=False)[0]["facts"])
 
-    def arrays(self, name: str) -> "Arrays":
-        """Return an array of each finished slice."""
-        return Arrays(self, name)
-
     def digests(self, indices: Sequence[int]) -> dict[Path, str]:
         """Return the files with the rows of finished slices, and the SHA-256 of each."""
         return {self.rows(index): self.folder.read(self.piece(index), checked=False)[0]["rows"] for index in indices}
@@ -133,8 +127,8 @@ class SliceFiles:
 
 
 @dataclass(frozen=True)
-class Arrays:
-    """An array of each finished slice.  Iteration keeps none of them in memory.
+class SliceArrays:
+    """The array `name` of each finished slice.  Iteration keeps none of them in memory.
 
     Raises InputError if an array cannot be read.
     """

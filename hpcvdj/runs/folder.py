@@ -149,14 +149,10 @@ class RunFolder:
         return damage(self.file(name), f"remove it, and {remedies}")
 
     def forget(self, *patterns: str) -> None:
-        """Remove the files of the folder that match a pattern, such as `*.state`."""
-        for pattern in patterns:
+        """Remove the files that match a pattern; without any, those that only an unfinished run needs."""
+        for pattern in patterns or (f"*{ENDING}", ".*"):
             for path in self.path.glob(pattern):
                 path.unlink(missing_ok=True)
-
-    def forget_pieces(self) -> None:
-        """Remove the files that only an unfinished run needs."""
-        self.forget(f"*{ENDING}", ".*")
 
     def leave(self, error: HpcvdjError) -> HpcvdjError:
         """Leave the folder when the run ends with an error: keep it if it has work.  Return the error to report."""
@@ -207,16 +203,19 @@ def raise_if_complete(target: Path, folder: RunFolder) -> None:
             f"{target}: exists, and is not the result of a run that can be resumed; give another name, or "
             f"{option('overwrite', True)}"
         ) from None
-    changes = differences(identity, folder.identity)
-    if changes:
-        if folder.has_work():
-            return
-        raise InputError(
-            f"{target}: is the result of another run ({changes}); give another name, or {option('overwrite', True)}"
-        )
+    if is_of_another_run(target, identity, folder.identity, replace=folder.has_work()):
+        return
     if folder.is_same():
         folder.remove()
     raise complete(target)
+
+
+def is_of_another_run(target: Path, theirs: Identity, ours: Identity, *, replace: bool = False) -> bool:
+    """Return whether a result has another identity than our run.  Raise InputError if so, unless we may replace it."""
+    changes = differences(*(json.loads(json.dumps(identity)) for identity in (theirs, ours)))
+    if changes and not replace:
+        raise InputError(f"{target}: is of another run ({changes}); give another name, or {option('overwrite', True)}")
+    return bool(changes)
 
 
 def complete(target: Path) -> CompleteError:

@@ -24,7 +24,7 @@ from hpcvdj.repertoires.inputs import without_rows
 from hpcvdj.repertoires.junctions import FirstRows
 from hpcvdj.results.outputs import ComputedRows
 from hpcvdj.results.slice_facts import SliceFacts
-from hpcvdj.results.slice_files import SliceFiles
+from hpcvdj.results.slice_files import SliceArrays, SliceFiles
 from hpcvdj.runs.progress import Progress
 from hpcvdj.values.compute import ArrayStore, compute
 from hpcvdj.values.input_slices import InputSlice, estimated_rows
@@ -57,7 +57,7 @@ def compute_slices(task: Task, *, across: bool) -> Summary:
         inputs = work.sliced.inputs
         inputs.require_unchanged()
         total = _total(files, output.quantity, work.sliced.rows or 0)
-        makers = Makers.of(task.config.judged, files.arrays(JUDGED)) if task.config.judged else None
+        makers = Makers.of(task.config.judged, SliceArrays(files, JUDGED)) if task.config.judged else None
         facts = task.facts | work.checked | total.attributes() | recorded_makers(makers)
         output.join(files, inputs, facts, ranks, work.sliced.size)
         return total, makers
@@ -196,7 +196,7 @@ class _SliceWork:
         """Return the first row with each id that repeats in a later slice, and forget these slices."""
         run, files = self.run, self.files
         share = list[NDArray[np.int64]]()
-        stored = files.arrays(IDS)
+        stored = SliceArrays(files, IDS)
         run.each([run.rank], lambda rank: share.append(rows_with_repeated_hashes(stored, rank, run.ranks)), files.saved)
         rows = run.gather(share)
 

@@ -212,7 +212,7 @@ def test_stopped_and_resumed(tmp_path, table, model, long_run):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m"]
     _, err = hpcvdj_command(*words(table, model, output, *LONG, "--resume"))
     assert "is complete already" in err
-    assert "is the model of another run" in refused(*words(table, model, output, *FEW, "--resume"))
+    assert "is of another run" in refused(*words(table, model, output, *FEW, "--resume"))
 
 
 @pytest.mark.slow

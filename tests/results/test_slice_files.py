@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hpcvdj.errors import InputError
-from hpcvdj.results.slice_files import SliceFiles
+from hpcvdj.results.slice_files import SliceArrays, SliceFiles
 from hpcvdj.runs.folder import RunFolder
 
 
@@ -23,7 +23,7 @@ def finish(files, index, **arrays):
 def test_arrays_are_read_again_each_time(files):
     for index in range(2):
         finish(files, index, ids=np.full((2, 3 + index), index))
-    arrays = files.arrays("ids")
+    arrays = SliceArrays(files, "ids")
     assert [part.tolist() for part in arrays] == [[[0] * 3] * 2, [[1] * 4] * 2] == [part.tolist() for part in arrays]
     (files.folder.path / "part-000001.state").write_bytes(b"no array")
     with pytest.raises(InputError, match=r"part-000001\.state: is damaged"):

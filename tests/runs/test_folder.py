@@ -140,7 +140,7 @@ def test_a_complete_result_is_known_by_its_identity(tmp_path):
     target = result_at(tmp_path, IDENTITY)
     with pytest.raises(CompleteError, match="is complete already"):
         raise_if_complete(target, folder_at(tmp_path))
-    with pytest.raises(InputError, match=r"is the result of another run \(max_n was 2, is 5\)"):
+    with pytest.raises(InputError, match=r"is of another run \(max_n was 2, is 5\)"):
         raise_if_complete(target, folder_at(tmp_path, {**IDENTITY, "max_n": 5}))
     with pytest.raises(InputError, match="is not the result of a run that can be resumed"):
         raise_if_complete(result_at(tmp_path, None), folder_at(tmp_path))
@@ -166,5 +166,5 @@ def test_a_run_that_replaces_another_result_continues(tmp_path):
     target = result_at(tmp_path, {"max_n": 8})
     raise_if_complete(target, folder)
     (folder.path / "item-1").unlink()
-    with pytest.raises(InputError, match="is the result of another run"):
+    with pytest.raises(InputError, match="is of another run"):
         raise_if_complete(target, folder)

@@ -223,7 +223,7 @@ def test_a_run_killed_right_after_its_result_got_its_name(tmp_path, paper_germli
         killed_run(tmp_path, paper_germline, 1)
     folder = tmp_path / "out.h5.parts"
     assert folder.is_dir()
-    with pytest.raises(InputError, match="is the result of another run"):
+    with pytest.raises(InputError, match="is of another run"):
         killed_run(tmp_path, paper_germline, 2)
     assert folder.is_dir()
     if half_removed:
