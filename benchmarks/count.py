@@ -29,7 +29,7 @@ def loaded(repertoire: Any, germline: Any, max_n: int) -> Callable[[], Any]:
     """A pass of the `direct` kernel over all junctions and n-lengths."""
     direct, backend = choice(PathwayMethod, "direct", "method"), open_backend("cpu")
     problem = Problem(repertoire, germline, max_n)
-    units = list(direct.units(problem, backend.unit_work, [(range(max_n + 1), range(len(repertoire)))]))
+    units = list(direct.units(problem, backend.unit_work, range(max_n + 1)))
     kernel = backend.load(direct, problem)
     return lambda: [kernel(unit, 0, unit.tasks) for unit in units]
 

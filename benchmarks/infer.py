@@ -102,7 +102,7 @@ def inferred(name: str, rows: int, iterations: int, backend: Backend, error_rate
     problem = InferenceProblem(junctions.repertoire, np.ones(len(junctions), np.uint32), truth, error_rate > 0)
     method = ExpectationWithErrors() if error_rate else Expectation()
     kernel: Any = backend.load(method, problem, THREADS_PER_BLOCK)
-    (unit,) = method.units(problem, 0, [])
+    (unit,) = method.units(problem, 0, range(0))
 
     def counts(own: Model) -> Any:
         kernel.take(own)

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from hpcvdj.counting.config import Config
 from hpcvdj.errors import choice, choices
 from hpcvdj.kernels.backends import open_backend
-from hpcvdj.kernels.method import everything
 from hpcvdj.kernels.pathways.methods import PathwayMethod
 from hpcvdj.recombination.germline import Germline, d_forms, from_sequences, j_forms, v_forms
 from hpcvdj.recombination.repertoire import LONGEST_CDR3, Problem, Repertoire
@@ -123,7 +122,7 @@ def count_with(
     opened, chosen = open_backend(backend), method_named(method)
     kernel = opened.load(chosen, problem, threads_per_block)
     counters = np.zeros((len(problem.repertoire), problem.max_n + 1), dtype=np.uint64)
-    for unit in chosen.units(problem, opened.unit_work, everything(problem)):
+    for unit in chosen.units(problem, opened.unit_work, range(problem.columns)):
         rows = slice(unit.rows.start, unit.rows.stop)
         columns = slice(unit.n_lengths.start, unit.n_lengths.stop)
         for rank in range(ranks):

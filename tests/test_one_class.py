@@ -16,16 +16,17 @@ from tests.conftest import GERMLINE, ROOT, SMALL
 
 METHOD = """
 import sys
+from dataclasses import replace
 from hpcvdj.kernels.pathways.methods import Direct
 
 class Halves(Direct):
     name = "halves"
 
-    def units(self, problem, unit_work, missing):
-        for n_lengths, rows in missing:
-            middle = (rows.start + rows.stop) // 2
-            yield from super().units(problem, unit_work, [(n_lengths, range(rows.start, middle))])
-            yield from super().units(problem, unit_work, [(n_lengths, range(middle, rows.stop))])
+    def units(self, problem, unit_work, columns):
+        for unit in super().units(problem, unit_work, columns):
+            middle = (unit.rows.start + unit.rows.stop) // 2
+            for rows in (range(unit.rows.start, middle), range(middle, unit.rows.stop)):
+                yield replace(unit, rows=rows, tasks=len(rows))
 """
 
 QUANTITY = """
@@ -64,8 +65,8 @@ class InThirds(Direct):
     quantity = Thirds
     kernels = {"cpu": "__main__.ThirdsKernel"}
 
-    def units(self, problem, unit_work, missing):
-        for unit in super().units(problem, unit_work, missing):
+    def units(self, problem, unit_work, columns):
+        for unit in super().units(problem, unit_work, columns):
             yield Unit(unit.pairs, unit.rows, range(1), unit.tasks)
 """
 

@@ -1,14 +1,10 @@
 """The union of a database and its probabilities, kept in a file for the next run.
 
-The file has the SHA-256 of a line of JSON, this line, and arrays as they are in memory.  The line has the CRC-32 of
-each array.  The name of the file is a hash of all that the numbers depend on.  A damaged file is computed again.
+The name of the file is a hash of all that the numbers depend on.  A damaged file is computed again.
 """
 
 import hashlib
-import json
 import logging
-import mmap
-import zlib
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
@@ -26,14 +22,13 @@ from hpcvdj.repertoires.databases import Records
 from hpcvdj.runs.run import Run
 from hpcvdj.runs.stopping import NOTHING_YET
 from hpcvdj.storage.files import atomic_path
+from hpcvdj.storage.states import read_state, write_state
 
 log = logging.getLogger(__name__)
 
 Prepared = tuple[Union, Probabilities]
 
-_FORMAT = 3
-_ALIGNED = 64
-"""Arrays begin at multiples of this number of bytes."""
+_FORMAT = 4
 
 
 def centres_to_prepare(
@@ -82,28 +77,16 @@ def _path(records: Records, of: DatabaseSettings, settings: AnnotationSettings, 
 
 def _keep(path: Path, union: Union, p: Probabilities) -> None:
     fields_of = {field.name: getattr(part, field.name) for part in (union, p) for field in fields(part)}
-    arrays = {name: np.ascontiguousarray(value) for name, value in fields_of.items() if isinstance(value, np.ndarray)}
-    head = {
-        "arrays": {name: [values.dtype.str, values.shape, zlib.crc32(values.data)] for name, values in arrays.items()},
-        "centres": asdict(union.centres) | {"kind": union.centres.kind.tolist()},
-        "selected": p.selected, "limits": p.limits,
-    }  # fmt: skip
-    line = json.dumps(head, default=np.ndarray.tolist).encode()
-    with atomic_path(path, overwrite=True) as temporary, open(temporary, "wb") as stream:
-        stream.write(f"{hashlib.sha256(line).hexdigest()}\n".encode() + line + b"\n")
-        for values in arrays.values():
-            stream.write(b"\0" * (-stream.tell() % _ALIGNED))
-            stream.write(values.data)
+    arrays = {name: value for name, value in fields_of.items() if isinstance(value, np.ndarray)}
+    facts = {"centres": asdict(union.centres), "selected": p.selected, "limits": p.limits}
+    with atomic_path(path, overwrite=True) as temporary:
+        write_state(temporary, facts, arrays)
 
 
 def _read(path: Path) -> Prepared | None:
     """The contents of a file; None if there is no file, or if it is damaged."""
     try:
-        with open(path, "rb") as stream:
-            digest, line = stream.readline(), stream.readline().removesuffix(b"\n")
-            if digest.decode().strip() != hashlib.sha256(line).hexdigest():
-                raise ValueError("its head is damaged")
-            return _parsed(json.loads(line), mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ), stream.tell())
+        return _parsed(*read_state(path))
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
@@ -111,23 +94,16 @@ def _read(path: Path) -> Prepared | None:
         return None
 
 
-def _parsed(head: dict[str, Any], data: mmap.mmap, begin: int) -> Prepared:
-    arrays: dict[str, NDArray[Any]] = {}
-    for name, (kind, shape, check) in head["arrays"].items():
-        begin += -begin % _ALIGNED
-        arrays[name] = np.frombuffer(data, kind, int(np.prod(shape)), begin).reshape(shape)
-        if zlib.crc32(arrays[name].data) != check:
-            raise ValueError(f"{name} is damaged")
-        begin += arrays[name].nbytes
-    centres = head["centres"]
+def _parsed(facts: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Prepared:
+    centres = facts["centres"]
     centres["classes"] = [(_alleles(v), _alleles(j)) for v, j in centres["classes"]]
     centres["kind"] = np.array(centres["kind"], dtype=np.int64)
     for epitope in centres["epitopes"]:
         epitope["centres"] = np.array(epitope["centres"], dtype=np.int64)
     centres["epitopes"] = [Epitope(**epitope) for epitope in centres["epitopes"]]
     of_p = {field.name: arrays.pop(field.name) for field in fields(Probabilities) if field.name in arrays}
-    limits = head["limits"][0], head["limits"][1]
-    return Union(Centres(**centres), **arrays), Probabilities(**of_p, selected=head["selected"], limits=limits)
+    limits = facts["limits"][0], facts["limits"][1]
+    return Union(Centres(**centres), **arrays), Probabilities(**of_p, selected=facts["selected"], limits=limits)
 
 
 def _alleles(values: dict[str, Any]) -> Alleles:

@@ -1,6 +1,5 @@
 """The question of `hpcvdj annotate`: samples and a database, the answer, its files and its summary."""
 
-import json
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -24,7 +23,7 @@ from hpcvdj.chance.draws import Chance
 from hpcvdj.chance.question import AnswerOutput, Lines, Question, Rows
 from hpcvdj.chance.settings import ClonotypeChoice
 from hpcvdj.chance.shown import table_html
-from hpcvdj.errors import CompleteError, InputError, few, naming, option
+from hpcvdj.errors import InputError, few, naming, option
 from hpcvdj.recombination.calls import Genes
 from hpcvdj.recombination.exclusions import counts_json
 from hpcvdj.recombination.models import Model
@@ -32,7 +31,7 @@ from hpcvdj.repertoires.databases import Records
 from hpcvdj.repertoires.genes import ends_open, has_nucleotides
 from hpcvdj.reports.outputs import DIFFERS, EPITOPES, HITS, NO_KAPPA, hits_text
 from hpcvdj.results.facts import Facts, Targets, read_facts
-from hpcvdj.runs.folder import Identity, differences
+from hpcvdj.runs.folder import Identity, complete, is_of_another_run
 from hpcvdj.runs.run import Run
 from hpcvdj.runs.stopping import NOTHING_YET
 from hpcvdj.storage.folders import atomic_folder, exclusive_folder, require_unchanged_folder
@@ -299,19 +298,13 @@ class AnnotationOutput(AnswerOutput[Annotation]):
         target = run.target
         assert target is not None
         facts = next((read_facts(path) for path in sorted(target.glob(f"*{EPITOPES}"))), None) or {}
-        # Compared as they are after a round trip through JSON.
-        recorded, current = (
-            json.loads(json.dumps({**values, "tables": sorted(map(tuple, values.get("tables", [])))}))
+        theirs, ours = (
+            {**values, "tables": sorted(map(tuple, values.get("tables", [])))}
             for values in (facts.get("identity") or {}, identity)
         )
-        changes = differences(recorded, current)
-        if not changes:
+        if not is_of_another_run(target, theirs, ours, replace=run.overwrite):
             require_unchanged_folder(target)
-            raise CompleteError(f"{target}: is complete already; there is nothing to resume")
-        if not run.overwrite:
-            raise InputError(
-                f"{target}: is of another run ({changes}); give another name, or {option('overwrite', True)}"
-            )
+            raise complete(target)
 
     def write(self, question: Question[Annotation], answer: Annotation, rows: Rows, facts: Facts, run: Run) -> None:
         assert run.target is not None

@@ -1,6 +1,5 @@
 """The folder of an inferred model: IGoR's four files, and files that say where the model comes from."""
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from pathlib import Path
@@ -8,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hpcvdj.errors import CompleteError, InputError, option
+from hpcvdj.errors import InputError
 from hpcvdj.inference.infer import Fit
 from hpcvdj.inference.search import Evaluated
 from hpcvdj.recombination.corrections import checked
@@ -18,7 +17,7 @@ from hpcvdj.recombination.igor_writer import model_texts
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.origin import FACTS, FORMAT, SELECTION_FACTS, SELECTION_FORMAT, json_facts, read_facts
 from hpcvdj.recombination.selection import FILE as SELECTION
-from hpcvdj.runs.folder import Identity, differences
+from hpcvdj.runs.folder import Identity, complete, is_of_another_run
 from hpcvdj.storage.folders import atomic_folder, require_unchanged_folder
 from hpcvdj.storage.json_text import json_text
 
@@ -153,13 +152,9 @@ def raise_if_inferred(target: Path, identity: Identity) -> None:
     facts = read_facts(target)
     if facts is None:
         raise InputError(f"{target}: exists, and is not the folder of an inferred model; give another name")
-    changes = differences(dict(facts.get("identity", {})), json.loads(json.dumps(identity)))
-    if changes:
-        raise InputError(
-            f"{target}: is the model of another run ({changes}); give another name, or {option('overwrite', True)}"
-        )
+    is_of_another_run(target, dict(facts.get("identity", {})), identity)
     require_unchanged_folder(target)
-    raise CompleteError(f"{target}: is complete already; there is nothing to resume")
+    raise complete(target)
 
 
 def fit_facts(fit: Fit) -> dict[str, Any]:

@@ -6,10 +6,8 @@ M step, and all ranks go on from its model.  So the model is the same to the bit
 
 import logging
 import time
-from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -29,7 +27,8 @@ from hpcvdj.kernels.kernel import Unit
 from hpcvdj.recombination.models import Array, Model
 from hpcvdj.recombination.origin import FEW_ROWS
 from hpcvdj.recombination.repertoire import Repertoire
-from hpcvdj.runs.driver import Driver, Partial
+from hpcvdj.runs.driver import Driver, Store
+from hpcvdj.runs.folder import RunFolder
 from hpcvdj.runs.progress import COMPILING, told_if_slow
 from hpcvdj.runs.run import Run
 from hpcvdj.values.compute import shared_repertoire
@@ -50,6 +49,9 @@ FIRST_ERROR_RATE = 1e-3
 """The rate of sequencing errors that inference starts from."""
 
 THREADS_PER_BLOCK = 256
+
+_STATE = "search"
+"""The name of the state in the folder of a run."""
 
 
 @dataclass(frozen=True)
@@ -82,14 +84,11 @@ class Fit:
         )
 
 
-class _Sum:
-    """The store of the counts on root."""
+class _Sum(Store):
+    """The store of the counts on root; an evaluation that is interrupted starts again."""
 
     def put(self, unit: Unit, values: NDArray[Any]) -> None:
         self.values = values
-
-    def save(self, partial: Partial | None) -> None:
-        """Do nothing: an evaluation that is interrupted starts again."""
 
 
 class Expectations:
@@ -118,7 +117,7 @@ class Expectations:
             raise self._run.stopped(saved)
         model = shared_model(model, self._problem.model, self._run)
         self._kernel.take(model)
-        (unit,) = self._method.units(self._problem, 0, [])
+        (unit,) = self._method.units(self._problem, 0, range(0))
         store = _Sum() if self._run.is_root else None
         try:
             Driver(self._kernel, self._method, THREADS_PER_BLOCK, self._quiet).compute([unit], store)
@@ -136,15 +135,12 @@ def infer(
     plan: InferenceSettings,
     run: Run,
     backend: Backend,
-    state: bytes | None = None,
-    save: Callable[[bytes], None] = lambda state: None,
-    identity: Mapping[str, Any] = MappingProxyType({}),
+    folder: RunFolder | None = None,
 ) -> Fit | None:
     """Infer a model, on root; return None on the other ranks, which pass no rows.
 
-    model     the alleles, and the model to start from
-    state     the state of an earlier run of this identity, as it passed it to `save`
-    identity  what two runs must have in common for one to continue the other, as JSON values
+    model   the alleles, and the model to start from
+    folder  where root saves the state after each iteration, and continues with that of an earlier run
 
     Raises StoppedError on every rank after a signal, and InputError if hardly any row is possible, or if the state is
     damaged.
@@ -154,14 +150,13 @@ def infer(
     first = replace(first, error_rate=FIRST_ERROR_RATE if plan.errors else 0.0, selection=None)
     repertoire, held = _shared(chosen, plan, run)
     evaluate = Expectations(InferenceProblem(repertoire, (~held).astype(np.uint32), first, plan.errors), run, backend)
-    search = Search(plan, free, int((~held).sum()), int(held.sum()), first, identity=identity)
-    kept = _Kept(search)
-    run.on_root(lambda: kept.restore(state) if state is not None else None)
+    kept = _Kept(Search(plan, free, int((~held).sum()), int(held.sum()), first), folder)
+    run.on_root(kept.restore)
     search = kept.search
     while not run.from_root(lambda: search.done):
         _step(search, evaluate, run, f"after iteration {len(search.trace)}")
-        run.on_root(lambda: _after(kept, save))
-    errors = _bootstrapped(kept, evaluate, held, run, save)
+        run.on_root(lambda: _after(kept))
+    errors = _bootstrapped(kept, evaluate, held, run)
     gain = None
     if plan.start != "uniform" and not plan.errors and held.any():
         inferred = search.best if run.is_root else None
@@ -193,7 +188,7 @@ def infer(
     return Fit(result, best, tuple(search.trace), (search.rows, search.held), errors, gain, tuple(warnings))
 
 
-def _after(kept: "_Kept", save: Callable[[bytes], None]) -> None:
+def _after(kept: "_Kept") -> None:
     """Log and save an iteration; raise InputError if too few of the junctions are possible."""
     search, plan = kept.search, kept.search.settings
     _report(search)
@@ -206,7 +201,7 @@ def _after(kept: "_Kept", save: Callable[[bytes], None]) -> None:
             f"{subject} a probability above 0 under the model that inference starts from, {search.model.name}; give "
             f"the model of the rows' species and locus{mixture}{errors}"
         )
-    save(kept.saved())
+    kept.save()
 
 
 def _changed_alleles(start: Model, result: Model, free: frozenset[str], prior: float) -> list[str]:
@@ -287,8 +282,8 @@ def _report(search: Search) -> None:
 class _Kept:
     """The state of a run: the search, and the means and sums of squared deviations of the samples so far."""
 
-    def __init__(self, search: Search) -> None:
-        self.search, self.taken = search, 0
+    def __init__(self, search: Search, folder: RunFolder | None) -> None:
+        self.search, self.taken, self._folder = search, 0, folder
         self.sums: list[list[Array]] = [list(map(np.zeros_like, parameters(search.model))) for _ in range(2)]
 
     def add(self, model: Model) -> None:
@@ -303,22 +298,25 @@ class _Kept:
         values = [np.sqrt(squares / max(1, self.taken - 1)) for squares in self.sums[1]]
         return with_parameters(self.search.model, values)
 
-    def saved(self) -> bytes:
-        """Return the state as bytes, for `restore`."""
-        arrays = {f"bootstrap{k}/{n:02}": values for k, sums in enumerate(self.sums) for n, values in enumerate(sums)}
-        return self.search.saved({**arrays, "taken": np.array(self.taken)} if self.taken else {})
+    def save(self) -> None:
+        """Save the state in the folder of the run, if it has one.  Raise MachineError if the disk is full."""
+        if self._folder is not None:
+            search, arrays = self.search.saved()
+            sums = {f"bootstrap{k}/{n:02}": values for k, of in enumerate(self.sums) for n, values in enumerate(of)}
+            self._folder.save(_STATE, {"search": search, "taken": self.taken}, arrays | sums)
 
-    def restore(self, state: bytes) -> None:
-        """Go on from a state that `saved` returned; raises InputError if it is damaged."""
-        self.search, more = self.search.restored(state)
-        if "taken" in more:
-            self.taken = int(more["taken"])
-            self.sums = [[more[f"bootstrap{k}/{n:02}"] for n in range(len(sums))] for k, sums in enumerate(self.sums)]
+    def restore(self) -> None:
+        """Go on from the state in the folder of the run, if there is one; raise InputError if it is damaged."""
+        if self._folder is None or _STATE not in self._folder.finished:
+            return
+        with self._folder.damage(_STATE):
+            facts, stored = self._folder.read(_STATE)
+            arrays = {name: values.copy() for name, values in stored.items()}
+            self.search, self.taken = self.search.restored(facts["search"], arrays), facts["taken"]
+            self.sums = [[arrays[f"bootstrap{k}/{n:02}"] for n in range(len(of))] for k, of in enumerate(self.sums)]
 
 
-def _bootstrapped(
-    kept: _Kept, evaluate: Expectations, held: NDArray[np.bool_], run: Run, save: Callable[[bytes], None]
-) -> Model | None:
+def _bootstrapped(kept: _Kept, evaluate: Expectations, held: NDArray[np.bool_], run: Run) -> Model | None:
     """Return the standard errors, on root; the search for each sample of the rows starts from the result."""
     plan, rows = kept.search.settings, np.flatnonzero(~held)
     if not plan.bootstrap:
@@ -336,5 +334,5 @@ def _bootstrapped(
         if run.is_root:
             kept.add(search.best or search.model)
             log.info("bootstrap: sample %d of %d", sample + 1, plan.bootstrap)
-        run.on_root(lambda: save(kept.saved()))
+        run.on_root(kept.save)
     return kept.errors() if run.is_root else None

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from hpcvdj.errors import InputError, option
 from hpcvdj.inference.parameters import (
     extrapolated,
     log_prior,
@@ -24,7 +23,7 @@ from hpcvdj.inference.parameters import (
 from hpcvdj.inference.settings import InferenceSettings
 from hpcvdj.kernels.inference.layout import LEAST, Expected
 from hpcvdj.recombination.models import Array, Model, require_probabilities
-from hpcvdj.storage.states import DAMAGED_STATE, read_state, state_bytes
+from hpcvdj.storage.states import State
 
 LONGEST_STEP = 4.0
 """The limit of the first long step, in steps of EM; a limit that is reached and accepted grows by this factor."""
@@ -75,7 +74,6 @@ class Search:
     waited      the number of evaluations since the best one
     pairs       as `pairs_of` returns them for the first model; None before it is evaluated
     impossible  the numbers of counted and held-out junctions with probability 0 at the start, which stay impossible
-    identity    what a run must have in common with this one to continue it
     """
 
     settings: InferenceSettings
@@ -96,7 +94,6 @@ class Search:
     done: bool = False
     pairs: Array | None = None
     impossible: tuple[int, int] = (0, 0)
-    identity: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def judged(self) -> bool:
@@ -158,11 +155,11 @@ class Search:
         else:
             self.model, self.kind = following, "em"
 
-    def saved(self, more: Mapping[str, Array]) -> bytes:
-        """Return the state and more arrays as bytes, for `restored`."""
+    def saved(self) -> State:
+        """Return the state as facts and arrays, for `restored`."""
         models = {"model": self.model, "fallback": self.fallback, "best": self.best}
         models |= {f"point{k}": point for k, point in enumerate(self.points)}
-        arrays = dict(more)
+        arrays = dict[str, Array]()
         if self.pairs is not None:
             arrays["pairs"] = self.pairs
         for name, model in models.items():
@@ -171,35 +168,25 @@ class Search:
         names = ("kind", "longest", "step", "objective", "best_held_out", "waited", "done", "impossible")
         meta: dict[str, Any] = {name: getattr(self, name) for name in names}
         meta["trace"] = [asdict(evaluation) for evaluation in self.trace]
-        return state_bytes(meta, arrays, self.identity)
+        return meta, arrays
 
-    def restored(self, data: bytes) -> "tuple[Search, dict[str, Array]]":
-        """Return this search, which has not begun, in a state that `saved` returned, and the other arrays.
+    def restored(self, meta: dict[str, Any], arrays: Mapping[str, Array]) -> "Search":
+        """Return this search, which has not begun, in a state that `saved` returned.
 
-        Raises InputError if the state is damaged.
+        Raises InputError or one of `MISREAD` if it is the state of another search.
         """
-        try:
-            meta, arrays = read_state(data, self.identity)
-            trace = [Evaluated(**facts) for facts in meta.pop("trace")]
-            meta["impossible"] = tuple(meta["impossible"])
-            model, fallback, best, *points = (
-                self._model(arrays, name) for name in ("model", "fallback", "best", "point0", "point1")
-            )
-            if model is None:
-                raise ValueError("it has no model")
-            kept = [point for point in points if point is not None]
-            pairs = arrays.pop("pairs", None)
-            if pairs is not None and (pairs.shape != model.p_vj.shape or not np.isfinite(pairs).all()):
-                raise ValueError("its pairs of V and J are of another model")
-            search = replace(
-                self, model=model, fallback=fallback, best=best, points=kept, trace=trace, pairs=pairs, **meta
-            )
-        except (*DAMAGED_STATE, InputError) as error:
-            raise InputError(
-                f"state.npz in the folder of the unfinished run is damaged ({error}); {option('overwrite', True)} "
-                "starts again"
-            ) from None
-        return search, arrays
+        trace = [Evaluated(**facts) for facts in meta["trace"]]
+        model, fallback, best, *points = (
+            self._model(arrays, name) for name in ("model", "fallback", "best", "point0", "point1")
+        )
+        if model is None:
+            raise ValueError("it has no model")
+        kept = [point for point in points if point is not None]
+        pairs = arrays.get("pairs")
+        if pairs is not None and (pairs.shape != model.p_vj.shape or not np.isfinite(pairs).all()):
+            raise ValueError("its pairs of V and J are of another model")
+        meta = {**meta, "trace": trace, "impossible": tuple(meta["impossible"])}
+        return replace(self, model=model, fallback=fallback, best=best, points=kept, pairs=pairs, **meta)
 
     def _model(self, arrays: Mapping[str, Array], name: str) -> Model | None:
         values = [arrays[key] for key in sorted(arrays) if key.startswith(f"{name}/")]

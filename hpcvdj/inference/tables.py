@@ -4,7 +4,6 @@ import logging
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,7 +32,6 @@ from hpcvdj.runs.folder import RunFolder
 from hpcvdj.runs.inputs import surveyed
 from hpcvdj.runs.run import Run
 from hpcvdj.runs.stopping import NOTHING_YET
-from hpcvdj.storage.files import atomic_path
 from hpcvdj.storage.folders import exclusive_folder, require_replaceable
 from hpcvdj.values.compute import count_in_memory
 
@@ -41,8 +39,6 @@ log = logging.getLogger(__name__)
 
 SUFFIX = ".inference"
 """The suffix of the folder in which an unfinished run keeps its state."""
-
-STATE = "state.npz"
 
 
 @dataclass(frozen=True)
@@ -99,20 +95,17 @@ def infer_tables(
         model, plan = run.from_root(lambda: reference_of(start, plan))
         inputs = surveyed(inputs, run)
         identity = run.from_root(lambda: _identity(inputs, start, plan))
-        overwrite = run.from_root(lambda: _may_replace(run, identity))
+        folder = RunFolder(target.with_name(target.name + SUFFIX), identity) if target is not None else None
+        overwrite = run.from_root(lambda: _may_replace(run, folder))
         chosen, tally = _chosen(inputs, model, plan, run, fewest)
         if isinstance(start, Germline):
             model = run.from_root(lambda rows: with_anchors(model, start, rows.repertoire), chosen)
-        folder = _folder(target, identity) if target is not None else None
-        state = _opened(folder, run, stack) if folder is not None else None
+        if folder is not None:
+            stack.enter_context(run.continuing(folder, {}))
         run.request.begin()
         backend = run.bind(backend_name, strict=strict_binding)
 
-        def save(state: bytes) -> None:
-            if folder is not None:
-                _save(folder.path / STATE, state)
-
-        fit = infer(chosen, model, plan, run, backend, state, save, identity)
+        fit = infer(chosen, model, plan, run, backend, folder)
 
         def finish(fit: Fit, chosen: ChosenRows, tally: Tally) -> Inferred:
             for line in fit.warnings:
@@ -142,34 +135,22 @@ def infer_tables(
         return run.on_root(finish, fit, chosen, tally)
 
 
-def _folder(target: Path, identity: dict[str, Any]) -> RunFolder:
-    return RunFolder(target.with_name(target.name + SUFFIX), identity)
-
-
-def _may_replace(run: Run, identity: dict[str, Any]) -> bool:
+def _may_replace(run: Run, folder: RunFolder | None) -> bool:
     """Return whether a model at the target may be replaced.
 
     Raises CompleteError if the run resumes and is complete, and InputError if an existing target must stay.
     """
-    if run.target is None or run.overwrite or not run.resume:
+    if run.target is None or folder is None or run.overwrite or not run.resume:
         return run.overwrite
     try:
-        raise_if_inferred(run.target, identity)
+        raise_if_inferred(run.target, folder.identity)
     except InputError:
-        if not _folder(run.target, identity).has(STATE):
+        if not folder.has_work():
             raise
         # A run that was stopped had begun to replace it.
         require_replaceable(run.target, overwrite=True)
         return True
     return False
-
-
-def _opened(folder: RunFolder, run: Run, stack: ExitStack) -> bytes | None:
-    """Open the folder of an unfinished run, leave it when the stack ends, and return the state of an earlier run."""
-    run.on_root(lambda: folder.open(STATE, {}, resume=run.resume, overwrite=run.overwrite))
-    stack.callback(lambda: folder.leave(STATE) if run.is_root else None)
-    path = folder.path / STATE
-    return path.read_bytes() if run.is_root and path.exists() else None
 
 
 def _identity(inputs: Inputs, start: Model | Germline, plan: InferenceSettings) -> dict[str, Any]:
@@ -234,16 +215,11 @@ def _chosen(
     return run.root_steps(joined, NOTHING_YET, tally, parts), tally
 
 
-def _save(path: Path, state: bytes) -> None:
-    with atomic_path(path, overwrite=True) as temporary:
-        temporary.write_bytes(state)
-
-
 def _impossible(problem: InferenceProblem, rows: list[int], backend: Backend) -> list[int]:
     """Select the rows that no scenario makes, even with sequencing errors."""
     method = ExpectationWithErrors()
     kernel = backend.load(method, problem)
-    (unit,) = method.units(problem, 0, [])
+    (unit,) = method.units(problem, 0, range(0))
     # The last count is the number of rows without weight that have probability 0.
     return [row for row in rows if kernel(unit, row, row + 1)[0, -1]]
 

@@ -4,7 +4,7 @@ A **unit** is what is computed, combined and stored at once.  Its **tasks** are 
 equation (2).  How a task is done is up to the kernels, which each method names.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,9 +17,6 @@ THREADS_PER_BLOCK = 64
 
 UNIT_VALUES = 1 << 23
 """Values of one unit of a method that computes row by row, at most (64 MiB)."""
-
-Missing = Sequence[tuple[range, range]]
-"""(columns, rows) that are to be computed."""
 
 
 def on_each_backend(place: str) -> Mapping[str, str]:
@@ -52,24 +49,18 @@ class Method:
         """What it computes."""
         raise NotImplementedError
 
-    def units(self, problem: Any, unit_work: int, missing: Missing) -> Iterator[Unit]:
-        """The units that compute what is `missing`, in the order in which they are done: runs of sequences.
+    def units(self, problem: Any, unit_work: int, columns: range) -> Iterator[Unit]:
+        """The units that compute columns of all values, in the order in which they are done: runs of sequences.
 
         unit_work  how much an enumerating method puts into one unit: n-nucleotide strings × sequences
         """
-        offsets = problem.repertoire.offsets
+        offsets, sequences = problem.repertoire.offsets, len(problem.repertoire)
         step = max(1, UNIT_VALUES // problem.columns)
-        for columns, part in missing:
-            for first in range(part.start, part.stop, step):
-                rows = range(first, min(part.stop, first + step))
-                pair, last = np.searchsorted(offsets, (rows.start, rows.stop - 1), side="right").tolist()
-                yield Unit(range(pair - 1, last), rows, columns, len(rows))
+        for first in range(0, sequences, step):
+            rows = range(first, min(sequences, first + step))
+            pair, last = np.searchsorted(offsets, (rows.start, rows.stop - 1), side="right").tolist()
+            yield Unit(range(pair - 1, last), rows, columns, len(rows))
 
     def work(self, unit: Unit) -> float:
         """The unit's cost relative to other units of this method: what progress is measured in."""
         return float(unit.tasks)
-
-
-def everything(problem: Any) -> Missing:
-    """All that there is to compute."""
-    return [(range(problem.columns), range(len(problem.repertoire)))]

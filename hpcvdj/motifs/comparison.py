@@ -4,6 +4,7 @@ import logging
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,10 @@ from hpcvdj.motifs.results import MotifWriter
 from hpcvdj.motifs.scores import Score, Scoring, Terms, base_frequencies, default_score, kmer_totals, terms_of
 from hpcvdj.motifs.sequences import Input, InputSet, inputs_of, read_inputs
 from hpcvdj.motifs.settings import MotifConfig
-from hpcvdj.motifs.tiles import TILES, Shape, Tile, TileFiles, layout_of, plan, tiles_of_rank
+from hpcvdj.motifs.tiles import Tile, layout_of, plan, tiles_of_rank
 from hpcvdj.recombination.productive import Rows
 from hpcvdj.repertoires.inputs import require_hdf5
-from hpcvdj.runs.folder import Identity, RunFolder, save_failure
+from hpcvdj.runs.folder import Identity, RunFolder, raise_if_complete, save_failure
 from hpcvdj.runs.pacing import Pacer
 from hpcvdj.runs.partition import block_range
 from hpcvdj.runs.progress import Progress
@@ -107,10 +108,12 @@ def compare_sequences(source: Path | SequenceSet | Sequence[Input], config: Moti
                 log.warning("%s: no sequence has %d bases A, C, G, T in a row, so none has a k-mer", names, config.k)
             identity = _identity(task, read_set)
         layout = layout_of(task.profile, task.method, config.memory_bytes, run.ranks) if run.is_root else {}
-        folder, layout = run.open_folder(identity, TILES, layout)
-        try:
+        folder = RunFolder(run.target.with_name(f"{run.target.name}.checkpoint"), run.from_root(lambda: identity))
+        if run.resume and not run.overwrite:
+            run.on_root(partial(raise_if_complete, run.target, folder))
+        with run.continuing(folder, layout) as layout:
             tiles = plan(len(task.profile), config.relations, **layout)
-            work = _TileWork(task, TileFiles(folder.path, run.from_root(lambda: folder.identity)), run)
+            work = _TileWork(task, folder, run)
             work.compute_all(tiles)
             compared = time.perf_counter()
             load_seconds, compare_seconds = run.slowest(work.load_seconds, work.compare_seconds)
@@ -122,9 +125,6 @@ def compare_sequences(source: Path | SequenceSet | Sequence[Input], config: Moti
                 lambda: _put_together(task, read_set, tiles, folder, run, attributes, ranks),
                 f"while the result was put together; {option('resume', True)} does that",
             )
-        finally:
-            if run.is_root:
-                folder.leave(TILES)
     ended = time.perf_counter()
     seconds = (read - started, load_seconds, compare_seconds, ended - compared, ended - started)
     return MotifSummary(
@@ -214,8 +214,8 @@ def _identity(task: _Task, read: InputSet) -> Identity:
 class _TileWork:
     """Computes the tiles of a rank one after another, and keeps the loaded columns as long as tiles need them."""
 
-    def __init__(self, task: _Task, files: TileFiles, run: Run) -> None:
-        self._task, self._files, self._run = task, files, run
+    def __init__(self, task: _Task, folder: RunFolder, run: Run) -> None:
+        self._task, self._folder, self._run = task, folder, run
         self._pacer = Pacer(between=run.raise_if_stopping)
         edges = task.config.edges
         self._finder = EdgeFinder(task.scoring, edges, len(task.profile)) if edges else None
@@ -224,11 +224,13 @@ class _TileWork:
         self.load_seconds = self.compare_seconds = 0.0
 
     def compute_all(self, tiles: list[Tile]) -> None:
-        """Compute all tiles that have no file, on all ranks; errors are those of `Run.each`."""
+        """Compute all unfinished tiles, on all ranks; errors are those of `Run.each`."""
         run, task = self._run, self._task
         # Root decides, as backends may differ, but all ranks must distribute the tiles in the same way.
         few_loads = run.from_root(lambda: not task.method.rows_need_tables)
-        unfinished = self._files.missing(tiles_of_rank(tiles, run.rank, run.ranks, few_loads=few_loads))
+        finished = set(self._folder.finished)
+        own = tiles_of_rank(tiles, run.rank, run.ranks, few_loads=few_loads)
+        unfinished = [tile for tile in own if tile.name not in finished]
         with Progress(sum(tile.pairs for tile in unfinished), "pairs", shown=run.shown, what="comparing") as progress:
 
             def compute(tile: Tile) -> None:
@@ -238,7 +240,7 @@ class _TileWork:
             run.each(unfinished, compute, f"with the finished tiles saved; {option('resume', True)} continues")
 
     def compute(self, tile: Tile) -> None:
-        """Compare the sequences of one tile and write its file."""
+        """Compare the sequences of one tile and save it."""
         begun = time.perf_counter()
         comparison = self._load(tile)
         loaded = time.perf_counter()
@@ -247,7 +249,7 @@ class _TileWork:
             counters = comparison.counters(None, first, tile.row_stop - tile.column)
         else:
             counters = comparison.counters(self._task.profile.part(tile.row, tile.row_stop), first)
-        self._files.save(tile, self._content(counters, tile))
+        self._folder.save(tile.name, *self._content(counters, tile))
         self.load_seconds += loaded - begun
         self.compare_seconds += time.perf_counter() - loaded
 
@@ -261,14 +263,15 @@ class _TileWork:
             self._loaded = tile.strand, tile.column
         return self._comparison
 
-    def _content(self, counters: Any, tile: Tile) -> dict[str, NDArray[Any]]:
-        """Return the arrays to keep of a tile: number of pairs that share a k-mer, by distance; counters or edges."""
+    def _content(self, counters: Any, tile: Tile) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Return what to save of a tile: number of pairs that share a k-mer, by distance, and counters or edges."""
         pairs, in_rows = _count_pairs(counters, tile)
         if self._finder is None:
-            return {"pairs": pairs, "counters": counters if isinstance(counters, np.ndarray) else counters.get()}
+            counters = counters if isinstance(counters, np.ndarray) else counters.get()
+            return {"pairs": pairs.tolist()}, {"counters": counters}
         edges = self._finder.of_tile(counters, tile.strand, tile.row, tile.column, in_rows)
         columns = {name: edges[name] for name in edges.dtype.names or ()}
-        return {"pairs": pairs, "size": np.array(len(edges)), **columns}
+        return {"pairs": pairs.tolist(), "edges": len(edges)}, columns
 
 
 def _count_pairs(counters: Any, tile: Tile) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
@@ -295,14 +298,14 @@ def _put_together(
     ranks: list[dict[str, str]],
 ) -> tuple[list[list[int]], int | None]:
     """Write the result on root and remove the folder.  Return the pairs that share a k-mer, and the number of edges."""
-    config, files, tiles = task.config, TileFiles(folder.path, folder.identity), sorted(tiles)
+    config, tiles = task.config, sorted(tiles)
     assert run.target is not None
     assert read_set is not None
     pairs = np.zeros((config.relations, config.d + 1), dtype=np.int64)
     number: int | None = None
     pieces: Iterable[Edges] = ()
     if config.edges is not None:
-        number, pieces = _edges_of_tiles(task, tiles, files, run)
+        number, pieces = _edges_of_tiles(task, tiles, folder, run)
     try:
         overwrite = run.overwrite or run.resume
         with atomic_hdf5(run.target, overwrite=overwrite, temporary=folder.path / "result.part") as file:
@@ -311,14 +314,9 @@ def _put_together(
                 writer.put_edges(piece)
             for tile in tiles:
                 run.raise_if_stopping()
-                planes = config.d + 1
-                types: dict[str, tuple[Any, Shape]] = {"pairs": (np.int64, (planes,))}
-                if not config.edges:
-                    size = tile.row_stop - tile.row, tile.column_stop - tile.column
-                    types["counters"] = np.uint32, (planes, *size)
-                arrays = files.read(tile, types)
-                pairs[tile.strand] += arrays["pairs"]
-                if "counters" in arrays:
+                facts, arrays = folder.read(tile.name, checked=config.edges is None)
+                pairs[tile.strand] += facts["pairs"]
+                if config.edges is None:
                     writer.put_tile(tile.strand, tile.row, tile.column, arrays["counters"])
             writer.finish(attributes, ranks)
     except MachineError as error:
@@ -327,24 +325,19 @@ def _put_together(
     return pairs.tolist(), number
 
 
-def _edges_of_tiles(task: _Task, tiles: list[Tile], files: TileFiles, run: Run) -> tuple[int, Iterator[Edges]]:
-    types = {
-        name: (column.base, (None, *column.shape))
-        for name, (column, *_) in (edge_type(task.config.d).fields or {}).items()
-    }
-
+def _edges_of_tiles(task: _Task, tiles: list[Tile], folder: RunFolder, run: Run) -> tuple[int, Iterator[Edges]]:
     def batches() -> Iterator[Edges]:
         """Yield the edges of the tiles, some millions at a time."""
         waiting: list[Edges] = []
         for tile in tiles:
             run.raise_if_stopping()
-            waiting.append(edges_of(files.read(tile, types)))
+            waiting.append(edges_of(folder.read(tile.name)[1]))
             if sum(map(len, waiting)) > _KEPT_EDGES or tile == tiles[-1]:
                 yield joined(waiting)
                 waiting = []
 
     if task.config.edges is None or task.config.edges.top is None:
-        return sum(int(files.read(tile, {"size": (np.int64, ())})["size"]) for tile in tiles), batches()
+        return sum(folder.read(tile.name, checked=False)[0]["edges"] for tile in tiles), batches()
     best = np.empty(0, edge_type(task.config.d))
     for batch in batches():
         best = task.config.edges.best(joined([best, batch]))

@@ -1,31 +1,18 @@
-"""Tiles: the rectangles of a comparison, their distribution over ranks, and the files of finished tiles.
+"""Tiles: the rectangles of a comparison, and their distribution over ranks.
 
 A load is a range of columns that a rank holds at the same time.  A tile is a range of rows against a load.  Until the
-result is written, each finished tile is a complete file in the folder of the run.  So an interrupted run can continue,
-on any number of ranks.
+result is written, each finished tile is a piece in the folder of the run.  So an interrupted run can continue, on any
+number of ranks.
 """
 
 import os
-from collections.abc import Mapping
 from dataclasses import astuple, dataclass
-from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hpcvdj.errors import InputError, MachineError, option
 from hpcvdj.kernels.kmers.methods import KmerMethod
 from hpcvdj.kernels.kmers.profile import Profile
-from hpcvdj.runs.folder import Identity, save_failure
 from hpcvdj.runs.partition import block_range
-from hpcvdj.storage.files import atomic_path
-from hpcvdj.storage.states import DAMAGED_STATE, read_state, write_state
-
-Shape = tuple[int | None, ...]
-
-TILES = "tile-*.npz"
-"""The names of the files of finished tiles."""
 
 ALIGNED = 512
 """Tiles are cut at multiples of this number of rows and columns."""
@@ -54,9 +41,9 @@ class Tile:
         return int(np.maximum(self.column_stop - np.maximum(rows, self.column), 0).sum())
 
     @property
-    def file_name(self) -> str:
-        """The name of the tile's file."""
-        return TILES.replace("*", "-".join(map(str, astuple(self))))
+    def name(self) -> str:
+        """The name of the tile in the folder of its run."""
+        return "-".join(map(str, ("tile", *astuple(self))))
 
 
 def layout_of(profile: Profile, method: KmerMethod, memory: int, ranks: int) -> dict[str, int]:
@@ -121,44 +108,3 @@ def tiles_of_rank(tiles: list[Tile], rank: int, ranks: int, *, few_loads: bool =
         first, last = block_range(len(folded), 1, rank, ranks)
         chosen += sorted(folded[first:last]) if together else folded[first:last]
     return chosen
-
-
-class TileFiles:
-    """The files of finished tiles, in a folder of all ranks."""
-
-    def __init__(self, folder: Path, identity: Identity) -> None:
-        self.folder, self.identity = folder, identity
-
-    def save(self, tile: Tile, arrays: dict[str, NDArray[Any]]) -> None:
-        """Write the file of a tile.  Raise MachineError if the disk is full."""
-        try:
-            with atomic_path(self.folder / tile.file_name, overwrite=True) as path, open(path, "wb") as stream:
-                write_state(stream, {}, arrays, self.identity)
-        except MachineError as error:
-            raise save_failure(error) from None
-
-    def read(self, tile: Tile, types: Mapping[str, tuple[Any, Shape]]) -> dict[str, NDArray[Any]]:
-        """Read arrays of a tile.  Raise InputError if the file is damaged or from another run.
-
-        types  the type and shape of each array; a length of None is the same in all arrays
-        """
-        path = self.folder / tile.file_name
-        try:
-            with open(path, "rb") as stream:
-                _, stored = read_state(stream, self.identity)
-            arrays = {name: stored[name] for name in types}
-            lengths = {len(array) for name, array in arrays.items() if None in types[name][1]}
-            for name, (dtype, shape) in types.items():
-                expected = tuple(min(lengths) if size is None else size for size in shape)
-                if arrays[name].dtype != dtype or arrays[name].shape != expected:
-                    raise ValueError(f"{name} is of type {arrays[name].dtype}, shape {arrays[name].shape}")
-            return arrays
-        except DAMAGED_STATE as error:
-            raise InputError(
-                f"{path}: is damaged ({error}); remove it, and {option('resume', True)} compares it again"
-            ) from None
-
-    def missing(self, tiles: list[Tile]) -> list[Tile]:
-        """Return the tiles that have no file."""
-        done = {path.name for path in self.folder.glob(TILES)}
-        return [tile for tile in tiles if tile.file_name not in done]

@@ -13,9 +13,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from hpcvdj.errors import CompleteError, InputError, option
+from hpcvdj.errors import InputError, option
 from hpcvdj.repertoires.writers import fill_table, is_table, new_table, require_writable_table, writer_of
-from hpcvdj.runs.folder import Identity, differences
+from hpcvdj.runs.folder import Identity, complete, is_of_another_run
 from hpcvdj.storage.damage import damage
 from hpcvdj.storage.files import atomic_path, require_distinct, require_writable
 from hpcvdj.storage.folders import folder_digest, mark_written
@@ -119,19 +119,16 @@ class Targets:
             if facts is None:
                 return overwrite
             with damage(self.facts):
-                changes = differences(dict(facts.get("identity") or {}), json.loads(json.dumps(identity)))
+                theirs = dict(facts.get("identity") or {})
             if self.table.exists():
                 require_described(self.table, facts)
         except InputError:
             if overwrite:
                 return True
             raise
-        if self.table.exists() and not changes and all(path.exists() for path in self.further):
-            raise CompleteError(f"{self.table}: is complete already; there is nothing to resume")
-        if changes and not overwrite:
-            raise InputError(
-                f"{self.table}: is of another run ({changes}); give another name, or {option('overwrite', True)}"
-            )
+        other = is_of_another_run(self.table, theirs, identity, replace=overwrite)
+        if not other and self.table.exists() and all(path.exists() for path in self.further):
+            raise complete(self.table)
         return True
 
     def write(self, facts: Facts, tables: Mapping[Path, Rows], *, overwrite: bool) -> None:

@@ -21,7 +21,7 @@ from hpcvdj.results.attributes import FORMAT, VERSION, declared
 from hpcvdj.results.facts import Facts, Targets
 from hpcvdj.results.lookup import Lookup, require_new_columns
 from hpcvdj.results.slice_facts import SliceFacts
-from hpcvdj.results.slice_files import SAVED, SliceFiles
+from hpcvdj.results.slice_files import SliceFiles
 from hpcvdj.runs.driver import Timings
 from hpcvdj.runs.folder import Identity, RunFolder
 from hpcvdj.runs.run import Run
@@ -126,7 +126,7 @@ class TableOutput(Output):
         if self.run.resume:
             try:
                 # A stopped run may have begun to replace another table.
-                overwrite = targets.resume(folder.identity, overwrite=overwrite or folder.has(SAVED))
+                overwrite = targets.resume(folder.identity, overwrite=overwrite or folder.has_work())
             except CompleteError:
                 # A run that was killed after it wrote its table left the folder.
                 if folder.is_same():

@@ -9,7 +9,7 @@ from hpcvdj.results import parts
 from hpcvdj.results.facts import Facts
 from hpcvdj.results.outputs import ComputedRows, Output, Ranks
 from hpcvdj.results.reader import Result
-from hpcvdj.results.slice_files import SAVED, SliceFiles, remove_facts
+from hpcvdj.results.slice_files import SliceFiles
 from hpcvdj.results.writer import write_result
 from hpcvdj.runs.folder import Identity, RunFolder, raise_if_complete
 
@@ -26,13 +26,13 @@ class ResultOutput(Output):
 
     def begin(self, folder: RunFolder, files: Sequence[Path]) -> None:
         self.overwrite = self.run.overwrite
-        if self.run.resume and not self.run.overwrite and self.target.exists():
+        if self.run.resume and not self.run.overwrite:
             try:
-                raise_if_complete(self.target, folder, SAVED)
+                raise_if_complete(self.target, folder)
             except CompleteError:
                 self._require_undamaged()
                 raise
-            self.overwrite = True
+            self.overwrite = self.target.exists()
 
     def _require_undamaged(self) -> None:
         """Raise InputError unless a complete result, and each of its parts, can be read."""
@@ -45,7 +45,7 @@ class ResultOutput(Output):
             raise InputError(f"{error}; {option('overwrite', True)} starts again") from None
         # A run that was killed after it joined its slices left their facts.
         if files[1:]:
-            remove_facts(RunFolder(files[1].parent, {}))
+            RunFolder(files[1].parent, {}).forget()
 
     def write_slice(self, files: SliceFiles, index: int, rows: ComputedRows, facts: Facts, ranks: Ranks) -> None:
         write_result(files.rows(index), rows, facts | {"first_row": rows.first_row}, ranks, overwrite=True)
@@ -53,7 +53,7 @@ class ResultOutput(Output):
     def join(self, files: SliceFiles, inputs: Inputs, facts: Facts, ranks: Ranks, rows: int) -> None:
         joint = {**facts, **self.quantity.attributes(), "slice_rows": rows}
         parts.join(self.target, files.folder, joint, ranks, inputs, overwrite=self.overwrite)
-        remove_facts(files.folder)
+        files.folder.forget()
         if self.overwrite:
             parts.discard_parts(self.target)
 

@@ -8,7 +8,7 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,14 +38,15 @@ class Partial:
     values: NDArray[Any] | None
 
 
-class Store(Protocol):
+class Store:
     """Where root puts the values of finished units."""
 
     def put(self, unit: Unit, values: NDArray[Any]) -> None:
         """Store the values [rows, n-lengths] of a unit."""
+        raise NotImplementedError
 
     def save(self, partial: Partial | None) -> None:
-        """Save the stored values, and the unit that is cut here, so that they survive a crash."""
+        """Save the stored values, and the unit that is cut here, for a run that continues, if there can be one."""
 
 
 @dataclass(frozen=True)

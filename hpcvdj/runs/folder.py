@@ -1,17 +1,23 @@
-"""The folder of a run: its finished work, and its identity."""
+"""The folder of a run: its identity, and its finished work, from which the run can be continued.
+
+A piece of work is finished when its file `NAME.state` is there, with facts and arrays (`hpcvdj.storage.states`).  The
+checksum of the file is also of the identity of the run and of the name, so no run takes a piece for another one.
+"""
 
 import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from hpcvdj.errors import CompleteError, HpcvdjError, InputError, MachineError, StoppedError, few, option
 from hpcvdj.runs.stopping import NOTHING_YET, told_otherwise
-from hpcvdj.storage.damage import MISREAD
+from hpcvdj.storage.damage import MISREAD, damage
 from hpcvdj.storage.files import atomic_path
+from hpcvdj.storage.states import Arrays, State, read_state, write_state
 
 Identity = dict[str, Any]
 """What two runs must have in common for one to continue the other, as JSON values by name."""
@@ -20,6 +26,9 @@ _RUN = "run.json"
 _FORMAT = "hpcvdj-run"
 _COMPLETE = "complete"
 """The fact of a folder whose run has written its result."""
+
+ENDING = ".state"
+"""The ending of the files of finished pieces."""
 
 
 class RunFolder:
@@ -33,18 +42,17 @@ class RunFolder:
         # After a round trip, the identity compares equal with that in run.json.
         self.identity: Identity = json.loads(json.dumps(identity))
 
-    def open(self, items: str, facts: dict[str, Any], *, resume: bool, overwrite: bool) -> dict[str, Any]:
+    def open(self, facts: dict[str, Any], *, resume: bool, overwrite: bool) -> dict[str, Any]:
         """Make the folder, or continue with an existing one.  Return the facts of the folder.
 
-        items  pattern of the files that a run keeps there
         facts  JSON values that a new folder records; an existing folder has its own
 
-        Raises InputError if the folder has items and neither `resume` nor `overwrite` is true, if it belongs to another
+        Raises InputError if the folder has work and neither `resume` nor `overwrite` is true, if it belongs to another
         run, or if hpcvdj did not make it.
         """
         if self.path.exists() or self.path.is_symlink():
             record = self._required_record()
-            if record and any(self.path.glob(items)) and not overwrite:
+            if record and self._has_files() and not overwrite:
                 if not resume:
                     raise InputError(
                         f"{self.path}: has the work of an unfinished run; {option('resume', True)} continues it, "
@@ -60,8 +68,7 @@ class RunFolder:
                     isinstance(value, int) and value < 1 for value in record["facts"].values()
                 ):
                     raise InputError(f"{self.path}: its {_RUN} is damaged; {option('overwrite', True)} starts again")
-                for unfinished in self.path.glob(".*"):
-                    unfinished.unlink()
+                self.forget(".*")
                 return dict(record["facts"])
             self.remove()
         try:
@@ -104,20 +111,57 @@ class RunFolder:
         record = self._record()
         return record is not None and record["identity"] == self.identity
 
-    def has(self, items: str) -> bool:
-        """Return whether the folder belongs to this run and has items."""
-        return self.is_same() and any(self.path.glob(items))
+    @property
+    def finished(self) -> list[str]:
+        """The names of the finished pieces, in their order."""
+        return sorted(path.stem for path in self.path.glob(f"*{ENDING}"))
 
-    def leave(self, items: str) -> None:
-        """Leave the folder when the run ends without a result: keep it if it has items, else remove it."""
-        if not any(self.path.glob(items)):
-            self.remove()
+    def has_work(self) -> bool:
+        """Return whether the folder belongs to this run and has work."""
+        return self.is_same() and self._has_files()
 
-    def error_for(self, error: HpcvdjError, items: str) -> HpcvdjError:
-        """Return the error to report at the end of the run: before the first item, a signal leaves nothing saved."""
-        if not isinstance(error, StoppedError) or self.has(items):
+    def _has_files(self) -> bool:
+        return any(path.name != _RUN and not path.name.startswith(".") for path in self.path.iterdir())
+
+    def file(self, name: str) -> Path:
+        """Return the file that a piece has once it is finished."""
+        return self.path / f"{name}{ENDING}"
+
+    def save(self, name: str, facts: Mapping[str, Any], arrays: Arrays = MappingProxyType({})) -> None:
+        """Save the facts, JSON values, and the arrays of a piece.  Raise MachineError if the disk is full."""
+        try:
+            with atomic_path(self.file(name), overwrite=True) as temporary:
+                write_state(temporary, facts, arrays, [self.identity, name])
+        except MachineError as error:
+            raise save_failure(error) from None
+
+    def read(self, name: str, *, checked: bool = True) -> State:
+        """Return what `save` saved.  Raise InputError if the file is damaged, or of another run or piece.
+
+        checked  check the arrays, too
+        """
+        with self.damage(name):
+            return read_state(self.file(name), [self.identity, name], checked=checked)
+
+    def damage(self, name: str) -> AbstractContextManager[None]:
+        """Within the block, raise InputError if what is read of a piece is damaged."""
+        remedies = f"{option('resume', True)} computes it again, or {option('overwrite', True)} starts again"
+        return damage(self.file(name), f"remove it, and {remedies}")
+
+    def forget(self, *patterns: str) -> None:
+        """Remove the files that match a pattern; without any, those that only an unfinished run needs."""
+        for pattern in patterns or (f"*{ENDING}", ".*"):
+            for path in self.path.glob(pattern):
+                path.unlink(missing_ok=True)
+
+    def leave(self, error: HpcvdjError) -> HpcvdjError:
+        """Leave the folder when the run ends with an error: keep it if it has work.  Return the error to report."""
+        if self.has_work():
+            self.forget(".*")
             return error
-        return told_otherwise(error, NOTHING_YET)
+        self.remove()
+        # Before the first piece, a signal leaves nothing saved.
+        return told_otherwise(error, NOTHING_YET) if isinstance(error, StoppedError) else error
 
     def finish(self) -> None:
         """Remove the folder of a run whose result is complete.  A run that is killed here left a complete result."""
@@ -141,15 +185,17 @@ class RunFolder:
             self.path.rmdir()
 
 
-def raise_if_complete(target: Path, folder: RunFolder, items: str) -> None:
+def raise_if_complete(target: Path, folder: RunFolder) -> None:
     """Raise CompleteError if `target` is the result of the folder's run, and InputError if it is of another run.
 
-    Raise nothing if the folder has `items`: its run then began to replace the other result.  Remove the folder if its
-    run was killed right after the result got its name.
+    Raise nothing without a target, or if the folder has work: its run then began to replace the other result.  Remove
+    the folder if its run was killed right after the result got its name.
     """
     # Tables need no HDF5, which is slow to import.
     from hpcvdj.storage.opening import root_attributes
 
+    if not target.exists():
+        return
     try:
         identity = dict(json.loads(root_attributes(target)["identity"]))
     except MISREAD:
@@ -157,16 +203,19 @@ def raise_if_complete(target: Path, folder: RunFolder, items: str) -> None:
             f"{target}: exists, and is not the result of a run that can be resumed; give another name, or "
             f"{option('overwrite', True)}"
         ) from None
-    changes = differences(identity, folder.identity)
-    if changes:
-        if folder.has(items):
-            return
-        raise InputError(
-            f"{target}: is the result of another run ({changes}); give another name, or {option('overwrite', True)}"
-        )
+    if is_of_another_run(target, identity, folder.identity, replace=folder.has_work()):
+        return
     if folder.is_same():
         folder.remove()
     raise complete(target)
+
+
+def is_of_another_run(target: Path, theirs: Identity, ours: Identity, *, replace: bool = False) -> bool:
+    """Return whether a result has another identity than our run.  Raise InputError if so, unless we may replace it."""
+    changes = differences(*(json.loads(json.dumps(identity)) for identity in (theirs, ours)))
+    if changes and not replace:
+        raise InputError(f"{target}: is of another run ({changes}); give another name, or {option('overwrite', True)}")
+    return bool(changes)
 
 
 def complete(target: Path) -> CompleteError:

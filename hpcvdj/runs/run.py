@@ -7,6 +7,7 @@ import socket
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from copy import copy
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from hpcvdj.errors import CompleteError, HpcvdjError, InputError, LostRankError, MachineError, StoppedError, option
 from hpcvdj.kernels.backends import Backend, open_backend
-from hpcvdj.runs.folder import Identity, RunFolder, raise_if_complete
+from hpcvdj.runs.folder import RunFolder
 from hpcvdj.runs.pacing import SAVE_SECONDS
 from hpcvdj.runs.partition import evenly
 from hpcvdj.runs.provenance import run_facts
@@ -162,25 +163,24 @@ class Run:
             self.on_root(lock)
             yield target
 
-    def open_folder(self, identity: Identity, items: str, facts: dict[str, Any]) -> tuple[RunFolder, dict[str, Any]]:
-        """Open the folder of this run, NAME.checkpoint beside the target NAME, and return it with its facts.
+    @contextmanager
+    def continuing(self, folder: RunFolder, facts: dict[str, Any], *, reads: bool = False) -> Iterator[dict[str, Any]]:
+        """Open the folder of this run, and yield its facts.  If the block fails, keep work from which a run continues.
 
-        Arguments are those of `RunFolder`.  With `resume`, raises CompleteError if the result is complete, and
-        InputError if the result or the folder is of another run.
+        facts  JSON values that a new folder records; an existing folder has its own
+        reads  whether the block reads the input: if that is wrong, no run can continue what this one began
+
+        Raises the errors of `RunFolder.open`.
         """
-        target = self.target
-        assert target is not None
-        folder = RunFolder(target.with_name(f"{target.name}.checkpoint"), identity)
-
-        def open_it() -> dict[str, Any]:
-            replaces = self.overwrite or (self.resume and target.exists())
-            if replaces and not self.overwrite:
-                raise_if_complete(target, folder, items)
-            recorded = folder.open(items, facts, resume=self.resume, overwrite=self.overwrite)
-            self.overwrite = replaces
-            return recorded
-
-        return folder, self.from_root(open_it)
+        yielded = self.from_root(partial(folder.open, facts, resume=self.resume, overwrite=self.overwrite))
+        try:
+            yield yielded
+        except HpcvdjError as error:
+            if not self.is_root:
+                raise
+            if reads and isinstance(error, InputError) and not self.resume:
+                folder.remove()
+            raise folder.leave(error) from None
 
     def provenance(self) -> dict[str, Any]:
         """Return what every output of this run records."""

@@ -10,17 +10,21 @@ MISREAD = OSError, LookupError, TypeError, ValueError, RuntimeError, AttributeEr
 """Exceptions that h5py, NumPy and JSON raise for a damaged file."""
 
 
+_REMEDY = "copy it again, or make it again"
+
+
 @contextmanager
-def damage(path: Path) -> Iterator[None]:
+def damage(path: Path, remedy: str = _REMEDY) -> Iterator[None]:
     """Within the block, turn what h5py, NumPy and JSON raise for a damaged file into an InputError that names it."""
     try:
         yield
     except InputError as error:
-        raise (error if str(path) in str(error) else damaged(path, str(error))) from None
+        raise (error if str(path) in str(error) else damaged(path, str(error), remedy)) from None
     except MISREAD as error:
-        raise damaged(path, str(error).splitlines()[0] if str(error) else type(error).__name__) from None
+        what = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise damaged(path, what, remedy) from None
 
 
-def damaged(path: Path, what: str) -> InputError:
+def damaged(path: Path, what: str, remedy: str = _REMEDY) -> InputError:
     """Return the error to raise for a damaged result; `what` says what is wrong."""
-    return InputError(f"{path}: is damaged: {what}; copy it again, or make it again")
+    return InputError(f"{path}: is damaged: {what}; {remedy}")

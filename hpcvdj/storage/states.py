@@ -1,57 +1,67 @@
-"""The state of an unfinished run in one file: facts and arrays, with a checksum."""
+"""Facts and arrays in one file, with checksums: what an unfinished run has done, and what is kept for further runs.
+
+The file has the SHA-256 of an identity and of a line of JSON, this line, and arrays as they are in memory.  The line
+has the facts, and of each array its type, shape and CRC-32.
+"""
 
 import hashlib
-import io
 import json
-import zipfile
+import math
+import mmap
+import zlib
 from collections.abc import Mapping
-from typing import Any, BinaryIO
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.storage.damage import MISREAD
-
 Arrays = Mapping[str, NDArray[Any]]
 
-DAMAGED_STATE = (*MISREAD, EOFError, zipfile.BadZipFile)
-"""Exceptions that reading a damaged state raises."""
+State = tuple[dict[str, Any], dict[str, NDArray[Any]]]
+"""Facts, which are JSON values, and arrays by name."""
+
+_ALIGNED = 64
+"""Arrays begin at multiples of this number of bytes."""
 
 
-def state_bytes(facts: Mapping[str, Any], arrays: Arrays, identity: Mapping[str, Any] | None = None) -> bytes:
-    """Return JSON values and arrays as `write_state` writes them."""
-    stream = io.BytesIO()
-    write_state(stream, facts, arrays, identity)
-    return stream.getvalue()
+def write_state(path: Path, facts: Mapping[str, Any], arrays: Arrays, identity: Any = None) -> None:
+    """Write facts and arrays; only who knows the identity, any JSON value, reads them again."""
+    ordered = {name: np.asarray(values, order="C") for name, values in arrays.items()}
+    described = {name: [values.dtype.str, values.shape, zlib.crc32(_bytes(values))] for name, values in ordered.items()}
+    line = json.dumps({"facts": facts, "arrays": described}, default=np.ndarray.tolist).encode()
+    with open(path, "wb") as stream:
+        stream.write(f"{_digest(line, identity)}\n".encode() + line + b"\n")
+        for values in ordered.values():
+            stream.write(b"\0" * (-stream.tell() % _ALIGNED))
+            stream.write(_bytes(values))
 
 
-def write_state(
-    stream: BinaryIO, facts: Mapping[str, Any], arrays: Arrays, identity: Mapping[str, Any] | None = None
-) -> None:
-    """Write JSON values and arrays as a NumPy file (.npz), with the SHA-256 of them and of the run's identity."""
-    named = {**arrays, "meta": np.array(json.dumps(facts))}
-    np.savez(stream, sha256=np.array(digest_of(named, identity)), **named)  # type: ignore[arg-type]
+def read_state(path: Path, identity: Any = None, *, checked: bool = True) -> State:
+    """Return the facts and arrays that `write_state` wrote.  The arrays are views of the file.
 
+    checked  compare the checksums of the arrays, too
 
-def read_state(
-    data: bytes | BinaryIO, identity: Mapping[str, Any] | None = None
-) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return the facts and arrays that `write_state` wrote.
-
-    Raises one of `DAMAGED_STATE` if anything was changed, or if the run has another identity.
+    Raises one of `hpcvdj.storage.damage.MISREAD` if the file was changed, or has another identity.
     """
-    with np.load(io.BytesIO(data) if isinstance(data, bytes) else data, allow_pickle=False) as stored:
-        named = dict(stored)
-    if str(named.pop("sha256")) != digest_of(named, identity):
-        raise ValueError("its values are not those that this run saved")
-    return json.loads(str(named.pop("meta"))), named
+    with open(path, "rb") as stream:
+        digest, line = stream.readline(), stream.readline().removesuffix(b"\n")
+        if digest != f"{_digest(line, identity)}\n".encode():
+            raise ValueError("it was changed, or is of another run")
+        data, begin = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ), stream.tell()
+    head, arrays = json.loads(line), dict[str, NDArray[Any]]()
+    for name, (kind, shape, check) in head["arrays"].items():
+        begin += -begin % _ALIGNED
+        arrays[name] = values = np.frombuffer(data, kind, math.prod(shape), begin).reshape(shape)
+        if checked and zlib.crc32(_bytes(values)) != check:
+            raise ValueError(f"{name} was changed")
+        begin += values.nbytes
+    return head["facts"], arrays
 
 
-def digest_of(named: Arrays, identity: Mapping[str, Any] | None = None) -> str:
-    """Return the SHA-256 of arrays (names, types, shapes, values) and of the JSON values that identify their run."""
-    digest = hashlib.sha256(json.dumps(dict(identity or {}), sort_keys=True).encode())
-    for name in sorted(named):
-        values = np.ascontiguousarray(named[name])
-        digest.update(f"{name} {values.dtype.str} {named[name].shape}\n".encode())
-        digest.update(values.reshape(-1).view(np.uint8).data)
-    return digest.hexdigest()
+def _bytes(values: NDArray[Any]) -> memoryview:
+    return values.reshape(-1).view(np.uint8).data
+
+
+def _digest(line: bytes, identity: Any) -> str:
+    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode() + b"\n" + line).hexdigest()

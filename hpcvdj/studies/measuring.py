@@ -13,7 +13,7 @@ from hpcvdj.counting.config import Config
 from hpcvdj.kernels.kernel import Kernel, Unit
 from hpcvdj.kernels.sums import exact_column_sums
 from hpcvdj.recombination.repertoire import Problem
-from hpcvdj.runs.driver import Driver, Partial
+from hpcvdj.runs.driver import Driver, Store
 from hpcvdj.runs.partition import block_range, blocks_per_rank
 from hpcvdj.runs.run import Run
 from hpcvdj.studies.pages import Block, IdentityCheck, Plot, Study
@@ -125,7 +125,7 @@ def measure(
         lengths = range(m, m + 1) if method.enumerates else range(m + 1)
         units = [
             first_part(unit, parts, config.threads_per_block, run.ranks)
-            for unit in method.units(part, unit_work * parts, [(lengths, range(len(problem.repertoire)))])
+            for unit in method.units(part, unit_work * parts, lengths)
         ]
         _measure_pass(kernel, units[:1], config, run)
         for repeat in range(repeats):
@@ -154,16 +154,13 @@ def first_part(unit: Unit, parts: int, threads_per_block: int, ranks: int) -> Un
     return replace(unit, tasks=block_range(unit.tasks, threads_per_block, ranks - 1, ranks * parts)[1])
 
 
-class _Pathways:
+class _Pathways(Store):
     """A store that only adds up the pathways with the largest n-length."""
 
     total = 0
 
     def put(self, unit: Unit, values: NDArray[Any]) -> None:
         self.total += exact_column_sums(values[:, -1:])[0]
-
-    def save(self, partial: Partial | None) -> None:
-        pass
 
 
 def _measure_pass(

@@ -1,7 +1,6 @@
 """Compute all rows at once: root reads and writes, every rank computes a share, and finished units are saved."""
 
 import time
-from dataclasses import replace
 
 from hpcvdj.errors import StoppedError
 from hpcvdj.recombination.makers import Makers
@@ -26,14 +25,9 @@ def compute_at_once(task: Task) -> Summary:
     run.on_root(lambda: output.require_columns(inputs.tables, output.quantity.width(problem)))
     read = time.perf_counter()
     store = UnitStore(problem, method, task.files.folder) if run.is_root else None
-    cut = run.on_root(UnitStore.restore, store)
-    # All ranks need the unit that was under way, but only root needs its values.
-    begun = run.from_root(lambda: replace(cut, values=None) if cut is not None else None)
-    missing = run.from_root(UnitStore.missing, store, cut)
-    opened = time.perf_counter()
     run.request.begin()
     backend = run.bind(config.backend, strict=config.strict_binding)
-    computed = compute(problem, config, backend, run, store, cut or begun, missing)
+    computed = compute(problem, config, backend, run, store)
     counted = time.perf_counter()
     ranks = run.rank_facts(backend)
 
@@ -57,6 +51,6 @@ def compute_at_once(task: Task) -> Summary:
     timings = computed.timings
     seconds = (
         read - started, computed.prepare, float(timings.kernel.sum()), float(timings.reduce.sum()), computed.save,
-        opened - read + computed.store + time.perf_counter() - counted,
+        computed.store + time.perf_counter() - counted,
     )  # fmt: skip
     return summary_of(task, facts, makers, config, backend, seconds)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hpcvdj.errors import StoppedError
 from hpcvdj.kernels.backends import Backend
 from hpcvdj.kernels.kernel import Unit
-from hpcvdj.kernels.method import Method, Missing, everything
+from hpcvdj.kernels.method import Method
 from hpcvdj.recombination.alphabet import NUCLEOTIDES
 from hpcvdj.recombination.makers import Makers
 from hpcvdj.recombination.repertoire import Repertoire
@@ -26,19 +26,34 @@ from hpcvdj.runs.stopping import NOTHING_YET
 from hpcvdj.values.plan import Plan
 
 
-class ArrayStore:
-    """Values in memory: `values` [sequences, columns]."""
+class ArrayStore(Store):
+    """Values in memory.
+
+    values  [sequences, columns]
+    units   the units of all values
+    begun   the unit that an earlier run began
+    """
+
+    units: list[Unit]
+    begun: Partial | None = None
 
     def __init__(self, problem: Any, method: Method) -> None:
         quantity = method.quantity()
+        self._problem, self._method = problem, method
         self.values = np.zeros((len(problem.repertoire), quantity.width(problem)), dtype=quantity.dtype)
 
-    def put(self, unit: Unit, values: NDArray[Any]) -> None:
-        n_lengths = unit.n_lengths
-        self.values[unit.rows.start : unit.rows.stop, n_lengths.start : n_lengths.stop] = values
+    def begin(self, unit_work: int) -> list[Unit]:
+        """Return the units that are left to compute, the one that an earlier run began first."""
+        self.units = list(self._method.units(self._problem, unit_work, range(self._problem.columns)))
+        return list(self.units)
 
-    def save(self, partial: Partial | None) -> None:
-        """Do nothing: a computation in memory has no checkpoint."""
+    def of(self, unit: Unit) -> NDArray[Any]:
+        """Return the values of a unit, [rows, n-lengths]."""
+        n_lengths = unit.n_lengths
+        return self.values[unit.rows.start : unit.rows.stop, n_lengths.start : n_lengths.stop]
+
+    def put(self, unit: Unit, values: NDArray[Any]) -> None:
+        self.of(unit)[...] = values
 
 
 @dataclass(frozen=True)
@@ -51,35 +66,24 @@ class Computed:
     store: float
 
 
-def compute(
-    problem: Any,
-    config: Plan,
-    backend: Backend,
-    run: Run,
-    store: Store | None,
-    begun: Partial | None = None,
-    missing: Missing | None = None,
-) -> Computed:
-    """Compute the `missing` rows and columns (by default all) into root's `store`.
-
-    begun  the unit that an earlier run began
-    """
+def compute(problem: Any, config: Plan, backend: Backend, run: Run, store: ArrayStore | None) -> Computed:
+    """Compute what root's `store` lacks."""
     method, threads = config.method_class(), config.threads_per_block
     started = time.perf_counter()
     with told_if_slow(COMPILING, shown=run.is_root):
         kernel = backend.load(method, problem, threads)
     (prepare,) = run.slowest(time.perf_counter() - started)
-    unit_work = run.from_root(lambda: backend.unit_work)
-    full = everything(problem)
-    units = list(method.units(problem, unit_work, full if missing is None else missing))
-    done = 0.0
-    if missing is not None:
-        done = sum(map(method.work, method.units(problem, unit_work, full))) - sum(map(method.work, units))
-    if begun is not None:
-        units = [begun.unit, *units]
-        done -= method.work(begun.unit)
+
+    def begin() -> tuple[list[Unit], Partial | None, float]:
+        assert store is not None
+        units = store.begin(backend.unit_work)
+        done = sum(map(method.work, store.units)) - sum(map(method.work, units))
+        # Only root needs the values.
+        return units, store.begun and replace(store.begun, values=None), done
+
+    units, begun, done = run.from_root(begin)
     driver = Driver(kernel, method, threads, run)
-    timings = driver.compute(units, store, begun, max(0.0, done))
+    timings = driver.compute(units, store, begun if store is None else store.begun, done)
     return Computed(timings, prepare, driver.save_seconds, driver.store_seconds)
 
 

@@ -15,7 +15,7 @@ from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.junctions import Reference
 from hpcvdj.repertoires.writers import is_table
 from hpcvdj.results.outputs import Output, TableOutput
-from hpcvdj.results.slice_files import SAVED, SliceFiles
+from hpcvdj.results.slice_files import SliceFiles
 from hpcvdj.runs.folder import RunFolder
 from hpcvdj.runs.inputs import surveyed
 from hpcvdj.runs.run import Run
@@ -92,11 +92,10 @@ def compute_tables(
         inputs, facts, folder = run.from_root(begin)
         rows = run.from_root(lambda: slice_rows(inputs, batch_rows, config, output))
         asked = {"slice_rows": rows, "ids": ACROSS_SLICES if batch_rows is None else WITHIN_SLICES}
-        cut = run.from_root(lambda: folder.open(SAVED, asked, resume=run.resume, overwrite=run.overwrite))
-        sliced = SlicedInput(inputs, int(cut["slice_rows"]), all_columns=output.has_rows)
-        files = SliceFiles(folder, output.ending)
-        task = Task(sliced, reference, config, output, files, facts, check, run)
-        with files.kept(run):
+        with run.continuing(folder, asked, reads=True) as cut:
+            sliced = SlicedInput(inputs, int(cut["slice_rows"]), all_columns=output.has_rows)
+            files = SliceFiles(folder, output.ending)
+            task = Task(sliced, reference, config, output, files, facts, check, run)
             if sliced.size == ALL_ROWS or not output.has_rows:
                 # Each part of a result records the check of all tables.
                 checked = run.from_root(check)

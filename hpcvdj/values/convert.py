@@ -95,8 +95,8 @@ def convert(paths: Sequence[Path], opening: Opening, run: Run) -> Converted:
             for facts in map(files.read, files.finished):
                 done.rows += facts["rows"]
                 done.reasons += Counter(dict(counts_from_json(facts["reasons"])))
-            if done.rows != (converted.rows or 0):
-                raise files.foreign(files.folder.path, f"its parts have {done.rows:,} of {converted.rows or 0:,} rows")
+            if lacks := (converted.rows or 0) - done.rows:
+                raise InputError(f"{files.folder.path}: its parts lack {lacks:,} rows; {files.remedy}")
             return done
 
         done = run.from_root(total)

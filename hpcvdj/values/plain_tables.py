@@ -6,13 +6,12 @@ As for tables with values, ranks write slices, finished slices are the checkpoin
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
 from hpcvdj.repertoires.writers import new_table, require_writable_table, writer_of
 from hpcvdj.results.facts import Facts
-from hpcvdj.results.slice_files import SAVED, SliceFiles
+from hpcvdj.results.slice_files import SliceFiles
 from hpcvdj.runs.folder import Identity, RunFolder, complete
 from hpcvdj.runs.run import Run
 from hpcvdj.values.task import while_written
@@ -64,18 +63,18 @@ def plain_table(run: Run, identity: Identity, size: int, inputs: Sequence[Path] 
     with run.exclusive(*inputs, folder=kind.is_folder):
         folder = RunFolder(target.with_name(f"{target.name}.parts"), identity)
 
-        def begin() -> tuple[dict[str, Any], bool]:
+        def begin() -> bool:
             if run.resume and target.exists() and folder.is_complete():
                 folder.remove()
                 raise complete(target)
             # A stopped run may have begun to replace another table, or may have been killed once it was written.
-            overwrite = run.overwrite or (run.resume and folder.has(SAVED))
+            overwrite = run.overwrite or (run.resume and folder.has_work())
             require_writable_table(target, overwrite=overwrite)
-            return folder.open(SAVED, {"size": size}, resume=run.resume, overwrite=run.overwrite), overwrite
+            return overwrite
 
-        begun, overwrite = run.from_root(begin)
+        overwrite = run.from_root(begin)
         files = SliceFiles(folder, kind.of_parts().endings[0])
-        with files.kept(run):
+        with run.continuing(folder, {"size": size}, reads=True) as begun:
             files.require_all_intact(run)
             run.request.begin()
             yield PlainTable(run, files, int(begun["size"]), overwrite=overwrite)

@@ -1,7 +1,7 @@
 """Ids that repeat in a table that is computed in slices.  A row with the id of an earlier row is excluded."""
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +11,9 @@ from hpcvdj.repertoires.ids import SCATTER, SCOPE_SHIFT, hashes_of_ids, id_scope
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.junctions import REPERTOIRE, FirstRows, Junctions
 from hpcvdj.repertoires.table import Table
+
+HASHES = 1 << 22
+"""Hashes of ids that are compared at a time."""
 
 
 def id_hashes(junctions: Junctions, sources: Sequence[Table]) -> NDArray[np.uint64]:
@@ -26,6 +29,31 @@ def id_hashes(junctions: Junctions, sources: Sequence[Table]) -> NDArray[np.uint
         hashes = hashes ^ (names[junctions.repertoire_of] ^ scopes) * SCATTER
     order = np.argsort(hashes)
     return np.stack([hashes[order], junctions.row.astype(np.uint64)[order]])
+
+
+def rows_with_repeated_hashes(
+    stored: Iterable[NDArray[np.uint64]], share: int = 0, shares: int = 1
+) -> NDArray[np.int64]:
+    """Return the rows whose ids have the same hash as the id of a row in another slice, int64 [rows].
+
+    stored         `id_hashes` of each slice, iterated several times
+    share, shares  return only one of `shares` parts of the rows
+    """
+    groups = shares * max(1, sum(part.shape[1] for part in stored) // (HASHES * shares))
+    # Hashes are sorted and evenly distributed, so a group is one piece of each slice.
+    edges = np.array([(group << 64) // groups for group in range(1, groups)], dtype=np.uint64)
+    rows = [np.empty(0, np.int64)]
+    for group in range(share, groups, shares):
+        chosen = [np.empty((2, 0), dtype=np.uint64)]
+        for part in stored:
+            first = int(np.searchsorted(part[0], edges[group - 1])) if group else 0
+            stop = int(np.searchsorted(part[0], edges[group])) if group < groups - 1 else part.shape[1]
+            chosen.append(np.array(part[:, first:stop]))
+        joined = np.concatenate(chosen, axis=1)
+        ascending = np.sort(joined[0])
+        several = np.isin(joined[0], ascending[1:][ascending[1:] == ascending[:-1]])
+        rows.append(joined[1, several].astype(np.int64))
+    return np.concatenate(rows)
 
 
 def first_rows(inputs: Inputs, rows: NDArray[np.int64], between: Callable[[], None]) -> tuple[FirstRows, list[int]]:

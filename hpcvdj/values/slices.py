@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcvdj.errors import InputError
 from hpcvdj.kernels.kernel import Unit
 from hpcvdj.kernels.method import Method
 from hpcvdj.kernels.quantities import Quantity
@@ -23,15 +24,18 @@ from hpcvdj.repertoires.inputs import without_rows
 from hpcvdj.repertoires.junctions import FirstRows
 from hpcvdj.results.outputs import ComputedRows
 from hpcvdj.results.slice_facts import SliceFacts
-from hpcvdj.results.slice_files import IDS, SliceFiles
+from hpcvdj.results.slice_files import SliceArrays, SliceFiles
 from hpcvdj.runs.progress import Progress
 from hpcvdj.values.compute import ArrayStore, compute
 from hpcvdj.values.input_slices import InputSlice, estimated_rows
-from hpcvdj.values.repeated_ids import first_rows, id_hashes
+from hpcvdj.values.repeated_ids import first_rows, id_hashes, rows_with_repeated_hashes
 from hpcvdj.values.summary import Summary, summary_of
 from hpcvdj.values.task import Task, recorded_makers, while_written
 
 log = logging.getLogger(__name__)
+
+IDS = "sorted_ids"
+"""The array of the `id_hashes` of a slice.  A slice has it if its ids must differ from those of other slices."""
 
 JUDGED = "judged"
 """The array of the `Plan.judged_values` of a slice: which junctions anyone would make depends on all slices."""
@@ -53,7 +57,7 @@ def compute_slices(task: Task, *, across: bool) -> Summary:
         inputs = work.sliced.inputs
         inputs.require_unchanged()
         total = _total(files, output.quantity, work.sliced.rows or 0)
-        makers = Makers.of(task.config.judged, files.arrays(JUDGED)) if task.config.judged else None
+        makers = Makers.of(task.config.judged, SliceArrays(files, JUDGED)) if task.config.judged else None
         facts = task.facts | work.checked | total.attributes() | recorded_makers(makers)
         output.join(files, inputs, facts, ranks, work.sliced.size)
         return total, makers
@@ -69,10 +73,10 @@ def _total(files: SliceFiles, quantity: Quantity, rows: int) -> SliceFacts:
     for index in files.finished:
         slices.append(files.read(index, partial(SliceFacts.from_recorded, quantity=quantity)))
         if slices[-1].first_row != first:
-            raise files.foreign(files.facts(index), "the part before it is missing")
+            raise InputError(f"{files.rows(index)}: the part before it is missing; {files.remedy}")
         first += slices[-1].rows_read
     if first != rows:
-        raise files.foreign(files.folder.path, f"its parts lack {rows - first:,} rows")
+        raise InputError(f"{files.folder.path}: its parts lack {rows - first:,} rows; {files.remedy}")
     return SliceFacts.total(slices)
 
 
@@ -192,7 +196,8 @@ class _SliceWork:
         """Return the first row with each id that repeats in a later slice, and forget these slices."""
         run, files = self.run, self.files
         share = list[NDArray[np.int64]]()
-        run.each([run.rank], lambda rank: share.append(files.rows_with_repeated_hashes(rank, run.ranks)), files.saved)
+        stored = SliceArrays(files, IDS)
+        run.each([run.rank], lambda rank: share.append(rows_with_repeated_hashes(stored, rank, run.ranks)), files.saved)
         rows = run.gather(share)
 
         def forget() -> FirstRows:

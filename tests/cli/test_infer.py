@@ -181,7 +181,7 @@ def long_run(tmp_path_factory, table, model):
 
 def stopped(running, output, number):
     """Send the signal once the first iteration is saved."""
-    state = output.with_name(output.name + ".inference") / "state.npz"
+    state = output.with_name(output.name + ".inference") / "search.state"
     for _ in range(3000):
         if state.exists():
             break
@@ -198,21 +198,21 @@ def test_stopped_and_resumed(tmp_path, table, model, long_run):
     assert "SIGTERM: stopped after iteration" in err.splitlines()[-1]
     assert err.endswith("; --resume continues\n")
     assert not output.exists()
-    state = tmp_path / "m.inference" / "state.npz"
+    state = tmp_path / "m.inference" / "search.state"
     assert "has the work of an unfinished run" in refused(*words(table, model, output, *LONG))
     other = refused(*words(table, model, output, *LONG, "--prior", "2", "--resume"))
     assert "belongs to another run (prior was 0.0, is 2.0)" in other
     whole = state.read_bytes()
     state.write_bytes(whole[: len(whole) // 2])
     damaged = refused(*words(table, model, output, *LONG, "--resume"))
-    assert "state.npz in the folder of the unfinished run is damaged" in damaged
+    assert "m.inference/search.state: is damaged" in damaged
     state.write_bytes(whole)
     hpcvdj_command(*words(table, model, output, *LONG, "--resume"))
     assert files(output, [*FILES, ERRORS]) == long_run
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m"]
     _, err = hpcvdj_command(*words(table, model, output, *LONG, "--resume"))
     assert "is complete already" in err
-    assert "is the model of another run" in refused(*words(table, model, output, *FEW, "--resume"))
+    assert "is of another run" in refused(*words(table, model, output, *FEW, "--resume"))
 
 
 @pytest.mark.slow

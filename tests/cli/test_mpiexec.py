@@ -233,7 +233,7 @@ def test_a_rank_that_hangs_is_given_up(tmp_path):
         env={**os.environ, "NUMBA_NUM_THREADS": "1"},
     )
     deadline = time.monotonic() + 60
-    while not (tmp_path / "o.h5.parts" / BEGUN).exists():
+    while not (tmp_path / "o.h5.parts" / f"{BEGUN}.state").exists():
         assert time.monotonic() < deadline
         time.sleep(0.05)
     victim = ranks_of(running.pid)[1]

@@ -169,7 +169,7 @@ def test_a_complete_table_is_not_made_again(tmp_path, model, table):
     assert "o.tsv: is of another run (normalize was none, is productive)" in error_line(err)
     # A run that was killed after the table was written left the folder of its parts.
     RunFolder(tmp_path / "o.tsv.parts", json.loads(facts.read_text())["identity"]).open(
-        "part-*", {}, resume=False, overwrite=False
+        {}, resume=False, overwrite=False
     )
     hpcvdj_command(*words, "--resume")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["o.tsv", "o.tsv.json"]

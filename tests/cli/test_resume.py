@@ -119,7 +119,7 @@ def test_other_parameters_are_refused(tmp_path):
     assert end(process)[0] == 75
     assert "d_forms was paper, is distinct" in here(output, "--resume", "--d-forms", "distinct", code=2)
     here(output, "--overwrite", "--max-n", "1")
-    assert "is the result of another run (max_n was 1, is 4)" in here(output, "--resume", code=2)
+    assert "is of another run (max_n was 1, is 4)" in here(output, "--resume", code=2)
 
 
 @pytest.mark.exhaustive

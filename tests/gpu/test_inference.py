@@ -114,7 +114,7 @@ def test_another_model(has_d):
     """`take` may come while the counts of the model before it are being collected."""
     own = problem_with(small_model(3, has_d=has_d), "lists", 3000)
     other = replace(own.model, insertions=small_model(4, has_d=has_d).insertions)
-    (unit,) = Expectation().units(own, 0, [])
+    (unit,) = Expectation().units(own, 0, range(0))
     kernel, reference = kernel_of(own), expectation_cpu.ExpectationKernel(own, 1)
     pending = []
     for model in (own.model, other):

@@ -173,14 +173,14 @@ def test_when_a_model_is_complete(tmp_path, fit):
     with pytest.raises(CompleteError, match="m: is complete already; there is nothing to resume"):
         raise_if_inferred(target, IDENTITY)
     with pytest.raises(
-        InputError, match=r"m: is the model of another run \(seed was 3, is 4\); give another name, or overwrite=True"
+        InputError, match=r"m: is of another run \(seed was 3, is 4\); give another name, or overwrite=True"
     ):
         raise_if_inferred(target, {**IDENTITY, "seed": 4})
     (target / ITERATIONS).write_text("other")
     with pytest.raises(InputError, match=f"m: {ITERATIONS} changed since hpcvdj wrote it"):
         raise_if_inferred(target, IDENTITY)
     written(fit, tmp_path / "old")
-    with pytest.raises(InputError, match=r"old: is the model of another run \(tables was not given, is a.tsv"):
+    with pytest.raises(InputError, match=r"old: is of another run \(tables was not given, is a.tsv"):
         raise_if_inferred(tmp_path / "old", IDENTITY)
 
 

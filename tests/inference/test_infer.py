@@ -22,6 +22,7 @@ from hpcvdj.kernels.inference.method import InferenceProblem
 from hpcvdj.recombination.igor import load_model, olga_folder
 from hpcvdj.recombination.models import Model
 from hpcvdj.repertoires.inputs import read_table
+from hpcvdj.runs.folder import RunFolder
 from hpcvdj.runs.run import Run
 from tests.inference.test_parameters import inferable, require_distributions, require_kept
 from tests.kernels.inference.test_expectation import random_rows
@@ -179,18 +180,26 @@ def test_alleles_that_become_common_with_deletions_of_the_start_are_named():
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("has_d", [True, False])
-def test_a_state_that_was_saved_ends_the_same(has_d):
+def test_a_state_that_was_saved_ends_the_same(tmp_path, monkeypatch, has_d):
     """Also within the bootstrap."""
     model = inferable(7, has_d)
-    chosen, states = chosen_rows(model, drawn(model, 60, 1)), []
+    chosen, states, folder = chosen_rows(model, drawn(model, 60, 1)), [], RunFolder(tmp_path, {})
+    save = RunFolder.save
+
+    def noted(self, name, *content):
+        save(self, name, *content)
+        states.append(self.file(name).read_bytes())
+
+    monkeypatch.setattr(RunFolder, "save", noted)
     plan, run = InferenceSettings(only=parameter_names(model), iterations=5, tolerance=0.0, bootstrap=3), Run()
     backend = run.bind("cpu")
-    whole = infer(chosen, model, plan, run, backend, None, states.append)
+    whole = infer(chosen, model, plan, run, backend, folder)
     assert whole is not None
     assert whole.errors is not None
     assert len(states) == 5 + 3
     for state in states[1:8:2]:
-        again = infer(chosen, model, plan, run, backend, state)
+        folder.file("search").write_bytes(state)
+        again = infer(chosen, model, plan, run, backend, folder)
         assert again is not None
         for a, b in ((again.model, whole.model), (again.errors, whole.errors)):
             assert all(map(np.array_equal, parameters(a), parameters(b)))

@@ -227,7 +227,7 @@ def test_run_json_that_cannot_be_read(fasta, tmp_path, monkeypatch):
     target, folder = tmp_path / "o.h5", tmp_path / "o.h5.checkpoint"
     options = {"layout": (6, 4), "monkeypatch": monkeypatch}
     with pytest.raises(StoppedError):
-        compare(fasta, target, request=StopWhen(folder, "tile-*.npz", 3), **options)
+        compare(fasta, target, request=StopWhen(folder, "tile-*.state", 3), **options)
     (folder / "run.json").write_text("{")
     with pytest.raises(InputError, match=r"run\.json"):
         compare(fasta, target, resume=True, **options)

@@ -22,13 +22,13 @@ SLOW = (
     LITTLE
     + """
 import errno, os, sys, time
-import hpcvdj.motifs.comparison as compare, hpcvdj.motifs.results as results, hpcvdj.motifs.tiles as tiles
+import hpcvdj.motifs.comparison as compare, hpcvdj.motifs.results as results, hpcvdj.runs.folder as folder
 from hpcvdj.motifs.comparison import _TileWork
 from hpcvdj.motifs.results import MotifWriter
 from hpcvdj.runs.ranks import world
 compare.layout_of = lambda *ignored: {"load": 6, "height": 4}
 results.CHUNK = 2
-compute, put, savez, done = _TileWork.compute, MotifWriter.put_tile, tiles.np.savez, []
+compute, put, save, done = _TileWork.compute, MotifWriter.put_tile, folder.write_state, []
 def slow(self, tile):
     time.sleep(0.2)
     done.append(tile)
@@ -77,7 +77,7 @@ def end(process):
 def wait_for(process, tmp_path, tiles):
     """Until so many tiles are done."""
     deadline = time.monotonic() + 60
-    while len(list(tmp_path.glob("o.h5.checkpoint/tile-*.npz"))) < tiles:
+    while len(list(tmp_path.glob("o.h5.checkpoint/tile-*.state"))) < tiles:
         assert time.monotonic() < deadline
         assert process.poll() is None, process.communicate()
         time.sleep(0.02)
@@ -104,7 +104,7 @@ def test_a_signal_leaves_the_tiles_and_others_go_on(start, tmp_path, options, al
     assert "SIGTERM: stopped with" in err
     assert err.count("hpcvdj:") == 1
     assert not (tmp_path / "o.h5").exists()
-    kept = len(list(tmp_path.glob("o.h5.checkpoint/tile-*.npz")))
+    kept = len(list(tmp_path.glob("o.h5.checkpoint/tile-*.state")))
     assert 4 <= kept < 32
     found = resumed(start, tmp_path, "--method", "matrix", *options)
     if not options:
@@ -169,11 +169,11 @@ _TileWork.compute = wrong
 def test_a_full_disk_is_one_line_from_one_rank(start, tmp_path):
     """All ranks meet it at once."""
     full = """
-def full(stream, **arrays):
+def full(*given):
     if len(done) > 3:
         raise OSError(errno.ENOSPC, "No space left on device")
-    savez(stream, **arrays)
-tiles.np.savez = full
+    save(*given)
+folder.write_state = full
 """
     code, err = end(start(ranks=3, planted=full))
     assert code == 1, err
@@ -181,7 +181,7 @@ tiles.np.savez = full
     assert "the disk is full" in err
     assert "What was saved before is complete: free space, then continue with --resume" in err
     assert not list(tmp_path.glob("o.h5.checkpoint/.*"))
-    assert len(list(tmp_path.glob("o.h5.checkpoint/tile-*.npz"))) >= 3
+    assert len(list(tmp_path.glob("o.h5.checkpoint/tile-*.state"))) >= 3
     assert np.array_equal(resumed(start, tmp_path, ranks=2), exact())
 
 
@@ -218,4 +218,4 @@ def test_changed_input_is_refused_by_name(start, tmp_path, fasta):
     assert code == 2
     assert err.count("error:") == 1
     assert "o.h5.checkpoint: belongs to another run (sequences_sha256 has other content)" in err
-    assert list(tmp_path.glob("o.h5.checkpoint/tile-*.npz"))
+    assert list(tmp_path.glob("o.h5.checkpoint/tile-*.state"))

@@ -11,9 +11,9 @@ from hpcvdj.errors import CompleteError, InputError, MachineError, StoppedError,
 from hpcvdj.kernels.kmers import join_cpu
 from hpcvdj.kernels.kmers.methods import KmerMethod
 from hpcvdj.motifs import comparison as module
-from hpcvdj.motifs import tiles
 from hpcvdj.motifs.edges import EdgeFilter
 from hpcvdj.motifs.tiles import plan
+from hpcvdj.runs import folder
 from hpcvdj.runs.pacing import Pacer
 from hpcvdj.runs.stopping import StopRequest
 from hpcvdj.storage import hdf5
@@ -28,9 +28,9 @@ def test_stopped_and_resumed(fasta, tmp_path, monkeypatch, edges):
     compare(fasta, whole, **options)
     folder = tmp_path / "o.h5.checkpoint"
     with pytest.raises(StoppedError, match="SIGTERM: stopped with the finished tiles saved; resume=True"):
-        compare(fasta, target, request=StopWhen(folder, "tile-*.npz", 5), **options)
+        compare(fasta, target, request=StopWhen(folder, "tile-*.state", 5), **options)
     assert not target.exists()
-    assert len(list(folder.glob("tile-*.npz"))) == 5
+    assert len(list(folder.glob("tile-*.state"))) == 5
     with pytest.raises(InputError, match="resume=True continues it"):
         compare(fasta, target, **options)
     with pytest.raises(InputError, match="distinct was False, is True"):
@@ -45,7 +45,7 @@ def test_stopped_and_resumed(fasta, tmp_path, monkeypatch, edges):
     # What a run leaves that is killed right after the result has its name, and one that was to replace the result.
     for theirs in ({"distinct": True}, {}):
         with pytest.raises(StoppedError):
-            compare(fasta, target, overwrite=True, request=StopWhen(folder, "tile-*.npz", 2), **options, **theirs)
+            compare(fasta, target, overwrite=True, request=StopWhen(folder, "tile-*.state", 2), **options, **theirs)
         with pytest.raises(CompleteError, match="complete already"):
             compare(fasta, target, resume=True, **options)
         assert folder.exists() == bool(theirs)
@@ -60,7 +60,7 @@ def test_stopped_while_the_result_is_put_together(fasta, tmp_path, monkeypatch, 
     options = {"edges": edges, "layout": (6, 4), "monkeypatch": monkeypatch}
     tiles_in_all = len(plan(len(TEXTS), 1, 6, 4))
     with pytest.raises(StoppedError, match="SIGTERM: stopped while the result was put together"):
-        compare(fasta, target, request=StopWhen(folder, "tile-*.npz", tiles_in_all), **options)
+        compare(fasta, target, request=StopWhen(folder, "tile-*.state", tiles_in_all), **options)
     assert not target.exists()
     assert not (folder / "result.part").exists()
     monkeypatch.setattr(KmerMethod, "load", None)
@@ -84,7 +84,7 @@ def test_stopped_between_the_pieces_of_a_tile(fasta, tmp_path, monkeypatch):
     with monkeypatch.context() as slow:
         slow.setattr(join_cpu, "_join", piece)
         slow.setattr(module, "Pacer", partial(Pacer, seconds=0.0))
-        with pytest.raises(StoppedError, match="stopped with the finished tiles saved"):
+        with pytest.raises(StoppedError, match="stopped before any result; start again with the same command"):
             compare(fasta, target, request=StopAtThird(), **options)
     assert len(pieces) == 3
     assert sorted(path.name for path in tmp_path.iterdir()) == ["some.fasta"]
@@ -114,10 +114,10 @@ def test_a_damaged_tile_is_named(fasta, tmp_path, monkeypatch):
     target, folder = tmp_path / "o.h5", tmp_path / "o.h5.checkpoint"
     options = {"layout": (6, 4), "monkeypatch": monkeypatch}
     with pytest.raises(StoppedError):
-        compare(fasta, target, request=StopWhen(folder, "tile-*.npz", 3), **options)
-    damaged = min(folder.glob("tile-*.npz"))
+        compare(fasta, target, request=StopWhen(folder, "tile-*.state", 3), **options)
+    damaged = min(folder.glob("tile-*.state"))
     damaged.write_bytes(damaged.read_bytes()[:100])
-    with pytest.raises(InputError, match=f"{damaged.name}: is damaged .*; remove it"):
+    with pytest.raises(InputError, match=f"{damaged.name}: is damaged: .*; remove it"):
         compare(fasta, target, resume=True, **options)
     damaged.unlink()
     compare(fasta, target, resume=True, **options)
@@ -147,17 +147,17 @@ def test_a_full_disk_while_storing_loses_nothing(fasta, tmp_path, monkeypatch):
 
 def test_a_full_disk_loses_nothing(fasta, tmp_path, monkeypatch):
     options = {"layout": (6, 4), "monkeypatch": monkeypatch}
-    save, calls = np.savez, []
+    save, calls = folder.write_state, []
 
-    def failing(stream, **arrays):
+    def failing(*given):
         calls.append(1)
         if len(calls) > 3:
             raise OSError(errno.ENOSPC, "No space left on device")
-        save(stream, **arrays)
+        save(*given)
 
-    monkeypatch.setattr(tiles.np, "savez", failing)
+    monkeypatch.setattr(folder, "write_state", failing)
     with pytest.raises(MachineError, match="the disk is full"):
         compare(fasta, tmp_path / "o.h5", **options)
-    monkeypatch.setattr(tiles.np, "savez", save)
+    monkeypatch.setattr(folder, "write_state", save)
     compare(fasta, tmp_path / "o.h5", resume=True, **options)
     assert np.array_equal(content(tmp_path / "o.h5")[0], exact()[0])

@@ -25,10 +25,9 @@ import structure
 from campaign import Case, campaign, ended, errors_of, made, parsed
 from kill_outputs import OF_THE_RUN, content, with_copies
 
-from hpcvdj.inference import tables as inference
-from hpcvdj.motifs.tiles import TileFiles
 from hpcvdj.recombination.igor import FILES
 from hpcvdj.results.slice_files import SliceFiles
+from hpcvdj.runs.folder import RunFolder
 from hpcvdj.values.unit_store import UnitStore
 
 MODEL = mutate.MODEL
@@ -97,10 +96,10 @@ RUNS = {
     ),
     "infer": Run(
         ("infer", "n.tsv", *MODEL, "--iterations", "3", "--hold-out", "0"), ("--prior", "2"), "o", "n.tsv",
-        (inference, "_save", 1),
+        (RunFolder, "save", 1),
     ),
     "motifs compare": Run(
-        mutate.COMPARE, ("--distinct",), "o.h5", "s.fasta", (TileFiles, "save", 1),
+        mutate.COMPARE, ("--distinct",), "o.h5", "s.fasta", (RunFolder, "save", 1),
         (("motifs", "export", "TARGET", "-o", "page.tsv", "--min-score", "0"),),
     ),
 }  # fmt: skip
@@ -270,7 +269,7 @@ def _gone(path: Path, chance: random.Random) -> str:
 CHANGES: dict[str, tuple[Change, ...]] = {
     ".json": (_number, _number, _number, _json, _byte, _cut, _gone),
     ".h5": (_structure, _cut, _gone),
-    ".npz": (_structure, _cut, _gone),
+    ".state": (_structure, _cut, _gone),
 }
 """By the suffix of a file; of other files those of texts."""
 

@@ -80,7 +80,7 @@ KINDS: dict[str, dict[str, tuple[str, ...]]] = {
 TABLE_BOUNDS = (0, 1, 7_000, 7_000, 90_000, 91_000, 150_000, MANY)
 """Rows at which the tables of cases of `together` begin and end: one of a row, one without rows, larger ones."""
 
-SAVED = ("state.npz", "part-*", "tile-*")
+SAVED = ("search.state", "part-*", "tile-*")
 """What runs save."""
 
 AFTER_SECONDS = 0.3
@@ -313,19 +313,19 @@ def drawn(number: int, of: str, chance: random.Random) -> Case:
         case = Case(number, of, method, chance.randint(1, 3), chance.choice(VICTIMS))
         if of != "slices":
             case.kind = chance.choice(tuple(KINDS[of]))
-        awaited = "state.npz" if of == "infer" else "part-*.h5" if case.kind.endswith("slices") else ""
+        awaited = "search.state" if of == "infer" else "part-*.h5" if case.kind.endswith("slices") else ""
         case.awaited = chance.choice(("", awaited)) if awaited else ""
         return case
     if of == "tables":
         kind = chance.choice(tuple(TABLES))
-        case = Case(number, kind, kind, 1, chance.choice(VICTIMS), chance.choice(("", "part-*.json")))
+        case = Case(number, kind, kind, 1, chance.choice(VICTIMS), chance.choice(("", "part-*.state")))
         case.ranks = case.some_ranks(chance)
         return case
     if of == "counts":
         return Case(number, of, chance.choice(list(MAX_N)), chance.randint(1, 3), chance.choice(VICTIMS))
     kind, method = chance.choice(list(MOTIF_KINDS)), chance.choice(MOTIF_METHODS)
     case = Case(number, kind, method, chance.randint(1, 3), chance.choice((*VICTIMS, "storing root")))
-    case.awaited = "result.part" if case.victim == "storing root" else chance.choice(("", "tile-*.npz"))
+    case.awaited = "result.part" if case.victim == "storing root" else chance.choice(("", "tile-*.state"))
     return case
 
 

@@ -47,10 +47,10 @@ from numba.core import entrypoints
 
 from hpcvdj import cli
 from hpcvdj.cli import common
-from hpcvdj.motifs.tiles import TileFiles
 from hpcvdj.recombination.alphabet import translate
 from hpcvdj.results.slice_files import SliceFiles
 from hpcvdj.runs import driver
+from hpcvdj.runs.folder import RunFolder
 from hpcvdj.runs.ranks import World
 from hpcvdj.values.unit_store import BEGUN, UnitStore
 
@@ -97,7 +97,7 @@ class Kind:
     @property
     def structured(self) -> bool:
         """Whether `structure.py` can change the file."""
-        return Path(self.file).suffix in (".h5", ".npz") or Path(self.file).name == "run.json"
+        return Path(self.file).suffix in (".h5", ".state") or Path(self.file).name == "run.json"
 
 
 def resumed(command: tuple[str, ...], target: str, file: str) -> Kind:
@@ -126,11 +126,11 @@ KINDS = {
     ),
     "run record": resumed(IN_SLICES, "p.h5", "p.h5.parts/run.json"),
     "part": resumed(IN_SLICES, "p.h5", "p.h5.parts/part-000000.h5"),
-    "facts of a part": resumed(IN_SLICES, "p.h5", "p.h5.parts/part-000000.json"),
+    "facts of a part": resumed(IN_SLICES, "p.h5", "p.h5.parts/part-000000.state"),
     "units record": resumed(ENUMERATED, "q.h5", "q.h5.parts/run.json"),
-    "units": resumed(ENUMERATED, "q.h5", "q.h5.parts/part-000000.npz"),
-    "unit under way": resumed(ENUMERATED, "q.h5", f"q.h5.parts/{BEGUN}"),
-    "tile": resumed(COMPARE, "k.h5", "k.h5.checkpoint/tile-0-0-20-0-20.npz"),
+    "units": resumed(ENUMERATED, "q.h5", "q.h5.parts/part-000000.state"),
+    "unit under way": resumed(ENUMERATED, "q.h5", f"q.h5.parts/{BEGUN}.state"),
+    "tile": resumed(COMPARE, "k.h5", "k.h5.checkpoint/tile-0-0-20-0-20.state"),
     "tile record": resumed(COMPARE, "k.h5", "k.h5.checkpoint/run.json"),
     "enriched": Kind("y.tsv", ("enrich", "FILE", *ENRICH, "-o", "TARGET"), "z.tsv"),
     "shared": Kind("c.tsv", ("sharing", "FILE", "y.tsv", *MODEL, "-o", "TARGET"), "z.tsv"),
@@ -205,7 +205,7 @@ def prepare(folder: Path) -> None:
     for words, saver, saves in (
         ((*IN_SLICES, "-o", "p.h5"), (SliceFiles, "finish"), 2),
         ((*ENUMERATED, "-o", "q.h5"), (UnitStore, "save"), SAVES),
-        ((*COMPARE, "-o", "k.h5"), (TileFiles, "save"), 1),
+        ((*COMPARE, "-o", "k.h5"), (RunFolder, "save"), 1),
     ):
         code, said, *_ = ended(words, folder, lambda saver=saver, saves=saves: end_after(*saver, saves))
         assert code == KILLED, (code, said)

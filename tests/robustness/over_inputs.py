@@ -237,7 +237,7 @@ def _foreign(suffix: str, *, marked: bool = False) -> Relation:
         target = _alias(work, name)
         folder = target.with_name(suffix.format(target.name))
         folder.mkdir()
-        (folder / chance.choice(("thesis.txt", "part-000000.h5", "state.npz", "inference.json"))).write_text("work")
+        (folder / chance.choice(("thesis.txt", "part-000000.h5", "search.state", "inference.json"))).write_text("work")
         return str(target)
 
     return named

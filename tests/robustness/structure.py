@@ -1,4 +1,4 @@
-"""Random changes of what is in a file of a run, which stays a sound file: HDF5, JSON records, and arrays (npz).
+"""Random changes of what is in a file of a run, which stays a sound file: HDF5, JSON records, and states.
 
 A change either leaves what commands write as it was, if they accept the file at all, or makes another legitimate
 result: `changed` says which.
@@ -15,7 +15,7 @@ from typing import Any
 import h5py
 import numpy as np
 
-from hpcvdj.storage.states import digest_of
+from hpcvdj.storage import states
 
 HUGE = 1 << 40
 DEEP = 100_000
@@ -33,7 +33,7 @@ def changed(path: Path, chance: random.Random) -> tuple[str, bool]:
     """Change the file; the change's name, and whether commands that accept it must write what they wrote before."""
     if path.suffix == ".json":
         return _changed_json_file(path, chance)
-    return (_changed_arrays if path.suffix == ".npz" else _changed_hdf5)(path, chance)
+    return (_changed_state if path.suffix == ".state" else _changed_hdf5)(path, chance)
 
 
 def _changed_json(text: str, chance: random.Random) -> tuple[str, str]:
@@ -116,30 +116,14 @@ def _other_content(values: np.ndarray, chance: random.Random) -> tuple[np.ndarra
     return other, name, name in ("least", "most", "out of range")
 
 
-def _changed_arrays(path: Path, chance: random.Random) -> tuple[str, bool]:
-    """An array of an npz file, or the JSON text in it."""
-    with np.load(path) as stored:
-        arrays = dict(stored)
-    name = chance.choice(sorted(arrays))
-    # Half of the states have the digest of what was changed: commands must end well, whatever they write then.
-    same, signed = False, "sha256" in arrays and chance.random() < 0.5
-    if name == "meta" and chance.random() < 0.8:
-        text, change = _changed_json(str(arrays[name]), chance)
-        arrays[name] = np.array(text)
-    elif chance.random() < 0.3:
-        change, same = chance.choice((("delete", True), ("rename", True), ("extra", True)))
-        values = arrays.pop(name) if change != "extra" else arrays[name]
-        if change != "delete":
-            arrays[chance.choice((f"{name}_", "held x y", "held 99 99", "held -1 0"))] = values
-    else:
-        arrays[name], change, _ = _other_array(arrays[name], chance)
-    if "sha256" in arrays and not signed:
-        same = True
-    if signed:
-        arrays["sha256"] = np.array(digest_of({own: arrays[own] for own in arrays if own != "sha256"}))
-    with open(path, "wb") as stream:
-        np.savez(stream, **arrays)
-    return f"{change}: {name}", same
+def _changed_state(path: Path, chance: random.Random) -> tuple[str, bool]:
+    """The line of JSON of a state; half of them have a checksum of that line, which is of no run."""
+    digest, line, arrays = path.read_bytes().split(b"\n", 2)
+    text, place = _changed_json(line.decode(), chance)
+    if chance.random() < 0.5:
+        digest = states._digest(text.encode(), None).encode()
+    path.write_bytes(b"\n".join((digest, text.encode(), arrays)))
+    return place, True
 
 
 def _replace(file: h5py.File, name: str, **options: Any) -> None:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from hpcvdj.errors import InputError, MachineError
-from hpcvdj.motifs.tiles import Tile, TileFiles
 from hpcvdj.results.result_output import ResultOutput
+from hpcvdj.runs.folder import RunFolder
 from tests.commands import error_line, hpcvdj_command
 from tests.conftest import GERMLINE, ROOT, SMALL
 
@@ -124,7 +124,7 @@ def test_parts_that_lack_rows_are_not_joined(tmp_path, monkeypatch):
         patch.setattr(ResultOutput, "join", full)
         hpcvdj_command("-q", *COUNT, "o.h5", "--batch-rows", 200, cwd=tmp_path, code=MachineError.exit_code)
     for part in (1, 2):
-        (tmp_path / "o.h5.parts" / f"part-{part:06}.json").unlink()
+        (tmp_path / "o.h5.parts" / f"part-{part:06}.state").unlink()
     record = tmp_path / "o.h5.parts" / "run.json"
     said = json.loads(record.read_text())
     record.write_text(json.dumps({**said, "facts": {**said["facts"], "slice_rows": 1200}}))
@@ -142,10 +142,14 @@ def test_a_changed_fact_is_no_complete_table(tmp_path):
     assert "o.tsv.json: is damaged: it was changed" in refused(tmp_path, *COUNT, "o.tsv", "--resume")
 
 
-def test_a_tile_of_another_run(tmp_path):
-    tile, arrays = Tile(0, 0, 4, 0, 4), {"pairs": np.arange(4)}
-    types = {"pairs": (np.int64, (4,))}
-    TileFiles(tmp_path, {"distinct": True}).save(tile, arrays)
-    assert TileFiles(tmp_path, {"distinct": True}).read(tile, types)["pairs"].tolist() == [0, 1, 2, 3]
-    with pytest.raises(InputError, match="not those that this run saved"):
-        TileFiles(tmp_path, {"distinct": False}).read(tile, types)
+def test_a_piece_of_another_run_or_of_another_name(tmp_path):
+    folder, other = RunFolder(tmp_path, {"distinct": True}), RunFolder(tmp_path, {"distinct": False})
+    folder.save("tile-0", {"pairs": 3}, {"row": np.arange(4)})
+    facts, arrays = folder.read("tile-0")
+    assert (facts, arrays["row"].tolist()) == ({"pairs": 3}, [0, 1, 2, 3])
+    with pytest.raises(InputError, match="it was changed, or is of another run"):
+        other.read("tile-0")
+    shutil.copy(folder.file("tile-0"), folder.file("tile-1"))
+    assert folder.finished == ["tile-0", "tile-1"]
+    with pytest.raises(InputError, match=r"tile-1\.state: is damaged: it was changed, .*; remove it, "):
+        folder.read("tile-1")

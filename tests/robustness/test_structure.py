@@ -12,7 +12,6 @@ import pytest
 
 from hpcvdj.errors import InputError, MachineError
 from hpcvdj.motifs.results import MotifResult
-from hpcvdj.motifs.tiles import Tile, TileFiles
 from hpcvdj.repertoires.readers import open_table
 from hpcvdj.results.export import export
 from hpcvdj.results.reader import Result
@@ -111,7 +110,7 @@ def test_a_part_with_a_wrong_checksum(made, tmp_path, monkeypatch):
     data[offset + 5] ^= 1
     part.write_bytes(data)
     _, err = hpcvdj_command(*words, "--resume", code=2)
-    assert "part-000001.h5: is damaged (its SHA-256 differs); --overwrite starts again" in err
+    assert "part-000001.h5: is damaged: its SHA-256 differs; --overwrite starts again" in err
     assert not (tmp_path / "p.h5").exists()
 
 
@@ -160,31 +159,17 @@ def test_scores_that_cannot_be_added(made, tmp_path):
     assert "scores of 1e+100 and more cannot be added up" in err
 
 
-TILE = Tile(0, 0, 4, 0, 4)
-TILE_ARRAYS = [
-    {"pairs": np.array(1)}, {"pairs": np.zeros(2, "S3")}, {"pairs": np.zeros((2, 2), np.int64)}, {"pairs": np.zeros(3)},
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("arrays", TILE_ARRAYS)
-def test_a_tile(tmp_path, arrays):
-    files = TileFiles(tmp_path, {})
-    files.save(TILE, arrays)
-    with pytest.raises(InputError, match=r"is damaged \(pairs is of type"):
-        files.read(TILE, {"pairs": (np.int64, (2,))})
-
-
 DEEP = '{"x":' * 100_000 + "1" + "}" * 100_000
 
 
 @pytest.mark.parametrize("facts", ['{"rows": 0}', '{"rows": -5}', DEEP, '{"rows": 1e999}'])
 def test_a_record(tmp_path, facts):
     folder = RunFolder(tmp_path / "o.h5.parts", {})
-    folder.open("*.h5", {"rows": 5}, resume=False, overwrite=False)
+    folder.open({"rows": 5}, resume=False, overwrite=False)
     (folder.path / "part.h5").touch()
     (folder.path / "run.json").write_text(f'{{"format": "hpcvdj-run", "identity": {{}}, "facts": {facts}}}')
     with pytest.raises(InputError, match=r"o\.h5\.parts: "):
-        folder.open("*.h5", {"rows": 5}, resume=True, overwrite=False)
+        folder.open({"rows": 5}, resume=True, overwrite=False)
 
 
 @pytest.mark.parametrize("identity", ["[1]", "7", DEEP])
@@ -192,7 +177,7 @@ def test_an_identity(tmp_path, identity):
     with atomic_hdf5(tmp_path / "o.h5", overwrite=False) as writer:
         write_attributes(writer.file, {"identity": identity})
     with pytest.raises(InputError, match="is not the result of a run that can be resumed"):
-        raise_if_complete(tmp_path / "o.h5", RunFolder(tmp_path / "o.h5.checkpoint", {}), "*")
+        raise_if_complete(tmp_path / "o.h5", RunFolder(tmp_path / "o.h5.checkpoint", {}))
 
 
 @pytest.mark.parametrize(

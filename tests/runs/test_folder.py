@@ -10,7 +10,6 @@ from hpcvdj.runs.folder import RunFolder, differences, raise_if_complete
 from hpcvdj.storage.hdf5 import write_attributes
 
 IDENTITY = {"max_n": 2, "calls": {"ambiguous": "exclude"}, "tables": [["a", "1"], ["b", "2"]]}
-ITEM = "item-*"
 
 
 def folder_at(tmp_path, identity=IDENTITY):
@@ -19,7 +18,7 @@ def folder_at(tmp_path, identity=IDENTITY):
 
 def opened(tmp_path, identity=IDENTITY, *, facts=None, resume=False, overwrite=False):
     folder = folder_at(tmp_path, identity)
-    return folder, folder.open(ITEM, facts or {"layout": 1}, resume=resume, overwrite=overwrite)
+    return folder, folder.open(facts or {"layout": 1}, resume=resume, overwrite=overwrite)
 
 
 def with_item(tmp_path, **options):
@@ -94,7 +93,7 @@ def test_a_foreign_or_damaged_folder_is_refused_and_kept(tmp_path, content, opti
     if content is not None:
         (folder.path / "run.json").write_text(content)
     with pytest.raises(InputError, match="is not the folder of a run"):
-        folder.open(ITEM, {}, **{"resume": False, "overwrite": False, **options})
+        folder.open({}, **{"resume": False, "overwrite": False, **options})
     folder.remove()
     assert (folder.path / "item-1").read_text() == "mine"
 
@@ -103,22 +102,22 @@ def test_a_file_or_link_of_that_name_is_refused(tmp_path):
     folder = folder_at(tmp_path)
     folder.path.write_text("x")
     with pytest.raises(InputError, match="is not a folder, but a run needs"):
-        folder.open(ITEM, {}, resume=False, overwrite=True)
+        folder.open({}, resume=False, overwrite=True)
     folder.path.unlink()
     (tmp_path / "elsewhere").mkdir()
     folder.path.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(InputError, match="is not a folder, but a run needs"):
-        folder.open(ITEM, {}, resume=False, overwrite=True)
+        folder.open({}, resume=False, overwrite=True)
     folder.remove()
     assert (tmp_path / "elsewhere").is_dir()
 
 
 def test_leaving_keeps_work_and_nothing_else(tmp_path):
     folder, _ = opened(tmp_path)
-    folder.leave(ITEM)
+    folder.leave(InputError("x"))
     assert not folder.path.exists()
     folder = with_item(tmp_path)
-    folder.leave(ITEM)
+    folder.leave(InputError("x"))
     assert (folder.path / "item-1").exists()
 
 
@@ -140,17 +139,17 @@ def result_at(tmp_path, identity):
 def test_a_complete_result_is_known_by_its_identity(tmp_path):
     target = result_at(tmp_path, IDENTITY)
     with pytest.raises(CompleteError, match="is complete already"):
-        raise_if_complete(target, folder_at(tmp_path), "item-*")
-    with pytest.raises(InputError, match=r"is the result of another run \(max_n was 2, is 5\)"):
-        raise_if_complete(target, folder_at(tmp_path, {**IDENTITY, "max_n": 5}), "item-*")
+        raise_if_complete(target, folder_at(tmp_path))
+    with pytest.raises(InputError, match=r"is of another run \(max_n was 2, is 5\)"):
+        raise_if_complete(target, folder_at(tmp_path, {**IDENTITY, "max_n": 5}))
     with pytest.raises(InputError, match="is not the result of a run that can be resumed"):
-        raise_if_complete(result_at(tmp_path, None), folder_at(tmp_path), "item-*")
+        raise_if_complete(result_at(tmp_path, None), folder_at(tmp_path))
 
 
 def test_what_a_run_left_that_was_killed_after_its_result_got_its_name(tmp_path):
     folder = with_item(tmp_path)
     with pytest.raises(CompleteError):
-        raise_if_complete(result_at(tmp_path, IDENTITY), folder_at(tmp_path), "item-*")
+        raise_if_complete(result_at(tmp_path, IDENTITY), folder_at(tmp_path))
     assert not folder.path.exists()
 
 
@@ -158,14 +157,14 @@ def test_the_folder_of_another_run_stays_beside_a_complete_result(tmp_path):
     """Such as that of a run that was to replace the result, and was stopped."""
     folder = with_item(tmp_path, identity={"max_n": 8})
     with pytest.raises(CompleteError):
-        raise_if_complete(result_at(tmp_path, IDENTITY), folder_at(tmp_path), "item-*")
+        raise_if_complete(result_at(tmp_path, IDENTITY), folder_at(tmp_path))
     assert (folder.path / "item-1").exists()
 
 
 def test_a_run_that_replaces_another_result_continues(tmp_path):
     folder = with_item(tmp_path)
     target = result_at(tmp_path, {"max_n": 8})
-    raise_if_complete(target, folder, "item-*")
+    raise_if_complete(target, folder)
     (folder.path / "item-1").unlink()
-    with pytest.raises(InputError, match="is the result of another run"):
-        raise_if_complete(target, folder, "item-*")
+    with pytest.raises(InputError, match="is of another run"):
+        raise_if_complete(target, folder)

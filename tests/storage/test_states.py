@@ -1,52 +1,83 @@
 """hpcvdj.storage.states: what is read is what was written, or an error."""
 
-import io
+import json
 
 import numpy as np
 import pytest
 
-from hpcvdj.storage.states import DAMAGED_STATE, digest_of, read_state, state_bytes
+from hpcvdj.storage import states
+from hpcvdj.storage.damage import MISREAD
+from hpcvdj.storage.states import read_state, write_state
 
-ARRAYS = {"a": np.arange(6.0).reshape(2, 3), "b": np.array(3), "c": np.zeros((0, 4), np.uint8), "d": np.arange(9)[::3]}
-
-
-def test_a_state_is_read_as_it_was_written():
-    facts, arrays = read_state(state_bytes({"x": [1, None, "ü"]}, ARRAYS))
-    assert facts == {"x": [1, None, "ü"]}
-    assert list(arrays) == list(ARRAYS)
-    for name, values in ARRAYS.items():
-        assert arrays[name].dtype == values.dtype
-        np.testing.assert_array_equal(arrays[name], values)
+ARRAYS = {
+    "a": np.arange(6.0).reshape(2, 3), "b": np.array(3), "c": np.zeros((0, 4), np.uint8), "d": np.arange(9)[::3],
+    "e": np.asfortranarray(np.arange(6, dtype=np.uint16).reshape(2, 3)), "f": np.array([b"x", b"yz"]), "g": np.empty(0),
+}  # fmt: skip
+FACTS = {"x": [1, None, "ü"], "y": float("-inf")}
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        {"a": ARRAYS["a"] + 1e-9}, {"a": ARRAYS["a"].reshape(3, 2)}, {"b": np.array(3, np.int32)}, {"e": np.array(0)},
-        {"meta": np.array("{}")}, {"sha256": np.array("0")}, {"a": None}, {"sha256": None}, {"meta": None},
-    ],
-)  # fmt: skip
-def test_a_change_is_noticed(other):
-    with np.load(io.BytesIO(state_bytes({"x": 1}, ARRAYS))) as stored:
-        named = {name: values for name, values in {**stored, **other}.items() if values is not None}
-    stream = io.BytesIO()
-    np.savez(stream, **named)
-    with pytest.raises(DAMAGED_STATE):
-        read_state(stream.getvalue())
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "a.state"
 
 
-def test_a_state_is_of_one_run():
-    state = state_bytes({"x": 1}, ARRAYS, {"prior": 2.0, "tables": [["a", "1"]]})
-    assert read_state(state, {"tables": [["a", "1"]], "prior": 2.0})[0] == {"x": 1}
+@pytest.mark.parametrize("checked", [True, False])
+@pytest.mark.parametrize("arrays", [ARRAYS, {}])
+def test_a_state_is_read_as_it_was_written(path, arrays, checked):
+    write_state(path, FACTS, arrays)
+    facts, found = read_state(path, checked=checked)
+    assert facts == FACTS
+    assert list(found) == list(arrays)
+    for name, values in arrays.items():
+        assert (found[name].dtype, found[name].shape) == (values.dtype, values.shape)
+        assert not found[name].flags.writeable
+        np.testing.assert_array_equal(found[name], values)
+
+
+def test_every_changed_byte_of_a_value_is_noticed(path):
+    write_state(path, FACTS, ARRAYS)
+    whole = path.read_bytes()
+    values = b"".join(np.asarray(array, order="C").tobytes() for array in ARRAYS.values())
+    noticed = 0
+    for place in range(len(whole)):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        try:
+            facts, found = read_state(path)
+        except MISREAD:
+            noticed += 1
+        else:
+            # Bytes between two arrays.
+            assert facts == FACTS
+            assert all(np.array_equal(found[name], ARRAYS[name]) for name in ARRAYS)
+    assert noticed == whole.rindex(b"\n") + 1 + len(values)
+
+
+@pytest.mark.parametrize("length", [0, 1, 64, 65, 100, -1])
+def test_a_state_that_is_cut_short(path, length):
+    write_state(path, FACTS, {"a": np.arange(100)})
+    path.write_bytes(path.read_bytes()[:length])
+    with pytest.raises(MISREAD):
+        read_state(path)
+
+
+def test_a_state_is_of_one_identity(path):
+    write_state(path, {"x": 1}, ARRAYS, {"prior": 2.0, "tables": [["a", "1"]]})
+    assert read_state(path, {"tables": [["a", "1"]], "prior": 2.0})[0] == {"x": 1}
     for other in ({"prior": 1.0, "tables": [["a", "1"]]}, {"prior": 2.0}, {}, None):
-        with pytest.raises(ValueError, match="not those that this run saved"):
-            read_state(state, other)
+        with pytest.raises(ValueError, match="it was changed, or is of another run"):
+            read_state(path, other)
 
 
-def test_names_and_values_do_not_run_into_each_other():
-    one, other = {"a": np.array(["b"])}, {"ab": np.array([""])}
-    assert digest_of(one) != digest_of(other)
-
-
-def test_a_type_is_part_of_the_digest():
-    assert digest_of({"a": np.zeros(2, np.int64)}) != digest_of({"a": np.zeros(2)})
+@pytest.mark.parametrize("kind", ["O", "|V8", "no type", "f8x"])
+def test_types_that_no_state_has(path, kind):
+    write_state(path, {}, {"a": np.zeros(2)})
+    _, line, arrays = path.read_bytes().split(b"\n", 2)
+    head = json.loads(line)
+    head["arrays"]["a"][0] = kind
+    line = json.dumps(head).encode()
+    path.write_bytes(b"\n".join((states._digest(line, None).encode(), line, arrays)))
+    if kind == "|V8":
+        assert read_state(path)[1]["a"].dtype == np.void(8).dtype
+        return
+    with pytest.raises(MISREAD):
+        read_state(path)

@@ -1,7 +1,6 @@
 """Tables with values: the same bytes for any slices and ranks, whatever was stopped or damaged meanwhile."""
 
 import gzip
-import json
 import shutil
 
 import pyarrow as pa
@@ -345,10 +344,10 @@ DAMAGE = {
     "a byte of a part": lambda folder: flipped(folder / "part-000001.tsv"),
     "a part that is cut short": lambda folder: cut_short(folder / "part-000001.tsv"),
     "a part that is missing": lambda folder: (folder / "part-000001.tsv").unlink(),
-    "hashes of ids": lambda folder: flipped(folder / "sorted_ids-000001.npy"),
-    "facts that are no JSON": lambda folder: (folder / "part-000001.json").write_text("{"),
-    "facts of another slice": lambda folder: shutil.copy(folder / "part-000000.json", folder / "part-000001.json"),
-    "another number of rows": lambda folder: rewritten(folder / "part-000001.json", rows_read=99),
+    "hashes of ids": lambda folder: flipped(folder / "part-000001.state"),
+    "facts that are no JSON": lambda folder: (folder / "part-000001.state").write_text("{"),
+    "facts of another slice": lambda folder: shutil.copy(folder / "part-000000.state", folder / "part-000001.state"),
+    "another number of rows": lambda folder: rewritten(folder / "part-000001.state"),
 }
 
 
@@ -362,15 +361,17 @@ def cut_short(path):
     path.write_bytes(path.read_bytes()[:-1])
 
 
-def rewritten(path, **changes):
-    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+def rewritten(path):
+    data = path.read_bytes()
+    assert b'"rows_read": ' in data
+    path.write_bytes(data.replace(b'"rows_read": ', b'"rows_read": 9'))
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_damaged_parts_are_refused(tables, expected, paper_germline, tmp_path, damage):
     folder = parts_after_a_stop(tables, paper_germline, tmp_path)
     DAMAGE[damage](folder)
-    with pytest.raises(InputError, match=r"o\.tsv\.parts/.*; overwrite=True starts again"):
+    with pytest.raises(InputError, match=r"o\.tsv\.parts/.* overwrite=True starts again"):
         computed(tables / "t.parquet", tmp_path / "o.tsv", paper_germline, resume=True)
     computed(tables / "t.parquet", tmp_path / "o.tsv", paper_germline, overwrite=True)
     assert (tmp_path / "o.tsv").read_bytes() == expected.read_bytes()
@@ -389,14 +390,14 @@ def test_parts_of_another_run_are_refused(tables, paper_germline, tmp_path):
     stopped(tables / "t.tsv", tmp_path / "other" / "o.tsv", paper_germline, 3, overwrite=True)
     for path in other.glob("*000001*"):
         shutil.copy(path, folder)
-    with pytest.raises(InputError, match=r"part-000001\.json: is damaged \(it is of another run, or was changed\)"):
+    with pytest.raises(InputError, match=r"part-000001\.state: is damaged: it was changed, or is of another run"):
         computed(tables / "t.parquet", tmp_path / "o.tsv", paper_germline, resume=True)
 
 
 def test_a_part_without_facts_is_made_again(tables, expected, paper_germline, tmp_path):
     """What a run leaves that is killed between the two."""
     folder = parts_after_a_stop(tables, paper_germline, tmp_path)
-    (folder / "part-000002.json").unlink()
+    (folder / "part-000002.state").unlink()
     (folder / "part-000002.tsv").write_text("cut")
     (folder / ".part-000003.tsv.part").write_text("cut")
     computed(tables / "t.parquet", tmp_path / "o.tsv", paper_germline, resume=True)

@@ -95,7 +95,7 @@ def written(path):
 
 
 def parts_of(path):
-    return sorted(path.with_name(f"{path.name}.parts").glob("part-*.json"))
+    return sorted(path.with_name(f"{path.name}.parts").glob("part-*.state"))
 
 
 @pytest.mark.slow
@@ -161,7 +161,7 @@ def test_a_stopped_run_continues(tables, tmp_path, monkeypatch, name, ending):
         join, seen = SliceFiles.digests, []
         patch.setattr(
             SliceFiles, "digests",
-            lambda self, indices: seen.extend(self.facts(k).stat().st_mtime_ns for k in self.finished)
+            lambda self, indices: seen.extend(self.folder.file(self.piece(k)).stat().st_mtime_ns for k in self.finished)
             or join(self, indices),
         )  # fmt: skip
         hpcvdj_command(*words, "-o", target, "--resume")
@@ -220,7 +220,7 @@ def test_damaged_parts_are_refused(tables, tmp_path, monkeypatch):
     part = target.with_name("o.tsv.parts") / "part-000001.tsv"
     part.write_bytes(part.read_bytes().replace(b"TRBV", b"TRBW", 1))
     _, err = hpcvdj_command(*words, "-o", target, "--resume", code=2)
-    assert "part-000001.tsv: is damaged (its SHA-256 differs); --overwrite starts again" in error_line(err)
+    assert "part-000001.tsv: is damaged: its SHA-256 differs; --overwrite starts again" in error_line(err)
 
 
 @pytest.mark.slow
@@ -278,6 +278,7 @@ def test_a_rank_takes_a_slice_once(tmp_path):
     files = SliceFiles(RunFolder(folder, {}), ".tsv")
     first, second = files.taken([1]), files.taken([1])
     assert [first(0), second(0), first(0), first(1), second(2), first(2)] == [True, False, True, False, True, False]
-    files.facts(2).write_text("{}")
+    files.rows(2).touch()
+    files.finish(2, {})
     files.forget(2)
     assert files.taken([])(2)

@@ -361,16 +361,16 @@ def test_a_complete_result_is_known_by_its_tables(folder, paper_germline, tmp_pa
         again()
     a, b, c, e = (copy / name for name in ("a.tsv", "b.tsv.gz", "c.parquet", "e.tsv"))
     for paths, message in (
-        ([a, c, e], r"is the result of another run \(b\.tsv\.gz no longer among the tables\)"),
+        ([a, c, e], r"is of another run \(b\.tsv\.gz no longer among the tables\)"),
         ([copy, small(tmp_path / "f.tsv", ["s"])], r"\(f\.tsv new among the tables\)"),
         ([b, a, c, e], r"\(the tables in another order\)"),
     ):
         with pytest.raises(InputError, match=message):
             again(*paths)
     a.write_text(a.read_text().replace("T\t0", "T\t1"))
-    with pytest.raises(InputError, match=r"is the result of another run \(a\.tsv changed\)"):
+    with pytest.raises(InputError, match=r"is of another run \(a\.tsv changed\)"):
         again()
-    with pytest.raises(InputError, match=r"is the result of another run \(other tables; together was True, is False\)"):
+    with pytest.raises(InputError, match=r"is of another run \(other tables; together was True, is False\)"):
         count_to(target, a, paper_germline, Config(max_n=MAX_N), resume=True)
 
 

@@ -2,7 +2,6 @@
 
 import json
 import os
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,23 +9,19 @@ import pytest
 from hpcvdj.counting.config import Config
 from hpcvdj.errors import CompleteError, InputError, MachineError, StoppedError
 from hpcvdj.kernels.backends import CpuBackend
-from hpcvdj.kernels.kernel import Unit
 from hpcvdj.recombination.repertoire import Problem
 from hpcvdj.results.reader import Result
-from hpcvdj.results.slice_files import SAVED
 from hpcvdj.runs.driver import Partial
 from hpcvdj.runs.folder import RunFolder
 from hpcvdj.runs.run import Run
-from hpcvdj.values.unit_store import BEGUN, UnitStore
+from hpcvdj.values.unit_store import UnitStore
 from tests.conftest import SMALL
 from tests.problems import count_to, method_named, repertoire_of_rows
 
 CDR3 = ["GCC", "GCCTT", "", "AAAA", "GGG", "GCCTTC", "TTTTTTT"]
-A = Unit(range(1), range(4), range(1), 1)
-B = Unit(range(1, 2), range(4, 7), range(1), 1)
-C = Unit(range(2), range(7), range(1, 2), 4)
-D = Unit(range(2), range(7), range(2, 3), 4)
 VALUES = np.arange(1, 22, dtype=np.uint64).reshape(7, 3) * np.uint64(2**40)
+UNITS = [(rows, n) for n in range(3) for rows in (range(4), range(4, 7))]
+"""The rows and the n-length of each unit of the enumerating method: a V-J pair at a time."""
 
 
 def values_of(unit):
@@ -34,178 +29,187 @@ def values_of(unit):
 
 
 @pytest.fixture
-def store(tmp_path, paper_germline):
-    """Makes a store in the folder of the same run, as a run does that continues, with what was saved."""
+def problem(paper_germline):
     rows = [(f"TRBV{1 + (k > 3)}", "TRBJ1-1", cdr3) for k, cdr3 in enumerate(CDR3)]
-    problem = Problem(repertoire_of_rows(paper_germline, rows), paper_germline, 2, "paper")
+    return Problem(repertoire_of_rows(paper_germline, rows), paper_germline, 2, "paper")
 
-    def made():
+
+@pytest.fixture
+def store(tmp_path, problem):
+    """Makes a store in the folder of the same run, as a run does that continues, and the numbers of the units left."""
+
+    def made(method="bitwise", unit_work=1):
         folder = RunFolder(tmp_path / "out.parts", {"max_n": 2})
-        folder.open(SAVED, {}, resume=True, overwrite=False)
-        made = UnitStore(problem, method_named("bitwise"), folder)
-        return made, made.restore()
+        folder.open({}, resume=True, overwrite=False)
+        made = UnitStore(problem, method_named(method), folder)
+        left = made.begin(unit_work)
+        return made, [made.units.index(unit) for unit in left]
 
     return made
 
 
-def put(store, *units):
-    for unit in units:
-        store.put(unit, values_of(unit))
+def put(store, *numbers):
+    for number in numbers:
+        store.put(store.units[number], values_of(store.units[number]))
+
+
+def cut(store, number, tasks_done):
+    unit = store.units[number]
+    return Partial(unit, tasks_done, values_of(unit))
 
 
 def saved(tmp_path):
-    return sorted(path.name for path in (tmp_path / "out.parts").glob(SAVED))
+    return sorted(path.name for path in (tmp_path / "out.parts").glob("part-*"))
 
 
 def test_units_and_the_cut_one_come_back(store):
-    first, begun = store()
-    assert begun is None
-    put(first, A, B)
-    first.save(Partial(C, 3, values_of(C)))
-    second, begun = store()
-    assert (begun.unit, begun.tasks_done) == (C, 3)
-    assert np.array_equal(begun.values, values_of(C))
+    first, left = store()
+    assert [(unit.rows, *unit.n_lengths) for unit in first.units] == UNITS
+    assert left == list(range(6))
+    assert first.begun is None
+    put(first, 0, 1)
+    first.save(cut(first, 3, 2))
+    second, left = store()
+    assert (second.begun.unit, second.begun.tasks_done) == (first.units[3], 2)
+    assert np.array_equal(second.begun.values, values_of(first.units[3]))
     assert np.array_equal(second.values[:, 0], VALUES[:, 0])
     assert not second.values[:, 1:].any()
-    assert second.missing(begun) == [(range(2, 3), range(7))]
+    assert left == [3, 2, 4, 5], "the one that was begun first"
 
 
 def test_what_was_not_saved_is_lost(store):
     first, _ = store()
-    put(first, A)
+    put(first, 0)
     first.save(None)
-    put(first, B, C)
-    second, begun = store()
-    assert begun is None
-    assert second.missing() == [(range(1), range(4, 7)), (range(1, 2), range(7)), (range(2, 3), range(7))]
+    put(first, 1, 2)
+    second, left = store()
+    assert second.begun is None
+    assert left == [1, 2, 3, 4, 5]
     assert not second.values[4:].any()
 
 
 def test_nothing_saved_is_nothing_restored(store):
-    put(store()[0], A)
-    second, begun = store()
-    assert begun is None
-    assert second.missing() == [(range(k, k + 1), range(7)) for k in range(3)]
+    put(store()[0], 0)
+    second, left = store()
+    assert second.begun is None
+    assert left == list(range(6))
 
 
-def test_the_rows_of_a_cut_unit_are_not_missing(store):
+def test_a_backend_with_larger_units_goes_on_with_those_of_the_run_that_began(store):
     first, _ = store()
-    put(first, A)
-    first.save(Partial(replace(B, rows=range(4, 6)), 1, values_of(B)[:2]))
-    second, begun = store()
-    assert second.missing(begun) == [(range(1), range(6, 7)), (range(1, 2), range(7)), (range(2, 3), range(7))]
+    put(first, 0, 2)
+    first.save(None)
+    second, left = store(unit_work=1 << 20)
+    assert second.units == first.units
+    assert left == [1, 3, 4, 5]
+    put(second, 1)
+    second.save(None)
+    assert store(unit_work=3)[1] == [3, 4, 5]
 
 
 def test_every_unit_is_saved_once(store, tmp_path):
     first, _ = store()
-    put(first, A)
+    put(first, 0, 1)
     first.save(None)
-    put(first, B)
-    first.save(Partial(C, 1, values_of(C)))
-    first.save(Partial(C, 2, values_of(C) + np.uint64(1)))
-    assert saved(tmp_path) == ["part-000000.npz", "part-000001.npz", BEGUN]
-    second, begun = store()
-    assert begun.tasks_done == 2
-    assert np.array_equal(begun.values, values_of(C) + np.uint64(1))
-    put(second, C)
+    put(first, 2)
+    first.save(cut(first, 3, 1))
+    first.save(cut(first, 3, 2))
+    assert saved(tmp_path) == ["part-000000.state", "part-000002.state", "part-begun.state"]
+    second, _ = store()
+    assert second.begun.tasks_done == 2
+    put(second, 3)
     second.save(None)
-    third, begun = store()
+    third, left = store()
     # It is finished meanwhile.
-    assert begun is None
-    assert third.missing() == [(range(2, 3), range(7))]
+    assert third.begun is None
+    assert left == [4, 5]
     assert np.array_equal(third.values[:, :2], VALUES[:, :2])
-    assert saved(tmp_path) == ["part-000000.npz", "part-000001.npz", "part-000002.npz", BEGUN]
+    assert saved(tmp_path) == ["part-000000.state", "part-000002.state", "part-000003.state", "part-begun.state"]
 
 
-def test_a_method_that_goes_row_by_row(tmp_path, store, paper_germline):
-    problem = Problem(repertoire_of_rows(paper_germline, [("TRBV1", "TRBJ1-1", cdr3) for cdr3 in CDR3]),
-                      paper_germline, 2, "paper")  # fmt: skip
-    whole = Unit(range(1), range(2, 5), range(3), 3)
-    folder = RunFolder(tmp_path / "rows.parts", {})
-    folder.open(SAVED, {}, resume=True, overwrite=False)
-    first = UnitStore(problem, method_named("direct"), folder)
-    assert first.missing() == [(range(3), range(7))]
-    put(first, whole)
+def test_a_file_that_is_removed_is_computed_again(store, tmp_path):
+    """As the message about a damaged file says."""
+    first, _ = store()
+    for number in range(4):
+        put(first, number)
+        first.save(None)
+    (tmp_path / "out.parts" / "part-000001.state").unlink()
+    second, left = store()
+    assert left == [1, 4, 5]
+    put(second, 1, 4)
+    second.save(None)
+    third, left = store()
+    assert left == [5]
+    assert np.array_equal(third.values[:, :2], VALUES[:, :2])
+
+
+def test_a_method_that_goes_row_by_row(store, monkeypatch):
+    monkeypatch.setattr("hpcvdj.kernels.method.UNIT_VALUES", 9)
+    first, _ = store("direct")
+    assert [unit.rows for unit in first.units] == [range(3), range(3, 6), range(6, 7)]
+    put(first, 1)
     first.save(None)
-    second = UnitStore(problem, method_named("direct"), folder)
-    assert second.restore() is None
-    assert second.missing() == [(range(3), range(2)), (range(3), range(5, 7))]
-    assert np.array_equal(second.values[2:5], VALUES[2:5])
+    second, left = store("direct")
+    assert left == [0, 2]
+    assert np.array_equal(second.values[3:6], VALUES[3:6])
 
 
-@pytest.mark.parametrize("name", ["part-000000.npz", BEGUN])
-@pytest.mark.parametrize("damage", ["cut short", "one byte", "no zip", "empty", "pickle", "other names"])
+@pytest.mark.parametrize("name", ["part-000000.state", "part-begun.state"])
+@pytest.mark.parametrize("damage", ["cut short", "one byte", "nonsense", "empty"])
 def test_damage_is_named(store, tmp_path, name, damage):
     first, _ = store()
-    put(first, A)
-    first.save(Partial(B, 0, values_of(B)))
+    put(first, 0)
+    first.save(cut(first, 1, 0))
     path = tmp_path / "out.parts" / name
     raw = bytearray(path.read_bytes())
     if damage == "cut short":
         raw = raw[: len(raw) // 2]
     elif damage == "one byte":
-        raw[raw.index(b"\x93NUMPY") + 140] ^= 1
-    elif damage == "no zip":
-        raw = bytearray(b"nonsense")
-    elif damage == "empty":
-        raw = bytearray()
+        raw[-1] ^= 1
+    else:
+        raw = bytearray(b"nonsense" if damage == "nonsense" else b"")
     path.write_bytes(raw)
-    if damage == "pickle":
-        np.savez(path, meta=np.array([{}], dtype=object))
-    elif damage == "other names":
-        np.savez(path, x=np.zeros(3))
-    with pytest.raises(InputError, match=rf"{name}: is damaged .*overwrite=True starts again"):
+    with pytest.raises(InputError, match=rf"{name}: is damaged: .*, and resume=True .*overwrite=True starts again"):
         store()
 
 
 @pytest.mark.parametrize(
-    ("unit", "values"),
-    [
-        (replace(A, rows=range(4, 9)), np.zeros((5, 1), np.uint64)),
-        (replace(A, n_lengths=range(3, 4)), np.zeros((4, 1), np.uint64)),
-        (A, np.zeros((3, 1), np.uint64)),
-        (A, np.zeros((4, 1), np.int64)),
-    ],
+    ("number", "values"),
+    [("0", np.zeros((3, 1), np.uint64)), ("0", np.zeros((4, 1), np.int64)), ("6", np.zeros((3, 1), np.uint64))],
 )
-def test_a_unit_of_something_else_is_refused(store, tmp_path, unit, values):
+def test_a_unit_of_something_else_is_refused(store, number, values):
     first, _ = store()
-    first.save(Partial(unit, 1, values))
-    with pytest.raises(InputError, match="its values are not those of a unit of this run"):
+    first._folder.save("part-000000", {"unit_work": 1}, {number: values})
+    with pytest.raises(InputError, match=r"its values are not those of a unit of this run|index out of range"):
         store()
 
 
 def test_units_of_another_run_are_refused(store, tmp_path):
     first, _ = store()
-    put(first, A)
-    first.save(None)
-    record = tmp_path / "out.parts" / "run.json"
+    put(first, 0)
     first._folder.identity["max_n"] = 3
-    (tmp_path / "out.parts" / "part-000000.npz").unlink()
-    first._saved = 0
     first.save(None)
-    assert json.loads(record.read_text())["identity"] == {"max_n": 2}
-    with pytest.raises(InputError, match="its values are not those that this run saved"):
+    assert json.loads((tmp_path / "out.parts" / "run.json").read_text())["identity"] == {"max_n": 2}
+    with pytest.raises(InputError, match="it was changed, or is of another run"):
         store()
 
 
 def test_a_full_disk_leaves_what_was_saved(store, tmp_path, monkeypatch):
-    def full(*_, **__):
+    def full(*_):
         raise OSError(28, "No space left on device")
 
     first, _ = store()
-    put(first, A)
+    put(first, 0)
     first.save(None)
-    put(first, B)
+    put(first, 1)
     with monkeypatch.context() as context:
-        context.setattr(np, "savez", full)
+        context.setattr("hpcvdj.runs.folder.write_state", full)
         with pytest.raises(MachineError, match=r"the disk is full.*What was saved before is complete"):
             first.save(None)
-    assert store()[0].missing() == [
-        (range(1), range(4, 7)), (range(1, 2), range(7)), (range(2, 3), range(7))
-    ]  # fmt: skip
+    assert store()[1] == [1, 2, 3, 4, 5]
     assert not list((tmp_path / "out.parts").glob(".*"))
     first.save(None)
-    assert store()[0].missing() == [(range(1, 2), range(7)), (range(2, 3), range(7))]
+    assert store()[1] == [2, 3, 4, 5]
 
 
 def killed_run(tmp_path, germline, max_n, method="direct"):
@@ -219,7 +223,7 @@ def test_a_run_killed_right_after_its_result_got_its_name(tmp_path, paper_germli
         killed_run(tmp_path, paper_germline, 1)
     folder = tmp_path / "out.h5.parts"
     assert folder.is_dir()
-    with pytest.raises(InputError, match="is the result of another run"):
+    with pytest.raises(InputError, match="is of another run"):
         killed_run(tmp_path, paper_germline, 2)
     assert folder.is_dir()
     if half_removed:
@@ -248,7 +252,7 @@ def test_a_folder_of_another_run_stays_beside_a_complete_result(tmp_path, paper_
     """Such as that of a run which was to replace the result, and was stopped."""
     killed_run(tmp_path, paper_germline, 1)
     folder = RunFolder(tmp_path / "out.h5.parts", {"max_n": 7})
-    folder.open(SAVED, {}, resume=False, overwrite=False)
+    folder.open({}, resume=False, overwrite=False)
     with pytest.raises(CompleteError):
         killed_run(tmp_path, paper_germline, 1)
     assert folder.path.is_dir()

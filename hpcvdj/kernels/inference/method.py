@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hpcvdj.kernels.inference.errors_layout import ErrorsLayout
 from hpcvdj.kernels.inference.layout import Layout
 from hpcvdj.kernels.kernel import Unit
-from hpcvdj.kernels.method import Method, Missing, on_each_backend
+from hpcvdj.kernels.method import Method, on_each_backend
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.repertoire import Repertoire
 
@@ -57,7 +57,7 @@ class Expectation(Method):
     disjoint = False
     kernels = on_each_backend("hpcvdj.kernels.inference.expectation_{}.ExpectationKernel")
 
-    def units(self, problem: Any, unit_work: int, missing: Missing) -> Iterator[Unit]:
+    def units(self, problem: Any, unit_work: int, columns: range) -> Iterator[Unit]:
         """All junctions at once."""
         repertoire: Repertoire = problem.repertoire
         yield Unit(range(len(repertoire.pairs)), range(1), range(sum(problem.layout.sizes)), len(repertoire))

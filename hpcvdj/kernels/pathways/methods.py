@@ -7,7 +7,7 @@ import numpy as np
 
 from hpcvdj.errors import InputError, option
 from hpcvdj.kernels.kernel import Unit
-from hpcvdj.kernels.method import Method, Missing, on_each_backend
+from hpcvdj.kernels.method import Method, on_each_backend
 from hpcvdj.kernels.quantities import Pathways, Quantity
 from hpcvdj.recombination.repertoire import LONGEST_CDR3, PAPER_LONGEST_CDR3, Problem
 
@@ -66,22 +66,19 @@ class Enumerating(PathwayMethod):
     longest_n = LONGEST_ENUMERATED_N
     enumerates = True
 
-    def units(self, problem: Problem, unit_work: int, missing: Missing) -> Iterator[Unit]:
+    def units(self, problem: Problem, unit_work: int, columns: range) -> Iterator[Unit]:
         """(n-length, batch of whole V–J pairs), short n-lengths first.
 
         One V–J pair at a time, as in the paper, leaves a processor idle between the pairs when 4^m is small.
         """
         offsets = problem.repertoire.offsets
-        for n_lengths, part in missing:
-            for m in n_lengths:
-                tasks, first = 4**m, int(np.searchsorted(offsets, part.start))
-                while offsets[first] < part.stop:
-                    most = min(offsets[first] + unit_work // tasks, part.stop)
-                    last = max(first + 1, int(np.searchsorted(offsets, most, side="right")) - 1)
-                    yield Unit(
-                        range(first, last), range(int(offsets[first]), int(offsets[last])), range(m, m + 1), tasks
-                    )
-                    first = last
+        for m in columns:
+            tasks, first = 4**m, 0
+            while offsets[first] < offsets[-1]:
+                most = min(offsets[first] + unit_work // tasks, offsets[-1])
+                last = max(first + 1, int(np.searchsorted(offsets, most, side="right")) - 1)
+                yield Unit(range(first, last), range(int(offsets[first]), int(offsets[last])), range(m, m + 1), tasks)
+                first = last
 
     def work(self, unit: Unit) -> float:
         """Tasks × sequences × cuts."""

@@ -65,7 +65,7 @@ def long_insertions(has_d: bool, longest: int) -> Model:
 
 def counts_of(kernel: Kernel, own: InferenceProblem, cuts: tuple[int, ...] = ()) -> np.ndarray:
     """All counts, int64 [counts], collected in ranges of rows that end at `cuts`."""
-    (unit,) = Expectation().units(own, 0, [])
+    (unit,) = Expectation().units(own, 0, range(0))
     ends = (0, *cuts, len(own.repertoire))
     return np.sum([kernel(unit, first, last).copy() for first, last in pairwise(ends)], axis=0)[0]
 

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from hpcvdj.counting.config import Config
 from hpcvdj.counting.verify import reference
 from hpcvdj.errors import InputError
-from hpcvdj.kernels.method import everything
 from hpcvdj.recombination.germline import Germline, Segment, extended_j, extended_v, from_sequences, read_germline
 from hpcvdj.recombination.repertoire import LONGEST_CDR3, PAPER_LONGEST_CDR3, Problem
 from tests.conftest import ROOT, TABLES
@@ -106,7 +105,7 @@ def test_units_cover_each_counter_once(paper_germline, method, unit_work):
     problem = Problem(repertoire_of_rows(paper_germline, rows * 3, longest=60), paper_germline, 4)
     chosen, offsets = method_named(method), problem.repertoire.offsets
     covered = np.zeros((len(problem.repertoire), 5), dtype=int)
-    for unit in chosen.units(problem, unit_work, everything(problem)):
+    for unit in chosen.units(problem, unit_work, range(problem.columns)):
         covered[unit.rows.start : unit.rows.stop, unit.n_lengths.start : unit.n_lengths.stop] += 1
         assert chosen.work(unit) > 0
         assert offsets[unit.pairs.start] <= unit.rows.start
@@ -114,25 +113,11 @@ def test_units_cover_each_counter_once(paper_germline, method, unit_work):
     assert (covered == 1).all()
 
 
-def test_units_of_what_is_missing(paper_germline):
-    """Enumerated units begin and end at V–J pairs, direct's wherever the last run ended."""
-    rows = [(v.allele, "TRBJ1-1*01", "GCC") for v in paper_germline.of("V")[:5] for _ in range(3)]
-    problem = Problem(repertoire_of_rows(paper_germline, rows), paper_germline, 3)
-    for method, first in (("bitwise", 6), ("direct", 7)):
-        chosen = method_named(method)
-        missing = [(range(2, 3), range(first, 12)), (range(3, 4), range(15))]
-        covered = np.zeros((15, 4), dtype=int)
-        for unit in chosen.units(problem, 4**5, missing):
-            covered[unit.rows.start : unit.rows.stop, unit.n_lengths.start : unit.n_lengths.stop] += 1
-        assert covered.sum(axis=0).tolist() == [0, 0, 12 - first, 15]
-        assert covered[first:12, 2].all()
-
-
 def test_direct_cuts_large_repertoires_into_units(paper_germline, monkeypatch):
     monkeypatch.setattr("hpcvdj.kernels.method.UNIT_VALUES", 20)
     rows = [(v.allele, "TRBJ1-1*01", "GCC") for v in paper_germline.of("V")[:6] for _ in range(3)]
     problem = Problem(repertoire_of_rows(paper_germline, rows), paper_germline, 4)
-    units = list(method_named("direct").units(problem, 1, everything(problem)))
+    units = list(method_named("direct").units(problem, 1, range(problem.columns)))
     assert [len(unit.rows) for unit in units] == [4, 4, 4, 4, 2]
     assert [(unit.pairs.start, unit.pairs.stop) for unit in units] == [(0, 2), (1, 3), (2, 4), (4, 6), (5, 6)]
     assert count_with(problem, "direct").tolist() == reference(problem).tolist()
