@@ -13,6 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import hpcvdj
 from hpcvdj.errors import CompleteError, HpcvdjError, InputError, MachineError, StoppedError, few, option
 from hpcvdj.runs.stopping import NOTHING_YET, told_otherwise
 from hpcvdj.storage.damage import MISREAD, damage
@@ -23,7 +24,7 @@ Identity = dict[str, Any]
 """What two runs must have in common for one to continue the other, as JSON values by name."""
 
 _RUN = "run.json"
-_FORMAT = "hpcvdj-run"
+_FORMAT, VERSION = "hpcvdj-run", "hpcvdj"
 _COMPLETE = "complete"
 """The fact of a folder whose run has written its result."""
 
@@ -58,7 +59,9 @@ class RunFolder:
                         f"{self.path}: has the work of an unfinished run; {option('resume', True)} continues it, "
                         f"{option('overwrite', True)} starts again"
                     )
-                changes = differences(record["identity"], self.identity)
+                # Another version may compute other numbers.
+                theirs = {VERSION: record.get(VERSION), **record["identity"]}
+                changes = differences(theirs, {VERSION: hpcvdj.__version__, **self.identity})
                 if changes:
                     raise InputError(
                         f"{self.path}: belongs to another run ({changes}); start that run with its own options, or "
@@ -80,7 +83,7 @@ class RunFolder:
 
     def _write(self, facts: dict[str, Any]) -> None:
         with atomic_path(self.path / _RUN, overwrite=True) as temporary:
-            record = {"format": _FORMAT, "identity": self.identity, "facts": facts}
+            record = {"format": _FORMAT, VERSION: hpcvdj.__version__, "identity": self.identity, "facts": facts}
             temporary.write_text(json.dumps(record, indent=1))
 
     def _required_record(self) -> dict[str, Any] | None:

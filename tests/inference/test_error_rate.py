@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +12,7 @@ import pytest
 
 import hpcvdj
 from hpcvdj.errors import InputError
+from hpcvdj.runs.folder import RunFolder
 from tests.commands import hpcvdj_command
 from tests.recombination.igor_files import mouse_files
 
@@ -107,18 +107,18 @@ def test_ranks_write_the_same_bytes(table, model, tmp_path, on_ranks):
 def test_a_stopped_run_goes_on_with_its_rate(table, model, tmp_path, monkeypatch):
     options = ["infer", table, "-m", model, "--errors", "--rows", "all", "--only", "v_choice", "--iterations", 4]
     hpcvdj_command(*options, "-o", tmp_path / "whole")
-    from hpcvdj.inference import tables
+    save, saved = RunFolder.save, []
 
-    save, saved = tables._save, []
-
-    def stop(path: Path, state: bytes) -> None:
-        save(path, state)
-        saved.append(state)
+    def stop(self, name, *content):
+        save(self, name, *content)
+        saved.append(name)
         if len(saved) == 2:
             raise InputError("stopped here")
 
-    monkeypatch.setattr(tables, "_save", stop)
-    hpcvdj_command(*options, "-o", tmp_path / "parts", code=2)
+    with monkeypatch.context() as stopping:
+        stopping.setattr(RunFolder, "save", stop)
+        hpcvdj_command(*options, "-o", tmp_path / "parts", code=2)
+    assert len(saved) == 2
     hpcvdj_command(*options, "-o", tmp_path / "parts", "--resume")
     for name in ("model_params.txt", "model_marginals.txt"):
         assert (tmp_path / "parts" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()

@@ -5,6 +5,7 @@ import json
 import h5py
 import pytest
 
+import hpcvdj
 from hpcvdj.errors import CompleteError, InputError
 from hpcvdj.runs.folder import RunFolder, differences, raise_if_complete
 from hpcvdj.storage.hdf5 import write_attributes
@@ -31,7 +32,8 @@ def test_a_new_folder_says_which_run_it_is_of(tmp_path):
     folder, facts = opened(tmp_path)
     assert facts == {"layout": 1}
     record = json.loads((folder.path / "run.json").read_text())
-    assert record == {"format": "hpcvdj-run", "identity": IDENTITY, "facts": {"layout": 1}}
+    version = hpcvdj.__version__
+    assert record == {"format": "hpcvdj-run", "hpcvdj": version, "identity": IDENTITY, "facts": {"layout": 1}}
     assert folder.is_same()
     assert not folder_at(tmp_path, {"max_n": 3}).is_same()
 
@@ -62,6 +64,15 @@ def test_another_run_is_refused_by_what_differs(tmp_path):
         opened(tmp_path, other, resume=True)
     assert "belongs to another run (max_n was 2, is 3; " in str(caught.value)
     assert "b changed, a no longer among the tables, c new among the tables" in str(caught.value)
+
+
+def test_the_work_of_another_version_is_not_continued(tmp_path, monkeypatch):
+    monkeypatch.setattr(hpcvdj, "__version__", "0.9.9")
+    with_item(tmp_path)
+    monkeypatch.undo()
+    with pytest.raises(InputError, match=rf"another run \(hpcvdj was 0\.9\.9, is {hpcvdj.__version__}\)"):
+        opened(tmp_path, resume=True)
+    opened(tmp_path, overwrite=True)
 
 
 @pytest.mark.parametrize(
