@@ -43,7 +43,7 @@ def joined(parts: Sequence[Edges]) -> Edges:
 class EdgeFilter(Settings):
     """Which pairs become edges: those with a score of at least `min_score` among the `top` best of a sequence."""
 
-    min_score: float | None = setting("keep pairs with a score of at least this", None, unset="all")
+    min_score: float | None = setting("keep pairs with a score of at least this", None, unset="no limit")
     top: int | None = setting("keep a pair if it is among so many best of either sequence", None, unset="all", least=1)
 
     def allows(self, score: Any) -> Any:
