@@ -51,3 +51,16 @@ def test_arrays_are_read_again_each_time(files):
     next(iter(files.folder.path.glob("sorted_ids-000001.npy"))).write_bytes(b"no array")
     with pytest.raises(InputError, match=r"sorted_ids-000001\.npy: is damaged"):
         list(files.arrays(IDS))
+
+
+def test_facts_of_another_run_are_known_by_its_identity(files):
+    finish(files, [np.arange(3, dtype=np.uint64)])
+    record = {"slice": 0, "files": {}}
+    for identity, same in (({"a": 1}, True), ({"a": 2}, False), ({"a": 1, "b": 1}, False)):
+        other = SliceFiles(RunFolder(files.folder.path, identity), ".tsv")
+        assert (other._digest_of(record) == files._digest_of(record)) == same
+        if same:
+            other._record(0)
+        else:
+            with pytest.raises(ValueError, match="it is of another run, or was changed"):
+                other._record(0)
