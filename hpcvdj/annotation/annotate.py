@@ -8,7 +8,8 @@ probability of as many hits or more.  The q-values (Benjamini and Hochberg) are 
 
 κ accounts for selection, gene usage and errors of the model.  Decoys estimate it: records of antigens that the donors
 cannot have met.  Without decoys, the median of the epitopes estimates it.  Both also estimate the dispersion φ of the
-numbers of hits, because repertoires have clusters of their own.  If φ is above 1, the numbers are negative binomial.
+numbers of hits, because repertoires have clusters of their own.  If φ is above 1, a p-value is the larger of those with
+and without it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -266,7 +267,7 @@ def _tested(
     # `of_epitope` is sorted.
     ends = np.searchsorted(union.of_epitope, np.arange(len(decoy) + 1))
     indicators = [
-        chance[union.of_member[ends[row] : ends[row + 1]]] if far_from_poisson and phi <= 1 else None
+        chance[union.of_member[ends[row] : ends[row + 1]]] if far_from_poisson else None
         for row, far_from_poisson in enumerate(squares >= statistics.EXACT * np.maximum(expected, 1e-300))
     ]
     at_least, more = statistics.tail(k, expected, phi, indicators)

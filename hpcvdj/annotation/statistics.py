@@ -174,21 +174,25 @@ def decoys_pass(called: int, of_decoys: int, max_q: float) -> bool:
 
 
 def tail(hits: Counts, expected: Floats, phi: float, indicators: list[Floats | None]) -> tuple[Floats, Floats]:
-    """P(K >= hits) and P(K > hits).
+    """P(K >= hits) and P(K > hits), where K is a sum of independent indicators, or negative binomial.
 
-    phi         K is a sum of independent indicators for 1, and negative binomial with this variance over its mean above
-    indicators  the probabilities of each sum that is far from Poisson; None for the others, and if `phi` is above 1
+    phi         the variance of K over its mean; above 1, each is the larger of those of both laws
+    indicators  the probabilities of each sum that is far from Poisson; None for the others
+
+    The dispersion is one for all epitopes, and a negative binomial number is more often 0 than a Poisson number of the
+    same mean.  So it would make few hits of an epitope that chance hardly hits more surprising.
     """
-    at_least, more = (_tail(hits + k, expected, phi) for k in (0, 1))
+    at_least, more = (poisson_tail(hits + k, expected) for k in (0, 1))
     for row, probabilities in enumerate(indicators):
         if probabilities is not None:
             at_least[row], more[row] = _exact_tails(int(hits[row]), probabilities)
-    return at_least, more
-
-
-def _tail(hits: Counts, expected: Floats, phi: float) -> Floats:
     if phi <= 1:
-        return poisson_tail(hits, expected)
+        return at_least, more
+    of_at_least, of_more = (_negative_binomial_tail(hits + k, expected, phi) for k in (0, 1))
+    return np.maximum(at_least, of_at_least), np.maximum(more, of_more)
+
+
+def _negative_binomial_tail(hits: Counts, expected: Floats, phi: float) -> Floats:
     from scipy.special import betainc
 
     size = np.maximum(expected, 1e-300) / (phi - 1)

@@ -10,6 +10,7 @@ draws from p (Elhanati et al., Immunological Reviews 284:167, 2018):
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -117,27 +118,32 @@ def _deeper_spectrum(numbers: Numbers, draws: Draws, log_q: float, log_deeper: f
     return np.asarray(numbers.spectrum(draws.on_grid(log_q - log_deeper)) * np.exp(log_deeper))
 
 
-def _deficit(
-    observed: Counts, numbers: Numbers, draws: Draws, deeper: Callable[[float], float]
-) -> Callable[[float], float]:
-    """Return the negative Poisson log-likelihood of ln q, without a constant; `_IMPOSSIBLE` where q is impossible.
+def _last_class(numbers: Numbers, draws: Draws) -> int:
+    """Return the last of the classes 0, 1, … of a fit of q: sequences in 2, 3, … individuals.
 
     Large numbers of individuals are one class: a few sequences that an antigen made public, of which next to none are
     expected, would otherwise decide q, and hide themselves.
     """
     without = np.cumsum(numbers.spectrum(draws.on_grid(0.0))[:1:-1])[::-1]
-    last = max(0, int(np.searchsorted(-without, -FEWEST_IN_CLASS, side="right")) - 1)
+    return max(0, int(np.searchsorted(-without, -FEWEST_IN_CLASS, side="right")) - 1)
 
-    def classes(spectrum: Floats) -> Floats:
-        return np.append(spectrum[2 : 2 + last], spectrum[2 + last :].sum())
 
-    in_class = classes(observed.astype(np.float64))
+def _in_classes(spectrum: Floats, last: int) -> Floats:
+    return np.append(spectrum[2 : 2 + last], spectrum[2 + last :].sum())
+
+
+def _deficit(
+    observed: Counts, numbers: Numbers, draws: Draws, deeper: Callable[[float], float]
+) -> Callable[[float], float]:
+    """Return the negative Poisson log-likelihood of ln q, without a constant; `_IMPOSSIBLE` where q is impossible."""
+    last = _last_class(numbers, draws)
+    in_class = _in_classes(observed.astype(np.float64), last)
 
     def deficit(log_q: float) -> float:
         log_deeper = deeper(log_q)
         if not np.isfinite(log_deeper):
             return _IMPOSSIBLE
-        expected = np.maximum(classes(_deeper_spectrum(numbers, draws, log_q, log_deeper)), 1e-300)
+        expected = np.maximum(_in_classes(_deeper_spectrum(numbers, draws, log_q, log_deeper), last), 1e-300)
         return float((expected - in_class * np.log(expected)).sum())
 
     return deficit
@@ -174,10 +180,71 @@ def survivors_share(
     return (1.0, True) if values[-1] <= minimum.fun else (float(np.exp(minimum.x)), False)
 
 
+@dataclass(frozen=True)
+class Lots:
+    """By how much a fitted ln q differs from that of the share of recombinations that survive, with other survivors.
+
+    Of few sequences that make much of all recombinations, it matters which survive: for the junctions that individuals
+    have, for those that they share, and for the share itself.
+
+    squares  Σ h² over amino-acid sequences: one that survives raises the difference by (1 / q - 1) h, one that does not
+             lowers it by h
+    counted  the part of the Poisson variance of ln q that lots of single sequences make; it is in `squares`, too
+    """
+
+    squares: float
+    counted: float
+
+    def variance(self, q: float) -> float:
+        """Return what a Poisson variance of ln q lacks, if a share q survives."""
+        return max(0.0, (1 / q - 1) * self.squares - self.counted)
+
+
+def lots_of(
+    numbers: Numbers, unit: Draws, junctions: Draws, spelled: Counts, q: float, deeper: Callable[[float], float]
+) -> Lots:
+    """Return the effect of lots on a fitted q, to first order.
+
+    numbers    with the recombinations of the individuals to which q is fitted
+    unit       draws of the sequences that are compared
+    junctions  the same draws, as junctions in nucleotides with their genes
+    spelled    int64 [draws]: numbers of their amino-acid sequences, which survive, or not, with all genes
+    deeper     as of `survivors_share`
+    """
+    at, last, people = float(np.log(q)), _last_class(numbers, unit), np.arange(numbers.individuals + 1)
+    here, deep, more = (
+        _deeper_spectrum(numbers, unit, log_q, log_deeper)
+        for log_q, log_deeper in (
+            (at, deeper(at)), (at, deeper(at) + STEP_OF_Q), (at + STEP_OF_Q, deeper(at + STEP_OF_Q))
+        )
+    )  # fmt: skip
+    expected = np.maximum(_in_classes(here, last), 1e-300)
+    slope = _in_classes(more - here, last)
+    information = float((slope**2 / expected).sum())
+    if not information:
+        return Lots(0.0, 0.0)
+    # By how much one more sequence in a class, and one more junction of an individual, raise ln q.
+    of_class = STEP_OF_Q * slope / expected / information
+    has, has_deep = (_deeper_spectrum(numbers, junctions, at, deeper(at) + step) @ people for step in (0.0, STEP_OF_Q))
+    of_junction = -float(of_class @ _in_classes(deep - here, last)) / float(has_deep - has)
+    of_shared = numbers.chance @ np.append([0.0, 0.0], of_class[np.minimum(people[:-2], last)])
+    h = -unit.weight
+    shift, p = at - deeper(at), np.exp(GRID)
+    for draws, effect in ((unit, of_shared), (junctions, of_junction * (numbers.chance @ people))):
+        below, share = on_grid(draws.log_p - shift)
+        scaled = np.exp(deeper(at)) * effect / p
+        h = h + draws.weight * (scaled[below] * (1 - share) + scaled[below + 1] * share)
+    # Two draws of a sequence estimate the square of its h without the bias that the square of one draw has.
+    squares = float((np.bincount(spelled, h) ** 2 - np.bincount(spelled, h**2)).sum()) * len(h) / max(1, len(h) - 1)
+    counted = float(np.exp(deeper(at)) * (unit.on_grid(shift) * of_shared**2).sum())
+    return Lots(max(0.0, squares), counted)
+
+
 def share_interval(
-    observed: Counts, numbers: Numbers, draws: Draws, q: float, redrawn: Floats, deeper: Callable[[float], float]
-) -> tuple[float, float]:
-    """Return the 95 % interval of a fitted q, by the likelihood ratio, and by the error of the draws.
+    observed: Counts, numbers: Numbers, draws: Draws, q: float, redrawn: Floats, deeper: Callable[[float], float],
+    lots: Lots,
+) -> tuple[float, float]:  # fmt: skip
+    """Return the 95 % interval of a fitted q, by the likelihood ratio, by the error of the draws, and by lots.
 
     redrawn  the weights of other draws on the grid at q, as `bootstrapped` returns them
     deeper   as of `survivors_share`
@@ -199,9 +266,19 @@ def share_interval(
     spread = 0.0
     if of_draws.min() > 0 and here > 0 and np.isfinite(before):
         spread = Z * float(np.std(np.log(of_draws))) * STEP_OF_Q / float(np.log(before / here))
-    least, most = float(np.log(SMALLEST_Q)), 0.0
-    low, high = max(least, at - np.hypot(end(least), spread)), min(most, at + np.hypot(end(most), spread))
-    return float(np.exp(low)), float(np.exp(high))
+
+    def with_lots(bound: float) -> float:
+        """The end of the interval towards a bound: the farthest share whose survivors could make this q."""
+        likely = end(bound) ** 2 + spread**2
+
+        def beyond(log_q: float) -> float:
+            return float((log_q - at) ** 2 - likely - Z**2 * lots.variance(np.exp(log_q)))
+
+        if beyond(bound) <= 0:
+            return float(np.exp(bound))
+        return float(np.exp(brentq(beyond, bound, at)))
+
+    return with_lots(float(np.log(SMALLEST_Q))), with_lots(0.0)
 
 
 def bootstrapped(draws: Draws, log_q: float, seed: int) -> Floats:

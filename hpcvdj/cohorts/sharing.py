@@ -24,7 +24,7 @@ from hpcvdj.chance.p_values import Counts, Floats, poisson_tail
 from hpcvdj.chance.shown import Shown
 from hpcvdj.cohorts.cohort import Cohort, Grouping, Sequences, sequences_of, with_any_genes
 from hpcvdj.cohorts.copies import copies_of
-from hpcvdj.cohorts.expected import Numbers, band, bootstrapped, share_interval
+from hpcvdj.cohorts.expected import Numbers, band, bootstrapped, lots_of, share_interval
 from hpcvdj.cohorts.holding import Holding
 from hpcvdj.cohorts.improbable import Improbable, Pairs, improbable_of
 from hpcvdj.cohorts.ranking import Auc, auc, roc_curve
@@ -36,7 +36,7 @@ from hpcvdj.kernels.distinct import distinct
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
 from hpcvdj.recombination.selection import SelectionFactor
-from hpcvdj.repertoires.genes import as_read, without_genes
+from hpcvdj.repertoires.genes import amino_acids, as_read, without_genes
 from hpcvdj.results.blocks import TableBlocks
 from hpcvdj.runs.run import Run
 from hpcvdj.storage.memory import return_freed_memory
@@ -152,12 +152,16 @@ class Sharing(Shown):
 
 @dataclass(frozen=True)
 class _Drawn:
-    """Draws from the model: of junctions as they are read and of sequences of the unit, with their probabilities."""
+    """Draws from the model: of junctions as they are read and of sequences of the unit, with their probabilities.
+
+    spelled  int64 [draws]: the number of the amino-acid sequence of each; root only
+    """
 
     junctions: Draws
     unit: Draws
     p: Floats
     p_unit: Floats
+    spelled: Counts | None
 
 
 @dataclass(frozen=True)
@@ -217,8 +221,10 @@ def _require_nucleotides(asked: SharingTest) -> None:
 def _draw(cohort: Cohort, chance: Chance, asked: SharingTest, run: Run) -> _Drawn:
     """Draw junctions as those of the cohort were read; every rank gets them."""
     spelled = drawn = chance.drawn(run)
-    log_q = None
+    log_q = amino_acid_sequences = None
     if drawn is not None:
+        hashes = hashes_of(*amino_acids(drawn, np.arange(len(drawn))))
+        amino_acid_sequences = np.unique(hashes, return_inverse=True)[1]
         spelled = drawn = as_read(drawn, cohort.example)
         if asked.settings.unit == "aa":
             spelled = with_any_genes(drawn, np.arange(len(drawn)), chance.model)
@@ -231,7 +237,7 @@ def _draw(cohort: Cohort, chance: Chance, asked: SharingTest, run: Run) -> _Draw
     shared = run.share_arrays(root)  # type: ignore[arg-type]
     of_junctions, of_unit = shared["p"][:, 0], shared["p_unit"][:, 0]
     junctions, unit = (Draws.of(values, shared["log_q"]) for values in (of_junctions, of_unit))
-    return _Drawn(junctions, unit, of_junctions, of_unit)
+    return _Drawn(junctions, unit, of_junctions, of_unit, amino_acid_sequences)
 
 
 def _probabilities(cohort: Cohort, drawn: _Drawn, chance: Chance, asked: SharingTest, run: Run) -> _Computed:
@@ -329,8 +335,10 @@ def _tested(computed: _Computed, drawn: _Drawn, asked: SharingTest, run: Run) ->
     def answered(scores: dict[str, Any]) -> Sharing:
         weights, redrawn = drawn.unit.on_grid(np.log(q)), bootstrapped(drawn.unit, np.log(q), settings.seed)
         interval = None
-        if settings.q is None:
-            interval = share_interval(honest, Numbers(sizes[apart]), drawn.unit, q, redrawn, depth.deeper)
+        if settings.q is None and drawn.spelled is not None:
+            fitted = Numbers(sizes[apart])
+            lots = lots_of(fitted, drawn.unit, drawn.junctions, drawn.spelled, q, depth.deeper)
+            interval = share_interval(honest, fitted, drawn.unit, q, redrawn, depth.deeper, lots)
         low, high = band(tests.numbers, redrawn)
         public = scores.pop(PUBLIC)
         return Sharing(

@@ -433,6 +433,24 @@ def test_hits_of_decoys_are_marked_and_counted(model, drawn):
     assert 0 < sum(answer.hits["decoy"].to_pylist()) < len(answer.hits)
 
 
+def test_dispersed_numbers_of_hits_make_no_p_value_smaller(model, drawn, monkeypatch):
+    """Also of epitopes whose sequences are so probable that the indicators are summed one by one."""
+    # The most frequent sequences.
+    frequent = drawn.slice(0, 8_000).group_by(["v_call", "j_call", "junction_aa"]).aggregate([([], "count_all")])
+    database = records_of(frequent.sort_by([("count_all", "descending")]).slice(0, 60), 20)
+    p_values = {}
+    for phi in (1.0, 1.9):
+        monkeypatch.setattr(statistics, "dispersion", lambda *_, phi=phi, **__: phi)
+        answer = hpcvdj.annotate(
+            sample_of(drawn.slice(8_000, 4_000)), database, model, kappa=1.0, mismatches=0, backend="cpu"
+        )
+        rows = answer.epitopes.to_pylist()
+        p_values[phi] = {row["epitope"]: (row["p_value"], row["found"], row["expected"]) for row in rows}
+    assert all(p_values[1.9][epitope][0] >= p for epitope, (p, _, _) in p_values[1.0].items())
+    exact = [p - stats.poisson.sf(found - 1, expected) for p, found, expected in p_values[1.0].values()]
+    assert max(exact) > 1e-4, "Poisson's is smaller"
+
+
 def test_a_sample_without_a_clonotype_does_not_keep_the_others_from_being_annotated(model, drawn):
     database = records_of(drawn.slice(0, 200), 10)
     empty = sample_of(drawn.slice(0, 3)).set_column(3, "junction", pa.array(["TGTTAATTT"] * 3))

@@ -18,9 +18,34 @@ def test_sums_of_indicators():
         assert more[0] == pytest.approx((draws > found).mean(), abs=4e-3)
     found, mean = np.arange(12), np.full(12, 2.5)
     wide, _ = statistics.tail(found, mean, 1.6, [None] * 12)
-    np.testing.assert_allclose(wide, stats.nbinom.sf(found - 1, 2.5 / 0.6, 1 / 1.6), rtol=1e-9)
+    negative_binomial = stats.nbinom.sf(found - 1, 2.5 / 0.6, 1 / 1.6)
+    np.testing.assert_allclose(wide[4:], negative_binomial[4:], rtol=1e-9)
     poisson, _ = statistics.tail(found, mean, 1.0, [None] * 12)
     np.testing.assert_allclose(poisson, stats.poisson.sf(found - 1, 2.5), rtol=1e-9)
+    np.testing.assert_allclose(wide, np.maximum(poisson, negative_binomial), rtol=1e-9)
+
+
+@pytest.mark.parametrize("phi", [1.05, 1.9, 6.0])
+@pytest.mark.parametrize("expected", [1e-6, 0.00854, 0.4, 3.0, 40.0])
+def test_a_dispersion_makes_no_p_value_smaller(phi, expected):
+    """A negative binomial number is more often 0 than a Poisson number of its mean: 0.0061, not 0.0085, for one hit."""
+    hits, mean = np.arange(80), np.full(80, expected)
+    (dispersed, more), (poisson, _) = (statistics.tail(hits, mean, own, [None] * 80) for own in (phi, 1.0))
+    assert (dispersed >= poisson).all()
+    assert (dispersed >= stats.nbinom.sf(hits - 1, expected / (phi - 1), 1 / phi) * (1 - 1e-9)).all()
+    assert (more <= dispersed).all()
+    np.testing.assert_array_equal(more[:-1], dispersed[1:])
+
+
+def test_a_dispersion_makes_no_p_value_of_probable_sequences_smaller():
+    """Poisson's P(one hit or more) is smaller than that of the sum of their indicators."""
+    p = [np.full(3, 0.3)] * 4
+    hits, mean = np.arange(4), np.full(4, 0.9)
+    of_sum, _ = statistics.tail(hits, mean, 1.0, p)
+    dispersed, _ = statistics.tail(hits, mean, 1.5, p)
+    negative_binomial = stats.nbinom.sf(hits - 1, 0.9 / 0.5, 1 / 1.5)
+    assert of_sum[1] == pytest.approx(1 - 0.7**3)
+    np.testing.assert_allclose(dispersed, np.maximum(of_sum, negative_binomial), rtol=1e-9)
 
 
 def test_sums_of_indicators_of_which_most_are_improbable():

@@ -5,8 +5,10 @@ from math import comb
 import numpy as np
 import pytest
 
+from hpcvdj.association.law import laws_of_cases, rates
 from hpcvdj.association.phenotypes import Phenotype
 from hpcvdj.association.scores import scores_of
+from hpcvdj.chance.p_values import benjamini_hochberg
 from hpcvdj.cohorts.holding import Holding
 from hpcvdj.cohorts.ranking import auc
 
@@ -52,3 +54,53 @@ def test_hits_by_chance_leave_donors_without_a_score(seed, max_q):
     rng = np.random.default_rng(seed)
     carriers = [rng.permutation(40)[: rng.integers(6, 14)] for _ in range(4_000)]
     assert scored(carriers, tests=4_000, max_q=max_q).none.any()
+
+
+def hits_without(donor, carriers, sizes, phenotype, tests, max_q):
+    """The hits without a donor, by the test of the other donors alone."""
+    others = np.flatnonzero(np.arange(len(sizes)) != donor)
+    case, p_values = phenotype.case[others], []
+    for own in carriers:
+        has, of_strata = np.isin(others, own), []
+        for k in range(len(phenotype.strata)):
+            among = phenotype.stratum[others] == k
+            numbers = np.array([int((has & among).sum())])
+            fewest, law = laws_of_cases(sizes[others][among], case[among], numbers)[0]
+            of_strata.append(np.append(np.zeros(fewest), law))
+        of_sum = np.ones(1)
+        for law in of_strata:
+            of_sum = np.convolve(of_sum, law)
+        p_values.append(of_sum[int((has & case.astype(bool)).sum()) :].sum())
+    return benjamini_hochberg(np.array(p_values), tests) <= max_q
+
+
+def test_scores_are_those_of_the_other_donors():
+    """Of donors of unequal depth, one of them without a recombination, in two strata; of each, without its own part."""
+    rng = np.random.default_rng(2)
+    sizes = rng.integers(20_000, 200_000, 40).astype(float)
+    sizes[5] = 0
+    stratum = np.arange(40) % 2
+    phenotype = Phenotype("disease=ill", "case", np.arange(40), CASES.astype(np.int64), stratum, ["a", "b"])
+    carriers = [rng.choice(np.setdiff1d(np.arange(40), [5]), size=9 + k % 7, replace=False,
+                           p=np.delete(np.where(CASES, 6, 1), 5) / np.delete(np.where(CASES, 6, 1), 5).sum())
+                for k in range(30)]  # fmt: skip
+    sequence = np.repeat(np.arange(len(carriers)), [len(own) for own in carriers])
+    has = Holding.of(sequence, np.concatenate(carriers), len(carriers), 40, None, np.add)
+    found = scores_of(has, np.arange(len(carriers)), 60, 0.2, phenotype, sizes)
+    for donor in range(40):
+        hits = hits_without(donor, carriers, sizes, phenotype, 60, 0.2)
+        alike = (stratum == stratum[donor]) & (np.arange(40) != donor)
+        chance = np.array([
+            -np.expm1(-sizes[donor] * rates(sizes[alike], np.array([np.isin(np.flatnonzero(alike), own).sum()]))[0])
+            for own in carriers
+        ])  # fmt: skip
+        hits &= (chance > 0) & (chance < 1)
+        carried = sum(donor in own for own, hit in zip(carriers, hits, strict=True) if hit)
+        assert found.carried[donor] == carried
+        assert found.expected[donor] == pytest.approx(chance[hits].sum(), rel=1e-9)
+        if not hits.any():
+            assert found.none[donor]
+            continue
+        deviation = np.sqrt((chance[hits] * (1 - chance[hits])).sum())
+        assert found.score[donor] == pytest.approx((carried - chance[hits].sum()) / deviation, rel=1e-9)
+    assert found.none.tolist() == (np.arange(40) == 5).tolist(), "one without a recombination has no chance to carry"

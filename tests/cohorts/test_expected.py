@@ -4,15 +4,18 @@ import itertools
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import optimize, stats
 
 from hpcvdj.chance.depth import GRID, HIGHEST, LOWEST, Draws, on_grid
-from hpcvdj.cohorts.expected import Numbers, band, bootstrapped, share_interval, survivors_share
+from hpcvdj.cohorts.expected import Lots, Numbers, band, bootstrapped, lots_of, share_interval, survivors_share
 from hpcvdj.cohorts.settings import SMALLEST_Q
 from hpcvdj.errors import InputError
 
 GRID_ERROR = 2e-3
 """Of linear interpolation between grid points; 1.4e-3 was found, for sequences that nearly all individuals have."""
+
+NO_LOTS = Lots(0.0, 0.0)
+"""It does not matter which sequences survive."""
 
 SIZES = np.array([5_000, 20_000, 700, 20_000, 60_000])
 
@@ -184,8 +187,8 @@ def test_deeper_individuals_are_those_with_more_recombinations(numbers, growth):
     assert survivors_share(observed, numbers, draws, deeper)[0] == pytest.approx(q, rel=1e-6)
     # As of other draws, from which three times the recombinations make these numbers.
     redrawn = 3 * bootstrapped(draws, np.log(q / 3), 1)
-    expected = share_interval(observed, deep, draws, q, bootstrapped(draws, np.log(q), 1), grown)
-    assert share_interval(observed, numbers, draws, q, redrawn, deeper) == pytest.approx(expected, rel=1e-4)
+    expected = share_interval(observed, deep, draws, q, bootstrapped(draws, np.log(q), 1), grown, NO_LOTS)
+    assert share_interval(observed, numbers, draws, q, redrawn, deeper, NO_LOTS) == pytest.approx(expected, rel=1e-4)
     assert expected[0] < q < expected[1]
 
 
@@ -201,8 +204,8 @@ def test_the_scatter_of_few_draws_in_steps_of_q(numbers, growth):
         return growth * (at - log_q)
 
     redrawn = bootstrapped(draws, at, 1)
-    low, _ = share_interval(observed, numbers, draws, 0.6, redrawn, grown)
-    exact, _ = share_interval(observed, numbers, draws, 0.6, np.array([draws.on_grid(at)] * 2), grown)
+    low, _ = share_interval(observed, numbers, draws, 0.6, redrawn, grown, NO_LOTS)
+    exact, _ = share_interval(observed, numbers, draws, 0.6, np.array([draws.on_grid(at)] * 2), grown, NO_LOTS)
     shared = numbers.spectra(redrawn)[:, 2:].sum(axis=1)
     before, here = (
         Numbers(SIZES * np.exp(grown(log_q))).spectrum(draws.on_grid(log_q))[2:].sum() for log_q in (at - 0.01, at)
@@ -224,7 +227,7 @@ def test_a_share_for_which_there_are_not_enough_junctions(numbers):
     q, at_bound = survivors_share(observed, numbers, draws, deeper)
     assert 0.5 <= q < 0.6
     assert not at_bound
-    low, high = share_interval(observed, numbers, draws, q, bootstrapped(draws, np.log(q), 1), deeper)
+    low, high = share_interval(observed, numbers, draws, q, bootstrapped(draws, np.log(q), 1), deeper, NO_LOTS)
     assert 0.45 < low <= q <= high
 
 
@@ -240,7 +243,7 @@ def intervals(numbers, truth, few):
             draws = Draws(np.log(p[rng.choice(len(p), 2_000, p=p)]), np.full(2_000, 1 / 2_000))
         observed = np.bincount(held, minlength=6)
         q, _ = survivors_share(observed, numbers, draws, as_deep)
-        yield q, share_interval(observed, numbers, draws, q, bootstrapped(draws, np.log(q), 1), as_deep)
+        yield q, share_interval(observed, numbers, draws, q, bootstrapped(draws, np.log(q), 1), as_deep, NO_LOTS)
 
 
 @pytest.mark.slow
@@ -258,16 +261,83 @@ def test_the_interval_of_the_share_has_it_as_often_as_it_says(numbers, truth, fe
         assert np.std([np.log(q) for q, _ in found]) == pytest.approx(np.median(widths) / (2 * 1.96), rel=0.2)
 
 
+def test_lots_lack_what_poisson_numbers_have():
+    lots = Lots(0.02, 0.005)
+    assert lots.variance(1.0) == 0
+    assert lots.variance(0.9) == 0, "Poisson's variance has more"
+    assert lots.variance(0.5) == pytest.approx(0.02 - 0.005)
+    assert lots.variance(0.25) == pytest.approx(0.06 - 0.005)
+
+
+def test_lots_make_an_interval_wider_by_the_variance_at_its_ends(numbers):
+    p = zipf(20_000, 0.9)
+    draws = every(p)
+    observed, redrawn = (
+        np.rint(numbers.spectrum(draws.on_grid(np.log(0.6)))).astype(int), bootstrapped(draws, np.log(0.6), 1)
+    )  # fmt: skip
+
+    def squares(lots):
+        ends = share_interval(observed, numbers, draws, 0.6, redrawn, as_deep, lots)
+        return [(np.log(end / 0.6) ** 2, end) for end in ends]
+
+    lots = Lots(0.005, 0.001)
+    for (with_lots, end), (alone, _) in zip(squares(lots), squares(NO_LOTS), strict=True):
+        assert with_lots - alone == pytest.approx(1.96**2 * lots.variance(end), rel=1e-3)
+    assert squares(Lots(9.0, 0.0))[0][1] == pytest.approx(SMALLEST_Q)
+    assert 0.99 < squares(Lots(9.0, 0.0))[1][1] < 1, "if all survive, there are no lots"
+
+
+def test_lots_matter_where_few_sequences_make_much(numbers):
+    """And more if several sequences survive together; of one lot for all, q is the share that survives."""
+    p, rng = zipf(20_000, 0.9), np.random.default_rng(1)
+    drawn = rng.choice(len(p), 100_000, p=p)
+    draws = Draws(np.log(p[drawn]), np.full(len(drawn), 1 / len(drawn)))
+
+    def junctions(log_q, log_deeper):
+        return numbers.spectrum(draws.on_grid(log_q - log_deeper)) @ np.arange(6) * np.exp(log_deeper)
+
+    def deeper(log_q):
+        """For the same number of distinct junctions at any q."""
+        at = np.log(0.4)
+        return optimize.brentq(lambda log_deeper: junctions(log_q, log_deeper) - junctions(at, 0.0), -1, 1)
+
+    def lots(spelled):
+        return lots_of(numbers, draws, draws, spelled, 0.4, deeper)
+
+    alone, together = lots(drawn), lots(drawn // 10)
+    assert 0 < alone.counted < alone.squares < together.squares
+    assert lots(np.zeros(len(drawn), dtype=int)).squares < 0.02 * together.squares
+    even = Draws(np.full(100_000, -18.0), np.full(100_000, 1e-5))
+    rare = lots_of(numbers, even, even, np.arange(100_000), 0.4, as_deep)
+    assert rare.squares == 0
+    assert rare.counted < 1e-3 * alone.counted
+
+
+def test_lots_do_not_depend_on_the_depth_with_which_others_are_compared(numbers):
+    p, rng = zipf(20_000, 0.9), np.random.default_rng(2)
+    drawn = rng.choice(len(p), 50_000, p=p)
+    draws = Draws(np.log(p[drawn]), np.full(len(drawn), 1 / len(drawn)))
+    deep = lots_of(Numbers(3 * SIZES), draws, draws, drawn, 0.4, as_deep)
+    same = lots_of(numbers, draws, draws, drawn, 0.4, lambda _: np.log(3))
+    assert (same.squares, same.counted) == pytest.approx((deep.squares, deep.counted), rel=1e-3)
+
+
+def test_no_lots_where_nothing_is_shared():
+    draws = every(np.full(50, 0.02))
+    assert lots_of(Numbers(np.zeros(3)), draws, draws, np.arange(50), 0.4, as_deep) == NO_LOTS
+
+
 def test_the_interval_of_a_share_of_few_sequences(numbers):
     """By the likelihood ratio of Poisson numbers: nothing is so improbable if so many more are expected."""
     draws, few = every(np.full(20_000, 1 / 20_000)), Numbers(SIZES / 1_000)
-    low, high = share_interval(np.array([0, 9, 0, 0, 0, 0]), few, draws, 1.0, bootstrapped(draws, 0.0, 1), as_deep)
+    observed = np.array([0, 9, 0, 0, 0, 0])
+    low, high = share_interval(observed, few, draws, 1.0, bootstrapped(draws, 0.0, 1), as_deep, NO_LOTS)
     assert high == 1
     shared = [few.spectrum(draws.on_grid(log_q))[2:].sum() for log_q in (np.log(low), 0.0)]
     assert shared[1] < 1
     assert shared[0] - shared[1] == pytest.approx(stats.chi2(1).ppf(0.95) / 2, rel=1e-6)
     draws, none = every(zipf(20_000, 0.9)), Numbers(SIZES / 1e6)
-    interval = share_interval(np.array([0, 9, 0, 0, 0, 0]), none, draws, 1.0, bootstrapped(draws, 0.0, 1), as_deep)
+    interval = share_interval(observed, none, draws, 1.0, bootstrapped(draws, 0.0, 1), as_deep, NO_LOTS)
     assert interval == pytest.approx((SMALLEST_Q, 1)), "any share explains it"
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from hpcvdj.chance.depth import Draws
 from hpcvdj.cohorts import survivors
+from hpcvdj.cohorts.expected import Lots, Numbers, bootstrapped, lots_of, share_interval
 
 
 def fitted(sequences, exponent, truth, seed, fixed_q=None):
@@ -47,6 +48,43 @@ def test_selection_is_found(sequences, exponent, seed):
     assert q == pytest.approx(0.5, abs=0.03)
     assert not at_bound
     assert sizes == pytest.approx(np.full(3, 20_000), rel=0.35)
+
+
+def share_and_interval(seed, truth, variants):
+    """The share of recombinations that survive, q, its interval, and that without lots; of three individuals."""
+    rng = np.random.default_rng(seed)
+    p = np.arange(1.0, 20_001) ** -0.8
+    p /= p.sum()
+    # Every `variants` sequences have the same amino acids.
+    spelled = rng.permutation(len(p)) // variants
+    alive = p * (rng.random(len(p)) < truth)[spelled]
+    has = np.array([rng.multinomial(20_000, alive / alive.sum()) > 0 for _ in range(3)])
+    drawn = rng.choice(len(p), 100_000, p=p)
+    draws = Draws(np.log(p[drawn]), np.full(len(drawn), 1 / len(drawn)))
+    cohort = SimpleNamespace(sizes=has.sum(axis=1), names=["a", "b", "c"])
+    observed, depth = np.bincount(has.sum(axis=0), minlength=4), survivors.Depth(cohort, draws)
+    q, _, sizes = survivors.fitted_share(observed, np.ones(3, dtype=bool), draws, depth, None)
+    numbers, redrawn = Numbers(sizes), bootstrapped(draws, np.log(q), 1)
+    lots = lots_of(numbers, draws, draws, spelled[drawn], q, depth.deeper)
+    of_lots = [
+        share_interval(observed, numbers, draws, q, redrawn, depth.deeper, own) for own in (lots, Lots(0.0, 0.0))
+    ]
+    return alive.sum(), q, *of_lots
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("truth", "variants", "seeds"),
+    [(0.5, 1, 12), *(pytest.param(*case, marks=pytest.mark.exhaustive) for case in ((0.5, 4, 40), (0.9, 4, 40)))],
+)
+def test_the_interval_knows_that_it_matters_which_sequences_survive(truth, variants, seeds):
+    """As in IGK, a few sequences make much of all recombinations: without lots, 5 of 12 intervals had the share."""
+    found = [share_and_interval(seed, truth, variants) for seed in range(seeds)]
+    has, without = (sum(own[k][0] <= own[0] <= own[k][1] for own in found) for k in (2, 3))
+    assert has >= 0.85 * seeds
+    assert truth > 0.5 or without < 0.7 * seeds
+    half = np.median([np.log(high / low) for *_, (low, high), _ in found]) / 2
+    assert np.std([np.log(q / share) for share, q, *_ in found]) < 1.3 * half / 1.96
 
 
 def test_a_given_share_is_kept(caplog):

@@ -5,6 +5,7 @@ import resource
 import shutil
 from contextlib import ExitStack
 
+import h5py
 import numpy as np
 import pytest
 
@@ -66,6 +67,13 @@ def test_parts_in_another_order(path):
     one.rename(path.with_name("between"))
     other.rename(one)
     path.with_name("between").rename(other)
+    with pytest.raises(InputError, match=r"the files in .*o\.h5\.parts are not the parts of this result"):
+        Result(path)
+
+
+def test_a_part_of_another_run_with_the_same_rows(path):
+    with h5py.File(part(path, 3), "r+") as file:
+        file.attrs["identity"] = np.bytes_(file.attrs["identity"].replace(b"{", b'{"other": 1, ', 1))
     with pytest.raises(InputError, match=r"the files in .*o\.h5\.parts are not the parts of this result"):
         Result(path)
 

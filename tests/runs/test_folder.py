@@ -51,6 +51,56 @@ def test_a_folder_with_work_is_continued_only_if_asked(tmp_path):
     assert not (folder.path / "item-1").exists()
 
 
+@pytest.mark.parametrize("resume", [True, False])
+def test_overwriting_starts_again_whatever_run_the_work_is_of(tmp_path, resume):
+    """Also together with resume; nothing of the work and of the facts of the other run is left."""
+    folder = with_item(tmp_path, identity={"max_n": 9}, facts={"layout": 7})
+    (folder.path / ".item-2.77.part").write_text("half")
+    own, facts = opened(tmp_path, facts={"layout": 2}, resume=resume, overwrite=True)
+    assert facts == {"layout": 2}
+    assert [path.name for path in own.path.iterdir()] == ["run.json"]
+    assert json.loads((own.path / "run.json").read_text())["facts"] == {"layout": 2}
+    assert own.is_same()
+
+
+@pytest.mark.parametrize("damaged", [{"layout": 0}, {"layout": "1"}, {"layout": None}, {}, {"layout": 1, "other": -1}])
+def test_work_with_damaged_facts_is_not_continued_but_overwritten(tmp_path, damaged):
+    folder = with_item(tmp_path)
+    record = json.loads((folder.path / "run.json").read_text())
+    (folder.path / "run.json").write_text(json.dumps({**record, "facts": damaged}))
+    with pytest.raises(InputError, match=r"its run\.json is damaged; overwrite=True starts again"):
+        opened(tmp_path, resume=True)
+    assert (folder.path / "item-1").exists()
+    assert opened(tmp_path, overwrite=True)[1] == {"layout": 1}
+    assert not (folder.path / "item-1").exists()
+
+
+def test_each_fact_is_that_of_the_run(tmp_path):
+    with_item(tmp_path, facts={"layout": 1, "other": "x"})
+    with pytest.raises(InputError, match="is damaged"):
+        opened(tmp_path, facts={"layout": 1, "other": 2}, resume=True)
+
+
+def test_a_folder_in_the_folder_stays(tmp_path):
+    folder = with_item(tmp_path)
+    (folder.path / "mine").mkdir()
+    assert opened(tmp_path, facts={"layout": 2}, overwrite=True)[1] == {"layout": 2}
+    assert sorted(path.name for path in folder.path.iterdir()) == ["mine", "run.json"]
+
+
+def test_an_empty_folder_becomes_that_of_a_run(tmp_path):
+    folder_at(tmp_path).path.mkdir()
+    folder, facts = opened(tmp_path)
+    assert facts == {"layout": 1}
+    assert folder.is_same()
+
+
+def test_a_folder_that_cannot_be_made(tmp_path):
+    folder = RunFolder(tmp_path / "nowhere" / "out.h5.checkpoint", IDENTITY)
+    with pytest.raises(InputError, match=r"cannot be made \(No such file or directory\); write elsewhere"):
+        folder.open(ITEM, {}, resume=False, overwrite=False)
+
+
 def test_a_folder_without_work_is_made_again(tmp_path):
     opened(tmp_path, {"max_n": 9})
     _, facts = opened(tmp_path, facts={"layout": 5})
