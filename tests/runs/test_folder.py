@@ -98,7 +98,7 @@ def test_an_empty_folder_becomes_that_of_a_run(tmp_path):
 def test_a_folder_that_cannot_be_made(tmp_path):
     folder = RunFolder(tmp_path / "nowhere" / "out.h5.checkpoint", IDENTITY)
     with pytest.raises(InputError, match=r"cannot be made \(No such file or directory\); write elsewhere"):
-        folder.open(ITEM, {}, resume=False, overwrite=False)
+        folder.open({}, resume=False, overwrite=False)
 
 
 def test_a_folder_without_work_is_made_again(tmp_path):
