@@ -251,7 +251,9 @@ def _sample_lines(sample: SampleAnnotation) -> Lines:
     if kappa.source in NO_KAPPA:
         return [*lines, ("", NO_KAPPA[kappa.source])]
     called, decoys = sample.called, sample.decoys
-    of_decoys = f", of them of decoys {decoys['called']:,} and {decoys['hits_called']:,}" if decoys else ""
+    of_decoys = ""
+    if decoys and (decoys["called"] or decoys["hits_called"]):
+        of_decoys = f", of them of decoys {decoys['called']:,} and {decoys['hits_called']:,}"
     return [*lines, ("", f"called: {called[0]:,} epitope(s), {called[1]:,} hit(s){of_decoys}")]
 
 

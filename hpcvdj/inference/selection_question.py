@@ -58,6 +58,7 @@ class SelectionQuestion(Question[SelectionFit]):
                 f"{answer.individuals:,} individual(s), {answer.rows[1]:,} held out",
             ),
             ("held out", f"gain {answer.gain:.4f} ± {answer.error:.4f} nats per junction; AUC {answer.auc:.4f}"),
+            *(("warning", warning) for warning in answer.warnings),
         ]
 
 
