@@ -7,6 +7,7 @@ and says why others are left out.
 import csv
 import hashlib
 import io
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -191,7 +192,7 @@ class Records:
 
     @cached_property
     def records(self) -> list[Record]:
-        """At most two records of each complete row: chains with a sequence, or the first chain if none has one."""
+        """Of each complete row, the chains with a sequence, or else the first chain; of each, a record for each peptide."""
         numbers = [number for number, row in enumerate(self.table) if len(row) == self.columns]
         rows = [self.table[number] for number in numbers]
         chains = [
@@ -199,9 +200,10 @@ class Records:
             for layout, locus in zip(self.layouts, self.kind.loci, strict=False)
         ]
         return [
-            record
+            record._replace(epitope=epitope)
             for of_row in zip(*chains, strict=True)
             for record in [chain for chain in of_row if chain.junction_aa or chain.cdr3_aa] or of_row[:1]
+            for epitope in peptides(record.epitope)
         ]
 
     @property
@@ -355,6 +357,15 @@ def _chain(
     # VDJdb has receptor 0 where only one chain is known.
     texts["receptor_id"] = ["" if text == "0" else text for text in texts["receptor_id"]]
     return map(Record._make, zip(numbers, *(texts[field] for field in FIELDS), strict=True))
+
+
+_SEVERAL = re.compile(r"[AC-IK-NP-TVWY]{5,}([ ;,/]+[AC-IK-NP-TVWY]{5,})+")
+
+
+@cache
+def peptides(epitope: str) -> tuple[str, ...]:
+    """The peptides of a cell that has several; another epitope is one, whatever its name."""
+    return tuple(dict.fromkeys(re.findall("[A-Z]+", epitope))) if _SEVERAL.fullmatch(epitope) else (epitope,)
 
 
 def _line(text: str) -> str:

@@ -111,6 +111,19 @@ def test_a_table_in_memory(model):
         database_of(3)
 
 
+@pytest.mark.parametrize("separator", [";", ", ", "/", " "])
+def test_several_peptides_in_a_cell_are_a_record_of_each(read, separator):
+    both, _, left_out = GIL.rpartition("GILGFVFTL")
+    own = centres_of_names(read(HEADER + GIL + NLV + both + f"NLVPMVATV{separator}GILGFVFTL" + left_out))
+    assert own == centres_of_names(read(HEADER + GIL + NLV + both + "NLVPMVATV" + left_out))
+    for name in (f"gag{separator}NLVPMVATV", "GILGFVFTL + PHOS(S3)", "GILGFVFTL"):
+        assert set(centres_of_names(read(HEADER + GIL.replace("GILGFVFTL", name)))) == {name}
+
+
+def centres_of_names(centres):
+    return {epitope.name: [centres.texts[k] for k in epitope.centres] for epitope in centres.epitopes}
+
+
 def test_a_table_of_cdr3s_is_read_without_naming_its_columns(read):
     table = "epitope\tcdr3_aa\tv_call\tj_call\nGILGFVFTL\tASSIRSSYEQY\tTRBV19\tTRBJ2-7\n"
     centres = read(table)
