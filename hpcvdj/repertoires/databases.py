@@ -192,7 +192,7 @@ class Records:
 
     @cached_property
     def records(self) -> list[Record]:
-        """Of each complete row, the chains with a sequence, or else the first chain; of each, a record for each peptide."""
+        """The chains of complete rows that have a sequence, else the first; a record for each peptide of each."""
         numbers = [number for number, row in enumerate(self.table) if len(row) == self.columns]
         rows = [self.table[number] for number in numbers]
         chains = [
