@@ -137,7 +137,7 @@ class PaperDForms(DFormConvention):
 
 
 class DistinctDForms(PaperDForms):
-    """Each distinct string once per gene, including the empty one."""
+    """Each distinct string once per D segment of the table that takes part, including the empty one."""
 
     name = "distinct"
     summary = "each distinct string once per gene"

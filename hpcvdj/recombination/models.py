@@ -292,10 +292,13 @@ class Model:
 
     @cached_property
     def _tied(self) -> list[tuple[int, ...]]:
-        """For each V allele, the alleles of all genes that count as one with its gene."""
+        """For each V allele, the alleles of all genes that count as one with its gene; of other genes, itself alone."""
         genes = [template.allele.partition("*")[0] for template in self.v]
         group = {gene: ties for ties in self.ties for gene in ties}
-        return [tuple(k for k, other in enumerate(genes) if other in group.get(gene, (gene,))) for gene in genes]
+        return [
+            tuple(k for k, other in enumerate(genes) if other in group[gene]) if gene in group else (index,)
+            for index, gene in enumerate(genes)
+        ]
 
     def names_several(self, alleles: str) -> bool:
         """Return whether alleles or genes, joined by commas, are of several genes that do not count as one."""

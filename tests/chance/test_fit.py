@@ -185,6 +185,17 @@ def test_calls_of_several_genes_may_be_any_of_them(model):
     assert findings(fit)["TRBV5-1,TRBV7-9"] in ("usage", "broken", "improbable")
 
 
+def test_only_genes_that_reads_hardly_tell_apart_count_as_one(model):
+    tied, of_gene = model.with_ties(), {}
+    for k, template in enumerate(model.v):
+        of_gene.setdefault(template.allele.partition("*")[0], []).append(k)
+    for name in [*of_gene, *(template.allele for template in model.v)]:
+        group = next((genes for genes in tied.ties if name.partition("*")[0] in genes), None)
+        wanted = model.find("V", name) if group is None else tuple(sorted(k for gene in group for k in of_gene[gene]))
+        assert tied.find("V", name) == wanted
+    assert any(len(of_gene[name]) > 1 for name in of_gene if not any(name in genes for genes in tied.ties))
+
+
 @pytest.mark.exhaustive
 @pytest.mark.olga
 def test_genes_called_by_habit():
@@ -204,8 +215,15 @@ def test_genes_called_by_habit():
         group = next((genes for genes in model.with_ties().ties if call in genes), (call,))
         each = [rows.slice(k, 1).set_column(0, "v_call", pa.array([gene])) for gene in group]
         alone = sum(hpcvdj.pgen(own, model, sequence="nt", backend="cpu")["pgen_nt"][0].as_py() for own in each)
-        if len(group) > 1:
-            assert of_both[k] == pytest.approx(alone, rel=1e-12)
+        assert of_both[k] == pytest.approx(alone, rel=1e-12)
+    # Genes that count as one with no other are not affected: their alleles are told apart.
+    drawn = rows_of(model).slice(0, 400)
+    apart = [not any(call.partition("*")[0] in genes for genes in tied.ties) for call in drawn["v_call"].to_pylist()]
+    with_ties, without = (
+        hpcvdj.pgen(drawn, own, sequence="nt", backend="cpu")["pgen_nt"].to_numpy() for own in (tied, model)
+    )
+    assert sum(apart) > 200
+    assert (with_ties[apart] == without[apart]).all()
     assert tied.facts()["ties"] != ""
     assert "ties" not in model.facts()
     assert tied.names_several("TRBV12-3*01,TRBV9*01")
