@@ -270,7 +270,7 @@ def _epitopes(records: Sequence[Sequence[Record]], decoys: Sequence[str]) -> lis
         decoy = all(wanted.keys() & label for label in labels)
         epitopes.append(Epitope(";".join(names), antigen, organism, mhc, np.array(numbers, dtype=np.int64), decoy))
     if wanted.keys() - met:
-        organisms = Counter(record.organism for alike in records for record in alike if record.organism)
+        organisms = Counter(record.organism or record.epitope for alike in records for record in alike)
         common = few([name for name, _ in organisms.most_common(20)], 20)
         raise InputError(
             f"{option('decoys', few(sorted(wanted[name] for name in wanted.keys() - met)))}: no record is of it; there "

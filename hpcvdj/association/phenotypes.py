@@ -72,7 +72,7 @@ def phenotypes_of(naming: Donors, subject: Mapping[str, str], *, told: bool = Fa
     if naming.case is not None:
         ((column, given),) = naming.case.items()
         # As numbers and truth values of a column in memory are read.
-        (value,) = as_strings(pa.RecordBatch.from_pydict({column: [given]}))[column].to_pylist()
+        value = as_strings(pa.RecordBatch.from_pydict({column: [given]}))[column][0].as_py().strip()
         value_of = _values(naming, column, subject, "case")
         if value not in value_of.values():
             raise InputError(

@@ -104,12 +104,13 @@ def title_of(metadata: object) -> object:
 
 
 def _text(metadata: object) -> pa.Table:
-    """The table with all values as text, in which missing values are empty, however they are written."""
+    """The table with all values as text without blanks around it; missing values, however written, are empty."""
     reader = open_table(metadata) if isinstance(metadata, str | Path) else MemoryReader(_with_names(metadata))
     schema = pa.schema([(name, pa.large_string()) for name in reader.columns])
     table = pa.Table.from_batches([batch.cast(schema) for batch in reader.batches()], schema)
     words = pa.array(_MISSING, pa.large_string())
-    columns = [pc.if_else(pc.is_in(column, words), "", column) for column in table.columns]
+    trimmed = map(pc.utf8_trim_whitespace, table.columns)
+    columns = [pc.if_else(pc.is_in(column, words), "", column) for column in trimmed]
     return pa.table(columns, schema=schema)
 
 

@@ -65,7 +65,8 @@ class RowSettings(Settings):
 
 DForms = Annotated[
     str,
-    Option("`paper` counts D forms once for each pair of chew-backs, `distinct` each string once per gene",
+    Option("`paper` counts D forms once for each pair of chew-backs, `distinct` each string once per gene, or per "
+           "allele if all take part",
            choices=lambda: choices(germline.DFormConvention), more=True),
 ]  # fmt: skip
 """How D forms are counted: the name of a `DFormConvention`."""

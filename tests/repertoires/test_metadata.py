@@ -35,6 +35,12 @@ def test_the_column_with_most_of_the_names_counts_and_of_equal_ones_that_of_airr
     assert listed_in(more, "arm", NAMES) == {"c": "1", "b": "2", "a": "3"}
 
 
+def test_blanks_around_values_do_not_count(tmp_path):
+    columns = {"who": [" a", "b ", "c"], "arm": ["x ", " x", "NA "]}
+    for metadata in (pa.table(columns), path_of(tmp_path, columns)):
+        assert listed_in(metadata, "arm", NAMES) == {"a": "x", "b": "x"}
+
+
 def test_rows_without_a_name_or_a_group():
     some = pa.table({"who": ["a", "", None, "b", "a"], "arm": ["x", "y", "y", "", "x"]})
     assert listed_in(some, "arm", NAMES) == {"a": "x"}
@@ -76,7 +82,7 @@ def test_values_that_name_columns(name, what, refused):
         listed_in(metadata, "arm", NAMES, what)
 
 
-@pytest.mark.parametrize("written", ["P3", "p03", "P-3", "p 003", "P03 "])
+@pytest.mark.parametrize("written", ["P3", "p03", "P-3", "p 003"])
 def test_a_name_in_another_spelling_is_refused(written):
     metadata = pa.table({"who": ["P1", written, "P20"], "arm": ["x", "y", "y"]})
     with pytest.raises(InputError) as raised:
