@@ -28,6 +28,9 @@ from hpcvdj.runs.stopping import NOTHING_YET
 
 log = logging.getLogger(__name__)
 
+NO_SELECTION = 100
+"""An estimated κ above which something else than selection makes neighbours."""
+
 FAR_ABOVE = 10
 """Users hear of a length whose κ is more than this many times the common κ."""
 
@@ -165,6 +168,14 @@ class EnrichmentQuestion(Question[Enrichment]):
             "not_available": answer.not_available,
             "read_once": asdict(answer.read_once) if answer.read_once is not None else None,
         }
+
+    def warnings(self, answer: Enrichment) -> list[str]:
+        if answer.kappa is None or answer.kappa <= NO_SELECTION or self.settings.kappa is not None:
+            return []
+        return [
+            f"kappa is {answer.kappa:,.0f}: selection does not make neighbours so common; families of mutated B cells, "
+            f"cells sorted by one antigen, or misread sequences do. Leave such rows out, or give {option('kappa')}"
+        ]
 
     def line(self, answer: Enrichment) -> str:
         """The line that the command prints for one table of several."""

@@ -14,7 +14,7 @@ from hpcvdj.chance.check import check_fit
 from hpcvdj.chance.question import ask
 from hpcvdj.chance.settings import Checks, ClonotypeChoice
 from hpcvdj.enrichment.enrich import Enrichment, ReadOnce
-from hpcvdj.enrichment.question import FAR_ABOVE, EnrichmentQuestion, read_once_lines
+from hpcvdj.enrichment.question import FAR_ABOVE, NO_SELECTION, EnrichmentQuestion, read_once_lines
 from hpcvdj.enrichment.settings import EnrichmentSettings
 from hpcvdj.enrichment.statistics import NeighbourKappa
 from hpcvdj.errors import CompleteError, InputError, StoppedError
@@ -418,3 +418,13 @@ def test_a_table_without_read_counts_says_so(table, model, rows):
     few = table.drop_columns("duplicate_count").slice(0, rows)
     message = "no column duplicate_count: likely sequencing errors cannot be told, and take part"
     assert in_memory(few, model)[1][-1:] == [message]
+
+
+def test_a_kappa_that_selection_does_not_make_is_a_warning():
+    of_sample = EnrichmentQuestion(EnrichmentSettings(), ClonotypeChoice())
+    answer = Enrichment(pa.table({}), 9, 0, 0, kappa=4_613.76)
+    (line,) = of_sample.warnings(answer)
+    assert line.startswith("kappa is 4,614: selection does not make neighbours so common; families of mutated B cells")
+    for kappa in (None, 2.0, NO_SELECTION):
+        assert not of_sample.warnings(replace(answer, kappa=kappa))
+    assert not EnrichmentQuestion(SETTINGS, ClonotypeChoice()).warnings(answer), "it is given"
