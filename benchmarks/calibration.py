@@ -73,12 +73,10 @@ def without_effect(model: Any, table: pd.DataFrame) -> Numbers:
     yield "check", "lengths that fail", len(fit.lengths)
     yield "check", "calls that contradict the bases", sum(rows for _, rows in fit.contradicted)
     yield "check", "calls compared", fit.calls
-    for unit in ("vj-aa", "nt"):
+    for name, unit in (("sharing vj-aa", "vj-aa"), ("sharing nt", "nt")):
         found = hpcvdj.sharing(table, model, unit=unit)
-        name = f"sharing {unit}"
-        yield name, "q", found.q
-        yield name, "q, low", found.q_interval[0]
-        yield name, "q, high", found.q_interval[1]
+        for what, value in zip(("q", "q, low", "q, high"), (found.q, *found.q_interval), strict=True):
+            yield name, what, value
         yield name, "recombinations for each distinct junction", float(found.sizes.sum() / found.cohort.has.sizes.sum())
         for number in range(2, 6):
             yield name, f"in {number}, observed", int(found.observed[number])
