@@ -16,8 +16,8 @@ from hpcvdj.association.scores import CANDIDATES, Scores, scores_of
 from hpcvdj.association.settings import WITH_GENES, AssociationSettings
 from hpcvdj.association.tables import association_table, donors_table
 from hpcvdj.association.tested import Tested, reached_of, tests_of
-from hpcvdj.chance.check import UNCHECKED, ModelFit
 from hpcvdj.chance.draws import Chance, log_factors
+from hpcvdj.chance.model_fit import UNCHECKED, ModelFit
 from hpcvdj.chance.p_values import Floats
 from hpcvdj.chance.shown import Shown
 from hpcvdj.cohorts.cohort import Cohort, Sequences, SequenceUnit, sequences_of

@@ -156,7 +156,7 @@ def _alleles(column: str, value_of: Mapping[str, str]) -> tuple[dict[str, dict[s
 
     A donor of whom only the group of an allele is known, such as A*02, is left out of the test of A*02:01.
     """
-    alleles_of = {who: {_two_fields(allele) for allele in re.split(r"[,;|\s]+", text) if allele}
+    alleles_of = {who: {_known(allele) for allele in re.split(r"[,;|\s]+", text) if allele}
                   for who, text in value_of.items()}  # fmt: skip
     tested, rare, lines = {}, [], []
     for allele in sorted(set().union(*alleles_of.values())):
@@ -186,21 +186,46 @@ def _alleles(column: str, value_of: Mapping[str, str]) -> tuple[dict[str, dict[s
     return tested, lines
 
 
-def _two_fields(allele: str) -> str:
-    """The protein of an HLA allele, such as A*02:01 of HLA-A*02:01:01 or A*0201; another name as it is.
+_GENE = r"(?:HLA-?)?(A|B|C|E|F|G|DRA|D[MOPQR][AB]\d|MIC[AB])W?\*?"
+_PROTEIN = re.compile(rf"{_GENE}(?:(\d\d?):|(\d\d))(\d{{2,3}})(?::\d+)*([A-Z]?)")
+_GROUP = re.compile(rf"{_GENE}(\d\d?)(?::?[A-Z]{{2,}})?")
 
-    The N of an allele that is not expressed stays.  A2, which serology finds, is the group A*02.
+
+def _known(text: str) -> str:
+    """The allele of a text, or its group if the text leaves several alleles of it open, as in A*02:01/A*02:09.
+
+    >>> [_known(text) for text in ("A*02:01/02:09", "A*02:01/09", "A0201/A*02:01:01", "A*02:01/A*03:01")]
+    ['A*02', 'A*02', 'A*02:01', 'A*02:01/A*03:01']
+    """
+    first, *others = text.split("/")
+    gene, _, fields = _two_fields(first).partition("*")
+    group = fields.partition(":")[0]
+    alleles = {f"{gene}*{fields}" if fields else gene}
+    for other in others:
+        whole = f"{gene}*{group}:{other}" if other.isdigit() else f"{gene}*{other}" if other[:1].isdigit() else other
+        alleles.add(_two_fields(whole))
+    if len(alleles) == 1:
+        return alleles.pop()
+    return f"{gene}*{group}" if {allele.partition(":")[0] for allele in alleles} == {f"{gene}*{group}"} else text
+
+
+def _two_fields(allele: str) -> str:
+    """The protein of an HLA allele, such as A*02:01 of HLA-A*02:01:01, A*0201 or A0201; another name as it is.
+
+    The N of an allele that is not expressed stays.  A2, which serology finds, and A*02:XX are the group A*02.
 
     >>> [_two_fields(name) for name in ("HLA-A*02:01:01:02L", "a*0201", "A2", "Cw4", "DRB1*15:01:01", "B*51:11N", "x")]
     ['A*02:01', 'A*02:01', 'A*02', 'C*04', 'DRB1*15:01', 'B*51:11N', 'x']
+    >>> [_two_fields(name) for name in ("A0201", "HLA-A02:01", "A*2:01", "Cw0401", "DRB11501", "A*02:XX", "A*2")]
+    ['A*02:01', 'A*02:01', 'A*02:01', 'C*04:01', 'DRB1*15:01', 'A*02', 'A*02']
     """
-    name = allele.removeprefix("HLA-")
-    if found := re.fullmatch(r"(\w+\*)(\d\d):?(\d{2,3})(?::\d+)*([A-Z]?)", name.upper()):
-        gene, group, protein, suffix = found.groups()
-        return f"{gene}{group}:{protein}{'N' if suffix == 'N' else ''}"
-    if found := re.fullmatch(r"([AB]|Cw?)(\d\d?)", name):
-        return f"{found[1][0]}*{int(found[2]):02}"
-    return name
+    name = allele.upper()
+    if found := _PROTEIN.fullmatch(name):
+        gene, short, group, protein, suffix = found.groups()
+        return f"{gene}*{int(short or group):02}:{protein}{'N' if suffix == 'N' else ''}"
+    if found := _GROUP.fullmatch(name):
+        return f"{found[1]}*{int(found[2]):02}"
+    return allele.removeprefix("HLA-")
 
 
 def _levels(column: str, value_of: Mapping[str, str], names: Sequence[str]) -> dict[str, int]:

@@ -71,6 +71,25 @@ def test_alleles_of_other_resolutions_are_not_lacking(caplog):
     ]
 
 
+def test_spellings_without_the_star_are_not_lacking():
+    spelled = [
+        "A0201",
+        "A02:01",
+        "HLA-A02:01",
+        "A*2:01",
+        "a*0201:01",
+        "A*02:01/A*02:01:02",
+        "A*02:XX",
+        "A*02:01/A*02:09",
+    ]
+    texts = [spelled[k] if k < 8 else "A*02:01" if k < 14 else "A0301" for k in range(24)]
+    found = {each.name: each for each in donors_of({"hla": texts}, hla="hla")}
+    assert sorted(found) == ["A*02:01", "A*03:01"]
+    own = found["A*02:01"]
+    assert own.donors[own.case].tolist() == [k for k in range(14) if k not in (6, 7)]
+    assert own.donors.tolist() == [k for k in range(24) if k not in (6, 7)]
+
+
 @pytest.mark.parametrize("kind", [pa.list_(pa.string()), pa.large_list(pa.large_string())])
 def test_alleles_in_lists(kind):
     """As a column of a data frame has them, of pandas or polars."""
