@@ -26,6 +26,7 @@ from hpcvdj.annotation.statistics import Difference, HitKappa
 from hpcvdj.annotation.union import PGEN_AA, Probabilities, Union
 from hpcvdj.chance import check
 from hpcvdj.chance.clonotypes import Clonotypes
+from hpcvdj.chance.model_fit import UNCHECKED, ModelFit
 from hpcvdj.chance.p_values import Bools, Counts, Floats, benjamini_hochberg, poisson_tail, quantiles, randomised
 from hpcvdj.kernels.neighbours.blocks import groups
 from hpcvdj.recombination.models import ANY, Model
@@ -184,7 +185,7 @@ class TestedSample:
 
 def annotate(
     samples: Sequence[Sample], union: Union, p: Probabilities, model: Model, settings: AnnotationSettings,
-    fit: check.ModelFit = check.UNCHECKED,
+    fit: ModelFit = UNCHECKED,
 ) -> list[SampleAnnotation]:  # fmt: skip
     """Test the epitopes of samples; q-values are over the epitopes of all samples.
 

@@ -9,8 +9,8 @@ from hpcvdj.chance.question import Question, ask
 from hpcvdj.chance.settings import Checks
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.models import Model
+from hpcvdj.repertoires.folders import tables_in
 from hpcvdj.repertoires.formats.format import BY_HEADER, Opening
-from hpcvdj.repertoires.inputs import tables_in
 from hpcvdj.repertoires.readers.memory import is_column
 from hpcvdj.repertoires.table import Table, table_of
 from hpcvdj.runs.run import Run

@@ -16,9 +16,10 @@ from hpcvdj.recombination.igor import load_model, model_folders
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.packaged import germline_paths
 from hpcvdj.recombination.repertoire import JunctionField
+from hpcvdj.repertoires.folders import tables_in
 from hpcvdj.repertoires.formats.format import BY_HEADER, REASON, ROW_ID, Opening, RowError
 from hpcvdj.repertoires.formats.listed import field_of, has_amino_acids
-from hpcvdj.repertoires.inputs import columns_of_all, in_columns, tables_in
+from hpcvdj.repertoires.inputs import columns_of_all, in_columns
 from hpcvdj.repertoires.readers import MemoryReader, TableReader
 from hpcvdj.repertoires.settings import GermlineSettings, TableSettings
 from hpcvdj.results.frames import Kind, beside, of_kind

@@ -7,7 +7,7 @@ have a name, and with the calls of other genes (`hpcvdj.chance.calls`).
 import logging
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -17,21 +17,20 @@ from numpy.typing import NDArray
 
 from hpcvdj.chance.amino_acids import other_amino_acids
 from hpcvdj.chance.calls import (
-    RARE,
     RARE_ALLELE,
     SEGMENTS,
     SIDES,
     contradicted,
-    more_than_chance,
     rare_alleles,
     suspicious,
     with_other_genes,
 )
 from hpcvdj.chance.draws import recombined
-from hpcvdj.chance.fit import COMMON, TAIL, Frame, GeneFit, LengthFit, Side, at_least, compare, times_text
+from hpcvdj.chance.fit import TAIL, Frame, Side, compare
+from hpcvdj.chance.model_fit import MANY_IMPOSSIBLE, MOST_IMPOSSIBLE, UNCHECKED, ModelFit
 from hpcvdj.chance.p_values import Counts, Floats
 from hpcvdj.chance.settings import Checks
-from hpcvdj.errors import InputError, few, option, told
+from hpcvdj.errors import InputError, few, option
 from hpcvdj.generation.settings import GenerationSettings
 from hpcvdj.kernels.neighbours.blocks import groups
 from hpcvdj.probabilities.productive import is_productive
@@ -63,15 +62,11 @@ DRAWN = 200_000
 FEWEST_TO_COMPARE = 200
 """The number of productive rows from which on they are compared with draws."""
 
-FEWEST_TO_SAY, FEWEST_TO_REFUSE, MOST_IMPOSSIBLE = 20, 100, 0.5
-"""The numbers of rows from which on a table is checked, and from which on it is refused if the model cannot make such a
-share of its rows."""
+FEWEST_TO_SAY, FEWEST_TO_REFUSE = 20, 100
+"""The numbers of rows from which on a table is checked, and from which on it is refused."""
 
 FEW_WITH_ENDS = 0.2
 """The largest share of rows with the ends of a junction in a table of CDR3s, which have such ends by chance."""
-
-MANY_IMPOSSIBLE = 0.1
-"""The share of impossible rows that is worth a line."""
 
 CALLS = 20_000
 """The largest number of productive rows whose calls are compared with other genes."""
@@ -98,135 +93,10 @@ _FLOOR = np.log(1e-40)
 """The log-likelihood that stands for a row that a model cannot make."""
 
 
-@dataclass(frozen=True)
-class ModelFit:
-    """How a model fits a sample of a table's rows.
-
-    rows          distinct rows of the sample that have genes of the model
-    impossible    share of these that the model cannot make
-    lacking       further rows, with genes or alleles that the model lacks
-    lacking_alleles  rows with an allele that the model lacks, of a gene that it has
-    unmade_alleles   alleles that the model (nearly) never chooses, though others of the gene, and their rows
-    tables        tables, or repertoires, of which the model cannot make half of the rows
-    genes         genes that fail
-    lengths       lengths that fail
-    calls         productive rows whose calls were compared with other genes
-    contradicted  how many of these have a V call, a J call, or both, that contradict the bases
-    alleles       rare alleles of the model: the name, the rows that no other allele of the gene makes easily, and the
-                  compared rows of the gene
-    examples      rows whose calls contradict the bases
-    better        a named model under which the rows are more likely, and the gain in nats per row
-    compared      whether there were enough rows to judge genes and lengths
-    keep_misfits  whether tests keep genes that the model makes wrongly
-    force         whether tables are accepted that the model cannot make
-    """
-
-    rows: int = 0
-    impossible: float = 0.0
-    lacking: int = 0
-    lacking_alleles: int = 0
-    unmade_alleles: tuple[tuple[str, int], ...] = ()
-    tables: tuple[str, ...] = ()
-    genes: tuple[GeneFit, ...] = ()
-    lengths: tuple[LengthFit, ...] = ()
-    calls: int = 0
-    contradicted: tuple[tuple[str, int], ...] = ()
-    alleles: tuple[tuple[str, int, int], ...] = ()
-    examples: tuple[str, ...] = ()
-    better: tuple[str, float] | None = None
-    compared: bool = False
-    keep_misfits: bool = False
-    force: bool = False
-
-    @property
-    def broken(self) -> frozenset[str]:
-        """The genes whose junctions tests leave out."""
-        if self.keep_misfits:
-            return frozenset()
-        return frozenset(gene.gene for gene in self.genes if gene.finding in ("broken", "truncated"))
-
-    @property
-    def miscalled(self) -> int:
-        """The number of rows with calls that contradict the bases; 0 if right calls explain it by chance."""
-        number = sum(rows for _, rows in self.contradicted)
-        # Without any, scipy is not needed, which takes a fifth of a second to import.
-        return number if number and more_than_chance(number, self.calls) else 0
-
-    @property
-    def rare_alleles(self) -> list[tuple[str, int, int]]:
-        """The members of `alleles` that are more common in the table than a rare allele can be."""
-        return [allele for allele in self.alleles if at_least(allele[1], allele[2]) > RARE]
-
-    def facts(self) -> dict[str, Any]:
-        """Return the fit as JSON values, by the key `fit`."""
-        derived = {
-            "broken": sorted(self.broken), "contradicted": dict(self.contradicted), "miscalled": self.miscalled,
-            "alleles": self.rare_alleles,
-        }  # fmt: skip
-        return {"fit": asdict(self) | derived}
-
-    def lines(self) -> list[str]:
-        """Return a line for each finding, the most serious first."""
-        order = ("broken", "truncated", "improbable", "unmade", "habit", "usage")
-        lines = []
-        if self.better is not None:
-            name, nats = self.better
-            lines.append(f"{name} fits better: most rows are about {times_text(nats / np.log(10))} times as probable")
-        every = self.rows + self.lacking
-        unfit = (self.impossible * self.rows + self.lacking) / max(every, 1)
-        if unfit >= MANY_IMPOSSIBLE:
-            lines.append(
-                f"{100 * unfit:.0f} % of {every:,} rows are impossible under the model, or have genes or alleles that "
-                "it lacks: are they of another species or locus?"
-            )
-        if self.lacking_alleles >= MANY_IMPOSSIBLE * every > 0:
-            lines.append(
-                f"{self.lacking_alleles:,} of {every:,} rows have alleles that the model lacks, of genes that it has: "
-                f"{option('missing_alleles', 'gene')} takes all alleles of the gene"
-            )
-        if self.unmade_alleles:
-            names = few([f"{name} ({rows:,})" for name, rows in self.unmade_alleles])
-            lines.append(
-                f"{sum(rows for _, rows in self.unmade_alleles):,} of {every:,} rows have alleles that the model "
-                f"(nearly) never makes, of genes that it makes: {names}; their probability is 0, or far too small: "
-                f"{option('missing_alleles', 'gene')} takes all alleles of the gene"
-            )
-        if self.impossible >= MOST_IMPOSSIBLE:
-            return lines
-        # Most truncated genes are rare, and explain no other finding.
-        shown = [gene for gene in self.genes if gene.finding != "truncated" or gene.share > COMMON]
-        # What explains other findings goes first.
-        genes = sorted(shown, key=lambda gene: (order.index(str(gene.finding)), -gene.rows))
-        of_genes = [(gene.finding, f"{gene}{told(REMEDIES.get(str(gene.finding), ''))}") for gene in genes]
-        lines += [line for finding, line in of_genes if finding in ("broken", "truncated")]
-        if self.miscalled:
-            lines.append(
-                f"{self.miscalled:,} of {self.calls:,} rows have a call that contradicts the bases, such as "
-                f"{self.examples[0]}"
-            )
-        lines += [
-            f"{name}: only this allele makes {100 * rows / of:.2g} % of the {of:,} rows of its gene, and the model "
-            f"hardly ever chooses it: the probabilities of these rows are too low{REMEDIES['broken']}"
-            for name, rows, of in self.rare_alleles
-        ]
-        lines += [line for finding, line in of_genes if finding not in ("broken", "truncated")]
-        return [*lines, *map(str, self.lengths)]
-
-
-UNCHECKED = ModelFit()
-"""The fit of a table that was not compared."""
-
 MOST_KEPT = 4
 """The number of models whose draws are kept."""
 
 _KEPT: dict[tuple[Any, ...], tuple[Repertoire, dict[tuple[str, ...], dict[Frame, Side]]]] = {}
-
-REMEDIES = {
-    "broken": "; tests that need its probabilities leave it out",
-    "truncated": "; tests that need its probabilities leave it out",
-    "habit": " ({ties=auto}, of commands that have it, takes them together)",
-}
-"""What to do about each kind of finding."""
 
 
 def check_model(checks: Checks, sample: Junctions, model: Model, name: str = "") -> ModelFit:
@@ -255,11 +125,15 @@ def check_model(checks: Checks, sample: Junctions, model: Model, name: str = "")
 def check_tables(
     checks: Checks, inputs: Sequence[Inputs], model: Model, name: str = "", run: Run | None = None
 ) -> ModelFit:
-    """Check rows of tables that are read in the same way, as `check_model` does; once if `run` is `keeping`."""
+    """Check rows of tables that are read in the same way, as `check_model` does; once if `run` is `keeping`.
+
+    name  the member of `PGEN_COLUMNS` that is computed for the alleles of each row, so that these are checked, too; by
+          default, all alleles of a gene are taken
+    """
     together = replace(inputs[0], tables=tuple(table for part in inputs for table in part.tables))
     reading = replace(together.reading, productive=None, strict=False, reads=False)
-    name = name or PGEN_COLUMNS[0 if reading.alphabet is None else 1]
-    of = checks, reading, tuple(table.path for table in together.tables), name, str(model.facts(selection=False))
+    compared = name or PGEN_COLUMNS[0 if reading.alphabet is None else 1]
+    of = checks, reading, tuple(table.path for table in together.tables), compared, str(model.facts(selection=False))
 
     def check() -> ModelFit:
         sample = together.sample(model, SAMPLE)
@@ -267,9 +141,12 @@ def check_tables(
             log.warning("%s", line)
         if not checks.force:
             _require_readable(sample, model, together.names)
-        return check_model(checks, sample, model, name)
+        return check_model(checks, sample, model, compared)
 
-    return (run or Run()).once(("fit", *of), None, check)
+    fit = (run or Run()).once(("fit", *of), None, check)
+    for line in fit.lines_of_alleles() if name else ():
+        log.warning("%s", line)
+    return fit
 
 
 def check_fit(sample: Junctions, model: Model, name: str = "") -> ModelFit:
@@ -291,8 +168,8 @@ def check_fit(sample: Junctions, model: Model, name: str = "") -> ModelFit:
     )
     p = _probabilities(repertoire, model, names)
     tables = tuple(_other_tables(p <= 0, table_of, sample.repertoire_ids or []))
-    impossible, unmade = float((p <= 0).mean()) if len(repertoire) else 0.0, _unmade(sample.repertoire, model)
-    fit = ModelFit(len(repertoire), impossible, lacking, alleles, unmade if named else (), tables)
+    impossible = float((p <= 0).mean()) if len(repertoire) else 0.0
+    fit = ModelFit(len(repertoire), impossible, lacking, alleles, _unmade(sample.repertoire, model), tables)
     productive = _in_frames(repertoire, p)["productive"]
     shuffled = np.random.default_rng(0).permutation(len(productive))
     if fit.impossible >= MANY_IMPOSSIBLE or len(productive) >= FEWEST_TO_COMPARE:

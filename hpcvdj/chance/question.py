@@ -13,9 +13,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
-from hpcvdj.chance.check import ModelFit, check_tables
+from hpcvdj.chance.check import check_tables
 from hpcvdj.chance.clone_sizes import CloneSizes, sizes_in
 from hpcvdj.chance.dealing import Alike, Dealt, deal
+from hpcvdj.chance.model_fit import ModelFit
 from hpcvdj.chance.settings import Checks
 from hpcvdj.errors import InputError
 from hpcvdj.options import Settings

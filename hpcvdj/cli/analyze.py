@@ -42,7 +42,8 @@ def command(
     from hpcvdj.analysis.analyze import analyze
     from hpcvdj.analysis.steps import Job
     from hpcvdj.api.tables import used_model
-    from hpcvdj.repertoires.inputs import Inputs, tables_in
+    from hpcvdj.repertoires.folders import tables_in
+    from hpcvdj.repertoires.inputs import Inputs
 
     # Several steps read the same tables.
     with run.request, common.saying_once():

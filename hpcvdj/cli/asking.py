@@ -43,7 +43,7 @@ def answer(
     """
     from hpcvdj.api.tables import used_model
     from hpcvdj.chance.question import ask
-    from hpcvdj.repertoires.inputs import tables_in
+    from hpcvdj.repertoires.folders import tables_in
 
     with run.request:
         opened = question.opening(run.from_root(asked.opening))

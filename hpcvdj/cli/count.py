@@ -48,7 +48,7 @@ def command(
     reading = rows.reading(strict=strict, opening=run.from_root(opening.opening))
 
     def plan() -> "list[tuple[Inputs, Path]]":
-        from hpcvdj.repertoires.inputs import tables_in
+        from hpcvdj.repertoires.folders import tables_in
 
         return planned(junctions, tables_in(junctions, reading.opening), output, reading, together=together)
 

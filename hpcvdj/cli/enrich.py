@@ -55,7 +55,8 @@ def command(
     from hpcvdj.api.tables import used_model
     from hpcvdj.chance.question import ask
     from hpcvdj.enrichment.question import EnrichmentQuestion, read_once_lines
-    from hpcvdj.repertoires.inputs import name_of, tables_in, targets_of
+    from hpcvdj.repertoires.folders import tables_in
+    from hpcvdj.repertoires.inputs import name_of, targets_of
     from hpcvdj.repertoires.writers import writer_of
     from hpcvdj.reports.plots import PlottedTable
 

@@ -61,7 +61,7 @@ def command(
         from hpcvdj.chance.question import read_rows
         from hpcvdj.cohorts.like import cohort_like
         from hpcvdj.cohorts.question import CohortQuestion
-        from hpcvdj.repertoires.inputs import tables_in
+        from hpcvdj.repertoires.folders import tables_in
 
         with run.request:
             question = CohortQuestion[None](Naming(individual=individual))

@@ -55,7 +55,7 @@ def command(
     def settled() -> "tuple[list[Table], Model, PgenConfig, Reading]":
         from hpcvdj.api.tables import used_model
         from hpcvdj.recombination.symbols import read_alphabet
-        from hpcvdj.repertoires.inputs import tables_in
+        from hpcvdj.repertoires.folders import tables_in
         from hpcvdj.repertoires.reading import reading_of
         from hpcvdj.repertoires.sequence_fields import first_fields
 

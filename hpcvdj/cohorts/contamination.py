@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from hpcvdj.chance.check import UNCHECKED, ModelFit
 from hpcvdj.chance.draws import Chance
 from hpcvdj.chance.fit import at_least
+from hpcvdj.chance.model_fit import UNCHECKED, ModelFit
 from hpcvdj.chance.p_values import Counts, Floats
 from hpcvdj.chance.shown import Shown
 from hpcvdj.cohorts.cohort import Cohort, Sequences, names_of_holders, sequences_of

@@ -182,28 +182,28 @@ def survivors_share(
 
 @dataclass(frozen=True)
 class Lots:
-    """By how much a fitted ln q differs from that of the share of recombinations that survive, with other survivors.
+    """How much a fitted ln q depends on which sequences survive, if each survives by lot, with the chance q.
 
-    Of few sequences that make much of all recombinations, it matters which survive: for the junctions that individuals
-    have, for those that they share, and for the share itself.
+    Where a few sequences make much of all recombinations, their lots change which junctions individuals have, which
+    they share, and the share of recombinations that survives.
 
-    squares  Σ h² over amino-acid sequences: one that survives raises the difference by (1 / q - 1) h, one that does not
-             lowers it by h
-    counted  the part of the Poisson variance of ln q that lots of single sequences make; it is in `squares`, too
+    squares  Σ h² over amino-acid sequences.  One that survives raises ln q, less that of the share which survives, by
+             (1 / q - 1) h; one that does not lowers it by h
+    counted  the part of Σ h² that the Poisson variance of ln q has already
     """
 
     squares: float
     counted: float
 
     def variance(self, q: float) -> float:
-        """Return what a Poisson variance of ln q lacks, if a share q survives."""
+        """Return what lots add to the Poisson variance of ln q, if a share q survives."""
         return max(0.0, (1 / q - 1) * self.squares - self.counted)
 
 
 def lots_of(
     numbers: Numbers, unit: Draws, junctions: Draws, spelled: Counts, q: float, deeper: Callable[[float], float]
 ) -> Lots:
-    """Return the effect of lots on a fitted q, to first order.
+    """Return how much a fitted q depends on which sequences survive, to first order.
 
     numbers    with the recombinations of the individuals to which q is fitted
     unit       draws of the sequences that are compared

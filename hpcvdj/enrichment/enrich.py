@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from hpcvdj.chance import check
 from hpcvdj.chance.clonotypes import Clonotypes
+from hpcvdj.chance.model_fit import UNCHECKED, ModelFit
 from hpcvdj.chance.p_values import Counts, Floats, benjamini_hochberg, poisson_tail, quantiles, randomised
 from hpcvdj.chance.shown import Shown
 from hpcvdj.enrichment import statistics
@@ -117,7 +118,7 @@ def enrich(
     settings: EnrichmentSettings,
     run: Run,
     backend: Backend,
-    fit: check.ModelFit = check.UNCHECKED,
+    fit: ModelFit = UNCHECKED,
 ) -> Enrichment | None:
     """Test the clonotypes of root against a model; None on the other ranks, which compute probabilities.
 
@@ -136,7 +137,7 @@ def _against_model(
     values: Floats,
     model: Model,
     settings: EnrichmentSettings,
-    fit: check.ModelFit,
+    fit: ModelFit,
 ) -> Enrichment:
     """Test clonotypes against a model.
 

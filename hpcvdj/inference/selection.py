@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.chance.check import UNCHECKED, ModelFit
 from hpcvdj.chance.dealing import Dealt
 from hpcvdj.chance.depth import Draws, Holders, recombinations_of
 from hpcvdj.chance.draws import Chance
+from hpcvdj.chance.model_fit import UNCHECKED, ModelFit
 from hpcvdj.errors import TooFewError
 from hpcvdj.inference.distinct import SingleGeneJunctions, of_individuals
 from hpcvdj.inference.regression import Regression, fit

@@ -23,59 +23,19 @@ import pyarrow.compute as pc
 
 from hpcvdj.errors import InputError, few, option
 from hpcvdj.repertoires.batches import with_columns, without_missing
-from hpcvdj.repertoires.formats.format import BY_HEADER, REASON, Opening
+from hpcvdj.repertoires.folders import tables_in
+from hpcvdj.repertoires.formats.format import REASON
 from hpcvdj.repertoires.junctions import REPERTOIRE, FirstRows, Junctions, Reference, read_junctions
 from hpcvdj.repertoires.read_counts import READS
-from hpcvdj.repertoires.readers import MemoryReader, possible_suffixes, table_suffixes
+from hpcvdj.repertoires.readers import MemoryReader
 from hpcvdj.repertoires.reading import Reading
 from hpcvdj.repertoires.table import Table, repertoire_name, table_at, table_of
-from hpcvdj.repertoires.writers import endings_in_words, is_part, is_table
+from hpcvdj.repertoires.writers import endings_in_words, is_table
 from hpcvdj.storage.ahead import ahead
 from hpcvdj.storage.folders import MARK
 from hpcvdj.storage.inputs import changed, file_digest, require_unchanged
 
 log = logging.getLogger(__name__)
-
-
-def tables_in(paths: Sequence[Path], opening: Opening = BY_HEADER) -> list[Table]:
-    """The tables at `paths`, where a folder means all tables in it; InputError for a folder without tables.
-
-    The files of a table that hpcvdj wrote as a folder are of one repertoire, which has the name of the folder.
-    """
-    return [
-        table for path in paths for table in (_tables_in(path, opening) if path.is_dir() else [table_at(path, opening)])
-    ]
-
-
-def _tables_in(folder: Path, opening: Opening) -> list[Table]:
-    tables: list[Table] = []
-    unknown: list[Table] = []
-    hidden: list[str] = []
-    for path in sorted(path for path in folder.iterdir() if not path.is_dir()):
-        name = path.name.lower()
-        table, certain = table_at(path, opening), name.endswith(table_suffixes())
-        if not certain and not name.endswith(possible_suffixes()):
-            continue
-        if name.startswith("."):
-            # macOS puts such files beside others.
-            hidden.append(path.name)
-            continue
-        # A broken link is not left out: reading it raises the error.
-        recognised = certain or not path.is_file() or table.open().recognised
-        (tables if recognised else unknown).append(table)
-    others = []
-    for table in unknown:
-        if text := table.open().resembles:
-            log.warning("%s: %s, left out", table.path, text)
-        else:
-            others.append(table.path.name)
-    for names, what in ((others, "not tables of junctions"), (hidden, "hidden files")):
-        if names:
-            log.warning("%s: %s: %s, left out", folder, few(names), what)
-    if not tables:
-        raise InputError(f"{folder}: has no table ({', '.join('*' + suffix for suffix in table_suffixes())})")
-    name = folder.resolve().name.removesuffix(".dataset")
-    return [replace(table, repertoire_id=name, part=True) if is_part(table.path) else table for table in tables]
 
 
 SAMPLED_TABLES = 16
@@ -488,8 +448,8 @@ def _warn(tables: Sequence[Table]) -> None:
         first.setdefault(table.sha256, table.path)
         if 0 < table.unnamed < table.rows:
             log.warning(
-                "%s: %s rows have no %s, and are a repertoire of their own, %s", table.path, f"{table.unnamed:,}",
-                REPERTOIRE, table.repertoire_id,
+                "%s: %s rows have no %s, and are a repertoire of their own, %s; fill it", table.path,
+                f"{table.unnamed:,}", REPERTOIRE, table.repertoire_id,
             )  # fmt: skip
     if same:
         log.warning("tables with the same content: %s", few(same))

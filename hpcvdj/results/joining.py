@@ -117,7 +117,7 @@ def _tell_other_calls(result: "Result", table: pa.Table, positions: NDArray[np.i
     rows = np.flatnonzero(positions >= 0)
     index, inverse = np.unique(positions[rows], return_inverse=True)
     others, example = np.zeros(len(rows), dtype=bool), ""
-    for name in {"v_call", "j_call"}.intersection(table.column_names):
+    for name in [name for name in ("v_call", "j_call") if name in table.column_names]:
         of_counted = Selection(result, index).texts(name)
         pairs = list(zip(table[name].take(pa.array(rows)).to_pylist(), inverse.tolist(), strict=True))
         for row, (call, position) in enumerate(pairs):
@@ -132,6 +132,6 @@ def _tell_other_calls(result: "Result", table: pa.Table, positions: NDArray[np.i
 
 @cache
 def _same_gene(call: str, counted: str) -> bool:
-    """Return whether a call may be of a counted allele's gene: a family, or a gene without its second name, may be."""
+    """Return whether a call may be of a counted allele's gene.  A family, or no call at all, may be."""
     genes = [[normal_name(name.partition("*")[0]) for name in (text, *names_in(text))] for text in (call, counted)]
-    return any(a.startswith(b) or b.startswith(a) for a, b in product(*genes))
+    return not names_in(call) or any(a.startswith(b) or b.startswith(a) for a, b in product(*genes))

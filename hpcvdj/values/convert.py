@@ -15,10 +15,11 @@ from hpcvdj.errors import InputError
 from hpcvdj.kernels.distinct import distinct
 from hpcvdj.recombination.exclusions import Exclusion, ExclusionKind, counts_from_json, counts_json
 from hpcvdj.repertoires.batches import with_columns, without_missing
+from hpcvdj.repertoires.folders import tables_in
 from hpcvdj.repertoires.formats.format import REASON, REQUIRED, ROW_ID, Opening
 from hpcvdj.repertoires.formats.listed import Listed
 from hpcvdj.repertoires.ids import text_hashes
-from hpcvdj.repertoires.inputs import Inputs, columns_of_all, in_text, tables_in, with_repertoire
+from hpcvdj.repertoires.inputs import Inputs, columns_of_all, in_text, with_repertoire
 from hpcvdj.repertoires.junctions import REPERTOIRE
 from hpcvdj.repertoires.reading import Reading
 from hpcvdj.repertoires.table import Table, repertoire_name

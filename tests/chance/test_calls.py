@@ -21,7 +21,6 @@ from hpcvdj.chance.check import limits_of
 from hpcvdj.chance.draws import Chance
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.recombination.igor import OLGA_FOLDERS, load_model, model_folders
-from hpcvdj.recombination.packaged import model_paths
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
 from hpcvdj.repertoires.genes import by_gene, kinds_of, sequences
 from hpcvdj.repertoires.inputs import read_table
@@ -45,11 +44,6 @@ def judged(table, model, name="pgen_nt", smallest=0.0):
 
 def called(v, j, junction):
     return pa.table({"v_call": [v], "j_call": [j], "junction": [junction]})
-
-
-@pytest.fixture(scope="module")
-def model():
-    return load_model(model_paths()["human_trb_m15"])
 
 
 @pytest.mark.slow

@@ -5,12 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from hpcvdj.chance.dealing import Part, deal, hashes_of, owners, shared_out
 from hpcvdj.cohorts.holding import Holding
-from hpcvdj.recombination.igor import load_model
-from hpcvdj.recombination.packaged import model_paths
 from hpcvdj.recombination.selection import SelectionFactor
 from hpcvdj.repertoires.genes import amino_acids, by_gene
 from hpcvdj.repertoires.inputs import Inputs, read_table, tables_of
@@ -24,11 +21,6 @@ from tests.cohorts.drawn import drawn
 from tests.dealt import dealt_of
 
 CYS, PHE = "TGT", "TTT"
-
-
-@pytest.fixture(scope="module")
-def model():
-    return load_model(model_paths()["human_trb_m15"])
 
 
 def written(folder, tables):

@@ -9,22 +9,21 @@ import pytest
 import hpcvdj
 from hpcvdj.chance import check as checking
 from hpcvdj.chance.amino_acids import other_amino_acids
-from hpcvdj.chance.check import OF_RARE_ALLELE, check_fit, check_model, check_tables
+from hpcvdj.chance.check import check_fit, check_model, check_tables
 from hpcvdj.chance.fit import BROKEN, MISFIT, GeneFit, Side, at_least, compare, truncated_genes
+from hpcvdj.chance.model_fit import MANY_IMPOSSIBLE, UNCHECKED, ModelFit
 from hpcvdj.chance.settings import Checks
-from hpcvdj.enrichment.settings import EnrichmentSettings
 from hpcvdj.errors import InputError
 from hpcvdj.probabilities.settings import PgenConfig
 from hpcvdj.recombination.alphabet import reverse_complement
 from hpcvdj.recombination.igor import load_model
-from hpcvdj.recombination.models import Template, twin_genes
+from hpcvdj.recombination.models import Template
 from hpcvdj.recombination.repertoire import Repertoire
 from hpcvdj.repertoires.inputs import read_table, tables_of
 from hpcvdj.repertoires.reading import Reading, reading_of
 from hpcvdj.repertoires.table import table_at
 from hpcvdj.repertoires.writers import write_table
-from tests.asked import enrich_table, sample_of_table, warnings_said
-from tests.chance.test_calls import with_allele
+from tests.asked import sample_of_table, warnings_said
 from tests.loci import exhaustive_but
 
 COLUMNS = ["v_call", "j_call", "junction"]
@@ -82,14 +81,9 @@ def test_few_rows_of_a_truncated_gene_are_not_worth_a_line():
     """One row of such a gene was a line of every command; the gene is left out as before."""
     for rows, said in ((1, False), (50, False), (51, True)):
         gene = GeneFit("V", "TRAV7", rows, 0.0, 0.0, 0.0, rows / 10_000, 2e-5, "productive", "truncated")
-        fit = checking.ModelFit(rows=10_000, genes=(gene,), compared=True)
+        fit = ModelFit(rows=10_000, genes=(gene,), compared=True)
         assert fit.broken == {"TRAV7"}
         assert [line.startswith(f"TRAV7: {rows} rows, and") for line in fit.lines()] == [True] * said
-
-
-@pytest.fixture(scope="module")
-def model():
-    return load_model("human_trb_m15")
 
 
 def with_segment(model, gene, change):
@@ -183,52 +177,6 @@ def test_calls_of_several_genes_may_be_any_of_them(model):
     fit = fit_of(renamed(table, "v_call", lambda call: call if call < "TRBV4" else tied["TRBV5-1*01"]), model)
     assert sum(name < "TRBV4" for name in names) < len(names) / 2
     assert findings(fit)["TRBV5-1,TRBV7-9"] in ("usage", "broken", "improbable")
-
-
-def test_only_genes_that_reads_hardly_tell_apart_count_as_one(model):
-    tied, of_gene = model.with_ties(), {}
-    for k, template in enumerate(model.v):
-        of_gene.setdefault(template.allele.partition("*")[0], []).append(k)
-    for name in [*of_gene, *(template.allele for template in model.v)]:
-        group = next((genes for genes in tied.ties if name.partition("*")[0] in genes), None)
-        wanted = model.find("V", name) if group is None else tuple(sorted(k for gene in group for k in of_gene[gene]))
-        assert tied.find("V", name) == wanted
-    assert any(len(of_gene[name]) > 1 for name in of_gene if not any(name in genes for genes in tied.ties))
-
-
-@pytest.mark.exhaustive
-@pytest.mark.olga
-def test_genes_called_by_habit():
-    model = load_model("human_trb")
-    assert ("TRBV12-3", "TRBV12-4") in twin_genes(model.v)
-    assert ("TRBV6-2", "TRBV6-3") in twin_genes(model.v)
-    table = renamed(rows_of(model), "v_call", lambda call: call.replace("TRBV12-3", "TRBV12-4").partition("*")[0])
-    fit = fit_of(table, model)
-    assert findings(fit) == {"TRBV12-4": "habit"}
-    assert fit.genes[0].twins == ("TRBV12-3",)
-    assert "(ties='auto', of commands that have it, takes them together)" in fit.lines()[0]
-    tied = Checks(ties="auto").adapted(model)
-    assert findings(fit_of(table, tied)) == {}
-    rows = table.slice(0, 400)
-    of_both = hpcvdj.pgen(rows, tied, sequence="nt", backend="cpu")["pgen_nt"].to_numpy()
-    for k, call in enumerate(rows["v_call"].to_pylist()):
-        group = next((genes for genes in model.with_ties().ties if call in genes), (call,))
-        each = [rows.slice(k, 1).set_column(0, "v_call", pa.array([gene])) for gene in group]
-        alone = sum(hpcvdj.pgen(own, model, sequence="nt", backend="cpu")["pgen_nt"][0].as_py() for own in each)
-        assert of_both[k] == pytest.approx(alone, rel=1e-12)
-    # Genes that count as one with no other are not affected: their alleles are told apart.
-    drawn = rows_of(model).slice(0, 400)
-    apart = [not any(call.partition("*")[0] in genes for genes in tied.ties) for call in drawn["v_call"].to_pylist()]
-    with_ties, without = (
-        hpcvdj.pgen(drawn, own, sequence="nt", backend="cpu")["pgen_nt"].to_numpy() for own in (tied, model)
-    )
-    assert sum(apart) > 200
-    assert (with_ties[apart] == without[apart]).all()
-    assert tied.facts()["ties"] != ""
-    assert "ties" not in model.facts()
-    assert tied.names_several("TRBV12-3*01,TRBV9*01")
-    assert not tied.names_several("TRBV12-3*01,TRBV12-4*02")
-    assert model.names_several("TRBV12-3,TRBV12-4")
 
 
 @pytest.mark.olga
@@ -331,62 +279,8 @@ def test_some_rows_of_another_species():
     model, question = load_model("human_trb"), "are they of another species or locus?"
     assert not any(question in line for line in fit_of(human, model).lines())
     mixed = fit_of(pa.concat_tables([human, mouse.slice(480)]), model)
-    assert mixed.impossible < checking.MANY_IMPOSSIBLE
+    assert mixed.impossible < MANY_IMPOSSIBLE
     assert any(line.endswith(question) for line in mixed.lines())
-
-
-def test_alleles_that_the_model_lacks_are_named(model):
-    """A third of the rows has them; `missing_alleles` takes their genes, with the probability of a call of the gene."""
-    table = rows_of(model, 300, productive=True)
-    of_genes = renamed(table, "v_call", lambda call: call.partition("*")[0])
-    number = iter(range(len(table)))
-    lacking = renamed(of_genes, "v_call", lambda call: call if next(number) % 3 else f"{call}*99")
-    line = "100 of 300 rows have alleles that the model lacks, of genes that it has: missing_alleles='gene' takes all"
-    assert any(line in said for said in fit_of(lacking, model).lines())
-    assert not any("alleles that the model lacks, of" in said for said in fit_of(lacking.slice(1, 8), model).lines())
-    by_gene = Checks(missing_alleles="gene").adapted(model)
-    assert fit_of(lacking, by_gene).lines() == fit_of(of_genes, by_gene).lines() == fit_of(of_genes, model).lines()
-    expected = hpcvdj.pgen(of_genes, model, backend="cpu")["pgen_nt"].to_pylist()
-    assert hpcvdj.pgen(lacking, model, missing_alleles="gene", backend="cpu")["pgen_nt"].to_pylist() == expected
-    excluded = hpcvdj.pgen(lacking, model, backend="cpu")["pgen_excluded"].to_pylist()
-    assert [bool(reason) for reason in excluded] == [not k % 3 for k in range(300)]
-
-
-def test_alleles_that_the_model_never_makes_are_named(model):
-    """Their rows have probability 0, as in OLGA; `missing_alleles` takes all alleles of the gene."""
-    names = [template.allele for template in model.v]
-    made = model.contributing("V")
-    dropped = next(k for k in made if len(set(model.of_gene("V", names[k])).intersection(made)) > 1)
-    without = replace(model, p_v=np.where(np.arange(len(names)) == dropped, 0, model.p_v), name="without")
-    gene = names[dropped].partition("*")[0]
-    table = rows_of(model, 3_000, productive=True)
-    called = renamed(table, "v_call", lambda call: names[dropped] if call.partition("*")[0] == gene else call)
-    of_genes = renamed(table, "v_call", lambda call: gene if call.partition("*")[0] == gene else call)
-    has = [call == names[dropped] for call in called["v_call"].to_pylist()]
-    line = (
-        f"{sum(has)} of 3,000 rows have alleles that the model (nearly) never makes, of genes that it makes: "
-        f"{names[dropped]} ({sum(has)}); their probability is 0, or far too small: missing_alleles='gene' takes all "
-        "alleles of the gene"
-    )
-    assert sum(has) > 9
-    assert line in fit_of(called, without).lines()
-    for fit in (fit_of(called, model), fit_of(of_genes, without)):
-        assert not any("never makes, of" in said for said in fit.lines())
-    values = hpcvdj.pgen(called, without, backend="cpu")["pgen_nt"].to_pylist()
-    assert [value == 0 for value in values] == has
-    expected = hpcvdj.pgen(of_genes, without, backend="cpu")["pgen_nt"].to_pylist()
-    assert hpcvdj.pgen(called, without, missing_alleles="gene", backend="cpu")["pgen_nt"].to_pylist() == expected
-    assert not any("never makes, of" in said for said in fit_of(called, replace(without, by_gene=True)).lines())
-    for share, found in ((1e-7, True), (1e-5, False)):
-        p = np.where(
-            np.arange(len(names)) == dropped, share * model.p_v[list(model.of_gene("V", gene + "*01"))].max(), model.p_v
-        )
-        rare = replace(model, p_v=p, name="rare")
-        assert any("never makes, of" in said for said in fit_of(called, rare).lines()) == found
-        assert (rare.of_gene("V", names[dropped]) == replace(rare, by_gene=True).find("V", names[dropped])) == found
-    of_gene = np.isin(np.arange(len(names)), model.of_gene("V", names[dropped]))
-    nobody = replace(model, p_v=np.where(of_gene, 0, model.p_v))
-    assert nobody.of_gene("V", names[dropped]) == ()
 
 
 def test_few_rows_are_not_judged(model):
@@ -401,7 +295,7 @@ def test_few_rows_are_not_judged(model):
     assert any("100 % of" in line and "are impossible under the model" in line for line in said)
     with pytest.raises(InputError, match="100 % of"):
         check_model(Checks(), sample_of_table(wrong, model, reading), model)
-    assert fit_of(wrong.slice(0, 19), model) == checking.UNCHECKED
+    assert fit_of(wrong.slice(0, 19), model) == UNCHECKED
 
 
 @pytest.mark.slow
@@ -506,24 +400,3 @@ def test_a_large_table_is_sampled(model, monkeypatch):
     assert check_fit(sample, model).rows == 500
     whole = read_table(table, model, PgenConfig().reads(Reading()))
     assert check_fit(whole, model).rows == 500
-
-
-@pytest.mark.slow
-@pytest.mark.olga
-def test_an_allele_that_the_model_hardly_chooses(model):
-    """A donor with TRBJ2-7*02, whose junctions end with Val: the model chooses it for 0.03 % of the gene."""
-    olga = load_model("human_trb")
-    rows = rows_of(with_allele(olga, "J", "TRBJ2-7*02"), 6_000, productive=True)
-    rows = renamed(rows, "j_call", lambda call: call.partition("*")[0])
-    fit = fit_of(rows, olga)
-    ((name, number, of),) = fit.rare_alleles
-    assert name == "TRBJ2-7*02"
-    assert number > 0.8 * of > 500
-    assert fit.facts()["fit"]["alleles"] == [(name, number, of)]
-    (line,) = (line for line in fit.lines() if line.startswith("TRBJ2-7*02: only this allele makes "))
-    assert "the probabilities of these rows are too low; tests that" in line
-    normal = fit_of(rows_of(olga, 6_000, productive=True), olga)
-    assert normal.rare_alleles == []
-    found = enrich_table(rows, olga, EnrichmentSettings(max_q=0.05, backend="cpu"))
-    assert found.hits == 0
-    assert found.not_tested[OF_RARE_ALLELE] > 0

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 import hpcvdj
-from hpcvdj.chance.check import UNCHECKED, ModelFit
+from hpcvdj.chance.model_fit import UNCHECKED, ModelFit
 from hpcvdj.cohorts.contamination import contaminate
 from hpcvdj.cohorts.improbable import SELECTION
 from hpcvdj.cohorts.settings import ContaminationSettings

@@ -16,8 +16,9 @@ from hpcvdj.cohorts.cohort import REPEATED, names_of_holders, sequences_of
 from hpcvdj.cohorts.question import CohortQuestion, rows_text
 from hpcvdj.cohorts.settings import Naming, SharingSettings
 from hpcvdj.errors import InputError, StoppedError
+from hpcvdj.repertoires.folders import tables_in
 from hpcvdj.repertoires.formats.format import BY_HEADER, Opening
-from hpcvdj.repertoires.inputs import Inputs, tables_in
+from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.table import table_of
 from hpcvdj.repertoires.writers import write_table
 from hpcvdj.runs.run import Run

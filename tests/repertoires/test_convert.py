@@ -7,8 +7,9 @@ import pytest
 import hpcvdj
 from hpcvdj.errors import InputError
 from hpcvdj.repertoires import table as tables_module
+from hpcvdj.repertoires.folders import tables_in
 from hpcvdj.repertoires.formats.format import BY_HEADER, REASON, REQUIRED, Opening
-from hpcvdj.repertoires.inputs import tables_in, tables_of, targets_of
+from hpcvdj.repertoires.inputs import tables_of, targets_of
 from hpcvdj.repertoires.readers import open_table
 from hpcvdj.repertoires.reading import Reading
 from hpcvdj.repertoires.sequence_fields import first_fields

@@ -9,7 +9,8 @@ import pytest
 
 import hpcvdj
 from hpcvdj.errors import InputError
-from hpcvdj.repertoires.inputs import Inputs, numbered, survey, tables_in, tables_of, targets_of
+from hpcvdj.repertoires.folders import tables_in
+from hpcvdj.repertoires.inputs import Inputs, numbered, survey, tables_of, targets_of
 from hpcvdj.repertoires.readers import read_batches
 from hpcvdj.repertoires.readers.parquet import ParquetReader
 from hpcvdj.repertoires.reading import Reading

@@ -166,7 +166,7 @@ def test_a_table_without_rows_or_types(field):
 def test_a_folder_takes_lists(tmp_path):
     (tmp_path / "a.txt").write_text("\n".join(JUNCTIONS))
     (tmp_path / "notes.txt").write_text("these are notes\n")
-    from hpcvdj.repertoires.inputs import tables_in
+    from hpcvdj.repertoires.folders import tables_in
 
     assert [table.path for table in tables_in([tmp_path])] == [tmp_path / "a.txt"]
     assert REASON not in open_table(tmp_path / "a.txt").columns

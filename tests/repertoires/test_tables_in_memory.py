@@ -69,7 +69,9 @@ def test_rows_name_their_individuals_or_have_that_of_the_table(caplog):
     inputs = surveyed([table_of(rows(4, repertoire_id=["x", None, "y", "x"]))])
     assert inputs.tables[0].repertoires == {"x": 2, "the table": 1, "y": 1}
     assert inputs.tables[0].unnamed == 1
-    assert "the table: 1 rows have no repertoire_id, and are a repertoire of their own, the table" in caplog.text
+    assert (
+        "the table: 1 rows have no repertoire_id, and are a repertoire of their own, the table; fill it" in caplog.text
+    )
     caplog.clear()
     for names in (["x", "y"], [None, None]):
         surveyed([table_of(rows(2, repertoire_id=names))])

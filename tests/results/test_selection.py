@@ -192,6 +192,8 @@ def test_calls_of_other_genes_than_were_counted_are_told(result, frame, caplog):
     spelled = frame.v_call.str.replace("TRBV", "TCRBV0").str.split("*").str[0]
     result.join(frame.assign(v_call=spelled, j_call=frame.j_call.str.replace("*01", "*02", regex=False)))
     assert caplog.text == ""
+    result.join(frame.assign(v_call=[None, "NA"] * (len(frame) // 2), j_call=""))
+    assert caplog.text == "", "no call is of another gene"
     other = frame.j_call.where(frame.index % 2 == 0, "TRBJ2-7*01")
     counted = result.row[[call.partition("*")[0] != "TRBJ2-7" for call in result.all().texts("j_call")]]
     joined = result.join(frame.assign(j_call=other))

@@ -1,0 +1,55 @@
+"""The tables in folders that users name."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from hpcvdj.errors import InputError, few
+from hpcvdj.repertoires.formats.format import BY_HEADER, Opening
+from hpcvdj.repertoires.readers import possible_suffixes, table_suffixes
+from hpcvdj.repertoires.table import Table, table_at
+from hpcvdj.repertoires.writers import is_part
+
+log = logging.getLogger(__name__)
+
+
+def tables_in(paths: Sequence[Path], opening: Opening = BY_HEADER) -> list[Table]:
+    """The tables at `paths`, where a folder means all tables in it; InputError for a folder without tables.
+
+    The files of a table that hpcvdj wrote as a folder are of one repertoire, which has the name of the folder.
+    """
+    return [
+        table for path in paths for table in (_tables_in(path, opening) if path.is_dir() else [table_at(path, opening)])
+    ]
+
+
+def _tables_in(folder: Path, opening: Opening) -> list[Table]:
+    tables: list[Table] = []
+    unknown: list[Table] = []
+    hidden: list[str] = []
+    for path in sorted(path for path in folder.iterdir() if not path.is_dir()):
+        name = path.name.lower()
+        table, certain = table_at(path, opening), name.endswith(table_suffixes())
+        if not certain and not name.endswith(possible_suffixes()):
+            continue
+        if name.startswith("."):
+            # macOS puts such files beside others.
+            hidden.append(path.name)
+            continue
+        # A broken link is not left out: reading it raises the error.
+        recognised = certain or not path.is_file() or table.open().recognised
+        (tables if recognised else unknown).append(table)
+    others = []
+    for table in unknown:
+        if text := table.open().resembles:
+            log.warning("%s: %s, left out", table.path, text)
+        else:
+            others.append(table.path.name)
+    for names, what in ((others, "not tables of junctions"), (hidden, "hidden files")):
+        if names:
+            log.warning("%s: %s: %s, left out", folder, few(names), what)
+    if not tables:
+        raise InputError(f"{folder}: has no table ({', '.join('*' + suffix for suffix in table_suffixes())})")
+    name = folder.resolve().name.removesuffix(".dataset")
+    return [replace(table, repertoire_id=name, part=True) if is_part(table.path) else table for table in tables]
