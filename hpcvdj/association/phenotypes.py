@@ -2,8 +2,10 @@
 
 import logging
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -27,6 +29,9 @@ FEWEST_OF_ALLELE = 10
 BATCHES = {"batch", "run", "plate", "pool"}
 """Words in the names of columns of metadata that say which samples were sequenced together."""
 
+MOST_UNLIKE = 0.001
+"""The p-value of the chi-squared test up to which cases and controls differ in another column of the metadata."""
+
 
 @dataclass(frozen=True)
 class Phenotype:
@@ -37,6 +42,7 @@ class Phenotype:
     value    int64 [donors]: 1 for a case, else 0; the level of a trend
     stratum  int64 [donors]: the index in `strata`
     strata   what the donors of each stratum have in common
+    controls the values of controls, with the number of donors of each; empty unless the family is case
     """
 
     name: str
@@ -45,6 +51,7 @@ class Phenotype:
     value: Counts
     stratum: Counts
     strata: Sequence[str]
+    controls: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def case(self) -> Bools:
@@ -86,7 +93,12 @@ def phenotypes_of(naming: Donors, subject: Mapping[str, str], *, told: bool = Fa
                 f"{column}={value}", few(sorted(spelled)),
             )  # fmt: skip
         ask(f"{column}={value}", "case", {who: text == value for who, text in value_of.items()})
-        _require_batches(naming, asked[0], subject, names)
+        others_than = Counter(text for text in value_of.values() if text != value)
+        asked[0] = replace(asked[0], controls=dict(others_than.most_common()))
+        others = _others(naming, asked[0], subject, names)
+        _require_batches(asked[0], others)
+        if not told and (line := _differences(asked[0], others)):
+            log.warning("%s", line)
     if naming.hla is not None:
         tested, left_out = _alleles(naming.hla, _values(naming, naming.hla, subject, "hla"))
         for line in () if told else left_out:
@@ -241,24 +253,75 @@ def _levels(column: str, value_of: Mapping[str, str], names: Sequence[str]) -> d
     return dict(zip(numbers, levels_of(np.array(list(numbers.values()))).tolist(), strict=True))
 
 
-def _require_batches(naming: Donors, asked: Phenotype, subject: Mapping[str, str], names: Sequence[str]) -> None:
-    """Raise InputError if all cases are of one batch, and not all controls are of it."""
+def _others(
+    naming: Donors, asked: Phenotype, subject: Mapping[str, str], names: Sequence[str]
+) -> dict[str, tuple[Counter[str], Counter[str]]]:
+    """How many cases, and how many controls, have each value of the other columns of the metadata.
+
+    Columns that tell samples of a donor apart are left out, and those that `strata` names.
+    """
+    counted = {}
     for column in columns_in(naming.metadata):
-        words = {*re.split(r"[^a-z]+", column.lower())}
-        if words.isdisjoint(BATCHES) or column in (naming.strata or ()) or column in (naming.case or ()):
+        if column in (naming.strata or ()) or column in (naming.case or ()):
             continue
-        batch_of = _values(naming, column, subject, "strata")
-        of_cases, of_controls = (
-            {batch_of.get(names[k]) for k in asked.donors[asked.case == side].tolist()} for side in (True, False)
-        )
-        if len(of_cases) == 1 and asked.case.sum() > 1 and of_controls and of_controls != of_cases:
-            apart = not of_cases & of_controls
+        with suppress(InputError):
+            value_of = _values(naming, column, subject, "strata")
+            donors = [asked.donors[asked.case == side].tolist() for side in (True, False)]
+            of_cases, of_controls = (Counter(value_of.get(names[k], "") for k in side) for side in donors)
+            counted[column] = of_cases, of_controls
+    return counted
+
+
+def _require_batches(asked: Phenotype, others: Mapping[str, tuple[Counter[str], Counter[str]]]) -> None:
+    """Raise InputError if all cases are of one batch, and not all controls are of it."""
+    for column, (of_cases, of_controls) in others.items():
+        if BATCHES.isdisjoint(re.split(r"[^a-z]+", column.lower())):
+            continue
+        if (
+            len(of_cases) == 1
+            and "" not in of_cases
+            and asked.case.sum() > 1
+            and of_controls
+            and {*of_controls} != {*of_cases}
+        ):
+            (batch,) = of_cases
             remedy = (
-                f"no control is of it, so this cohort cannot tell them apart: give controls of the same {column}"
-                if apart
-                else f"give {option('strata', column)}, which compares donors of one {column}, or samples of several"
+                f"give {option('strata', column)}, which compares donors of one {column}, or samples of several"
+                if batch in of_controls
+                else f"no control is of it, so this cohort cannot tell them apart: give controls of the same {column}"
             )
             raise InputError(
-                f"{asked.name}: all {asked.case.sum()} cases are of one {column} ({of_cases.pop()}), and not all "
+                f"{asked.name}: all {asked.case.sum()} cases are of one {column} ({batch}), and not all "
                 f"controls: its depth, and what contaminated it, would look like the disease; {remedy}"
             )
+
+
+def _differences(asked: Phenotype, others: Mapping[str, tuple[Counter[str], Counter[str]]]) -> str:
+    """The columns of metadata in which cases and controls differ, such as sex or place; empty if there are none.
+
+    Columns with a value for less than two donors each, such as names and ages, are left out.
+    """
+    from scipy.stats import chi2_contingency
+
+    texts = []
+    cases = int(asked.case.sum())
+    for column, (of_cases, of_controls) in others.items():
+        values = sorted({*of_cases, *of_controls}, key=lambda value: (not value, value))
+        if not 2 <= len(values) <= len(asked.donors) / 2:
+            continue
+        table = np.array([[of[value] for value in values] for of in (of_cases, of_controls)])
+        if not table.sum(axis=1).all() or chi2_contingency(table, correction=False).pvalue > MOST_UNLIKE:
+            continue
+        share = table / table.sum(axis=1, keepdims=True)
+        k = int(np.argmax(np.abs(share[0] - share[1])))
+        value = f"are {values[k]}" if values[k] else "have no value"
+        texts.append(
+            f"{column} ({table[0, k]:,} of {cases:,} cases and {table[1, k]:,} of {len(asked.donors) - cases:,} "
+            f"controls {value})"
+        )
+    if not texts:
+        return ""
+    return (
+        f"{asked.name}: cases and controls differ in {few(texts, 5)}; what goes with that may look like the phenotype, "
+        f"so unless it is another name of it, give {option('strata')} the column"
+    )

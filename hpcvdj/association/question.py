@@ -81,7 +81,8 @@ class AssociationQuestion(CohortQuestion[Association]):
         facts: dict[str, Any] = {
             "phenotype": phenotype.name, "family": phenotype.family, "donors": len(phenotype.donors),
             "cases": None if phenotype.family == "trend" else int(phenotype.case.sum()),
-            "strata": len(phenotype.strata), "sequences": test.sequences, "tested": int(kept.sum()), "hits": hits,
+            "controls": phenotype.controls or None, "strata": len(phenotype.strata), "sequences": test.sequences,
+            "tested": int(kept.sum()), "hits": hits,
             "hits_weighted": int(test.is_hit(max_q, copy, weighted=True).sum()),
             "hits_that_are_copies": int((test.q <= max_q).sum()) - hits,
             "inflation": inflation(test.uniform[kept]), "qq": quantiles(test.uniform[kept]),
@@ -137,6 +138,9 @@ class AssociationQuestion(CohortQuestion[Association]):
         lines = [(facts["phenotype"], f"{cases}{facts['donors']:,} donors{strata}; {facts['tested']:,} of "
                   f"{facts['sequences']:,} sequences can be hits: {facts['hits']:,} hits, {facts['hits_weighted']:,} "
                   "with weights")]  # fmt: skip
+        if facts["controls"] is not None:
+            listed = [f"{value} ({number:,})" for value, number in facts["controls"].items()]
+            lines.append(("", f"controls: {few(listed, 5)}"))
         if facts["inflation"] is not None:
             beside = facts.get("inflation_of_fisher")
             fisher = "" if beside is None else f", of Fisher's test {beside:.2f}"

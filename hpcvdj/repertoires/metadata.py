@@ -15,8 +15,11 @@ from hpcvdj.repertoires.junctions import REPERTOIRE
 from hpcvdj.repertoires.readers import MemoryReader, open_table
 from hpcvdj.repertoires.table import repertoire_name
 
-_MISSING = tuple(word for word in MISSING if word.lower() != "none")
-"""Words for a missing value.  A group may be called none, such as that of donors without treatment."""
+_MISSING = {word.lower() for word in MISSING} - {"none"} | {
+    "?", "missing", "not applicable", "not available", "not collected", "not provided", "unknown",
+}  # fmt: skip
+"""Words for a missing value, in small letters: those of tables, and those that archives of sequences ask for.  A group
+may be called none, such as that of donors without treatment; and - may be the opposite of +."""
 
 
 def column_of(metadata: object, group: str, names: Sequence[str], what: str = "group") -> dict[str, str]:
@@ -26,7 +29,7 @@ def column_of(metadata: object, group: str, names: Sequence[str], what: str = "g
     if lacking:
         raise InputError(
             f"{title_of(metadata)}: no {what} for {few(lacking)}; it needs a row for each individual, with its name in "
-            f"one column and its {what} in {group}"
+            f"one column and its {what} in {group} (words such as NA and unknown are no {what})"
         )
     return listed
 
@@ -108,9 +111,9 @@ def _text(metadata: object) -> pa.Table:
     reader = open_table(metadata) if isinstance(metadata, str | Path) else MemoryReader(_with_names(metadata))
     schema = pa.schema([(name, pa.large_string()) for name in reader.columns])
     table = pa.Table.from_batches([batch.cast(schema) for batch in reader.batches()], schema)
-    words = pa.array(_MISSING, pa.large_string())
+    words = pa.array(sorted(_MISSING), pa.large_string())
     trimmed = map(pc.utf8_trim_whitespace, table.columns)
-    columns = [pc.if_else(pc.is_in(column, words), "", column) for column in trimmed]
+    columns = [pc.if_else(pc.is_in(pc.utf8_lower(column), words), "", column) for column in trimmed]
     return pa.table(columns, schema=schema)
 
 

@@ -163,6 +163,48 @@ def test_cases_and_controls_of_different_batches_cannot_be_told_apart():
         donors_of({"arm": arms, "batch": ["x"] * 12 + ["y"] * 12}, case={"arm": "ill"})
 
 
+def test_columns_in_which_cases_and_controls_differ_are_said(caplog):
+    arms = ["ill"] * 12 + ["well"] * 12
+    columns = {
+        "arm": arms, "batch": ["x"] * 11 + ["y"] * 13, "site": ["a", "b", "c"] * 8, "age": range(24),
+        "treated": ["yes"] * 12 + ["unknown"] * 12, "sex": ["f"] * 8 + ["m"] * 4 + ["f"] * 4 + ["m"] * 8,
+    }  # fmt: skip
+    (found,) = donors_of(columns, case={"arm": "ill"})
+    assert [record.getMessage() for record in caplog.records] == [
+        "arm=ill: cases and controls differ in batch (11 of 12 cases and 0 of 12 controls are x), treated (12 of 12 "
+        "cases and 0 of 12 controls are yes); what goes with that may look like the phenotype, so unless it is another "
+        "name of it, give strata the column"
+    ]
+    assert found.controls == {"well": 12}
+    caplog.clear()
+    donors_of({**columns, "treated": arms}, case={"arm": "ill"}, strata=("sex", "batch"))
+    assert "differ in treated (12 of 12" in caplog.text
+    caplog.clear()
+    donors_of(columns, case={"arm": "ill"}, strata=("sex", "batch"))
+    assert "differ in treated" in caplog.text
+    caplog.clear()
+    donors_of({name: columns[name] for name in ("arm", "site", "age", "sex")}, case={"arm": "ill"})
+    assert not caplog.records
+
+
+def test_samples_of_a_donor_may_be_of_different_batches():
+    metadata = pa.table({
+        "sample": [f"{name}{visit}" for name in NAMES for visit in "12"], "batch": ["x", "y"] * 24,
+        "donor": np.repeat(NAMES, 2), "arm": ["ill", "ill", "well", "well"] * 12,
+    })  # fmt: skip
+    subject = {f"{name}{visit}": name for name in NAMES for visit in "12"}
+    (found,) = phenotypes_of(Donors(metadata=metadata, case={"arm": "ill"}), subject)
+    assert found.case.sum() == 12
+
+
+def test_words_for_a_missing_value_are_no_controls():
+    words = ["Unknown", "NA", "not collected", "?"]
+    arms = ["ill"] * 8 + words * 2 + ["well"] * 5 + ["none"] * 2 + ["-"]
+    (found,) = donors_of({"arm": arms}, case={"arm": "ill"})
+    assert found.donors.tolist() == [*range(8), *range(16, 24)]
+    assert found.controls == {"well": 5, "none": 2, "-": 1}
+
+
 @pytest.mark.parametrize(("options", "message"), [
     ({"case": {"arm": "sick"}}, "no donor has sick in arm; there are ill, well"),
     ({"case": {"disease": "ill"}}, "no column disease"),
