@@ -16,6 +16,7 @@ from hpcvdj.chance.model_fit import UNCHECKED, ModelFit
 from hpcvdj.chance.p_values import Counts, Floats
 from hpcvdj.chance.shown import Shown
 from hpcvdj.cohorts.cohort import Cohort, Sequences, names_of_holders, sequences_of
+from hpcvdj.cohorts.holding import Holding
 from hpcvdj.cohorts.improbable import COMMON, SEEN, Improbable, Pairs, improbable_of, more_reads, people_of
 from hpcvdj.cohorts.settings import ContaminationSettings
 from hpcvdj.cohorts.survivors import recombinations
@@ -150,7 +151,7 @@ def contaminate(
     run.on_root(lambda: _require_power(cohort, improbable, settings))
     of_pairs = more_reads(cohort, improbable.several.only(np.flatnonzero(improbable.of_people < COMMON)))
     left_out = int(run.sum(np.array([(~kept[has.sequence]).sum()]))[0])
-    carry_over, copies = _carry_over(cohort, improbable), _copies(cohort, improbable)
+    carry_over, copies = _carry_over(cohort, improbable), _copies(cohort, improbable, of_pairs)
     shared = sequences_of(cohort, "nt").only(improbable.sequences)
     pgen = p[improbable.sequences] * productive_probability(model)
     gathered = shared.on_root(run, people=improbable.of_people, pgen=pgen)
@@ -239,6 +240,7 @@ def _table(cohort: Cohort, improbable: Improbable, rate: Floats, more: Counts | 
         "share_of_2": shared / np.maximum(low[upper[1]], 1),
         **({} if more is None else {"more_reads_1": more[upper], "more_reads_2": more.T[upper]}),
         "detectable": pa.array(pairs.detectable[upper], mask=of_one | ~np.isfinite(pairs.detectable[upper])),
+        "third": names.take(pa.array(pairs.third[upper], mask=pairs.third[upper] < 0)),
         "p_value": pa.array(pairs.p_value[upper], mask=of_one),
         "q_value": pa.array(pairs.q_value[upper], mask=of_one),
     })  # fmt: skip
@@ -294,18 +296,21 @@ def _carry_over(cohort: Cohort, improbable: Improbable) -> list[CarryOver]:
     return rows
 
 
-def _copies(cohort: Cohort, improbable: Improbable) -> list[Copy] | None:
+def _copies(cohort: Cohort, improbable: Improbable, more: Counts | None) -> list[Copy] | None:
     """List the rows whose improbable junction another person has in the largest clone.
+
+    more  int64 [individuals, individuals]: of how many shared junctions the first of two has more reads
 
     On root, the rows of all ranks; None without reads.
     """
     has, person_of, origins = improbable.several, improbable.pairs.person_of, cohort.origins
-    if has.reads is None or origins is None:
+    if more is None or has.reads is None or origins is None:
         return None
+    kept = _sources(has, more)
     number = np.full(len(improbable.is_low), -1, dtype=np.int64)
     number[improbable.sequences] = np.arange(len(improbable.sequences))
     rows = np.flatnonzero(number[origins.junction] >= 0)
-    largest = has.largest()[number[origins.junction[rows]]]
+    largest = kept[number[origins.junction[rows]]]
     of_another = person_of[has.individual[largest]] != person_of[origins.individual[rows]]
     rows, largest = rows[of_another], largest[of_another]
     individual = origins.individual[rows]
@@ -315,3 +320,19 @@ def _copies(cohort: Cohort, improbable: Improbable) -> list[Copy] | None:
     listed = [Copy(*values) for values in zip(*(column.tolist() for column in columns), strict=True)]
     gathered = cohort.run.gather(listed) or []
     return sorted((copy for part in gathered for copy in part), key=lambda copy: copy.row)
+
+
+def _sources(has: Holding, more: Counts) -> Counts:
+    """Return the entry of each junction that is the source, int64 [junctions]: that with the most reads.
+
+    Of equal ones, it is the entry of the individual that has more reads than the others of them more often than less.
+    """
+    assert has.reads is not None
+    sources = has.largest()
+    is_largest = has.reads == has.reads[sources][has.sequence]
+    for row in np.flatnonzero(np.bincount(has.sequence[is_largest]) > 1).tolist():
+        entries = has.begins[row] + np.flatnonzero(is_largest[has.begins[row] : has.begins[row + 1]])
+        equal = has.individual[entries]
+        ahead = (more - more.T)[np.ix_(equal, equal)].sum(axis=1)
+        sources[row] = entries[np.argmax(ahead)]
+    return sources

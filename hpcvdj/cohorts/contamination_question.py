@@ -156,8 +156,11 @@ class CleanOutput(PlottedTable[Contamination]):
     def summary(self, answer: Contamination) -> Lines:
         if self.clean is None:
             return []
+        copies = answer.copies or []
+        ties = sum(copy.reads == copy.of_reads for copy in copies)
+        tied = f"; {ties:,} of them have as many reads as the row that stays" if ties else ""
         return [
-            ("removed", f"{len(answer.copies or []):,} rows, which {facts_path(self.target).name} lists"),
+            ("removed", f"{len(copies):,} rows, which {facts_path(self.target).name} lists{tied}"),
             ("", "copies of probable junctions stay, and nothing marks them then: leave one of the two out, or do not"),
             ("", "believe what they alone share"),
         ]

@@ -71,6 +71,8 @@ class Pairs:
     detectable  float64: the share of the smaller one's improbable junctions whose copies are detected in 95 % of cases
     person_of   int64 [individuals]: the number of the person
     same_sample bool
+    third       int64: the individual whose copies explain what a pair shares: without the junctions that it has, too,
+                the pair does not stand out, while it stands out with each of both without them; -1 for none
     """
 
     shared: Counts
@@ -81,6 +83,7 @@ class Pairs:
     detectable: Floats
     person_of: Counts
     same_sample: NDArray[np.bool_]
+    third: Counts
 
     @property
     def same_person(self) -> NDArray[np.bool_]:
@@ -175,10 +178,13 @@ def _at(
     of_people = people_of(several, person_of).numbers
     is_common = of_people >= COMMON
     common = cohort.summed(several.only(np.flatnonzero(is_common)))
+    triples = run.gather(_triples(several.only(np.flatnonzero((of_people == 3) & (several.numbers == 3)))))
 
     def tested() -> Pairs:
         expected = np.asarray(np.multiply.outer(sizes, sizes) * _mean(of_drawn, max_pgen), dtype=np.float64)
-        return _tested(overlap - common, common, expected, low, person_of, same_sample)
+        pairs = _tested(overlap - common, common, expected, low, person_of, same_sample)
+        _name_thirds(pairs, np.concatenate(triples or []))
+        return pairs
 
     pairs = run.from_root(tested)
     number = int(run.sum(np.array([is_common.sum()]))[0])
@@ -278,7 +284,10 @@ def _tested(
 ) -> Pairs:
     """Test the number of improbable junctions that each two individuals share."""
     shape = shared.shape
-    pairs = Pairs(shared, common, expected, np.ones(shape), np.ones(shape), np.zeros(shape), person_of, same_sample)
+    none = np.full(shape, -1)
+    pairs = Pairs(
+        shared, common, expected, np.ones(shape), np.ones(shape), np.zeros(shape), person_of, same_sample, none
+    )
     upper = np.triu_indices(len(low), 1)
     different = ~pairs.same_person[upper]
     upper = upper[0][different], upper[1][different]
@@ -293,6 +302,28 @@ def _tested(
         matrix[upper] = of_pair
         matrix.T[upper] = of_pair
     return pairs
+
+
+def _triples(has: Holding) -> Counts:
+    """Return each three individuals once for each junction that they have, int64 [junctions, 3], in order."""
+    return np.sort(has.individual.reshape(-1, 3).astype(np.int64), axis=1)
+
+
+def _name_thirds(pairs: Pairs, triples: Counts) -> None:
+    """Enter the third individuals, from the triples of all ranks, [junctions, 3]; that with most junctions counts."""
+    holders, number = np.unique(triples, axis=0, return_counts=True)
+    order = np.argsort(number, kind="stable")
+    holders, number = holders[order].T, number[order]
+    around = [(holders[k], holders[k - 1]) for k in range(3)]
+    stands_out = [
+        (poisson_tail(pairs.shared[pair] - number, SELECTION * pairs.expected[pair]) <= MAX_Q)
+        & ~pairs.same_person[pair]
+        for pair in around
+    ]
+    for k, (one, other) in enumerate(around):
+        explained = stands_out[k - 1] & stands_out[k - 2] & ~stands_out[k] & (pairs.q_value[one, other] <= MAX_Q)
+        for i, j in ((one, other), (other, one)):
+            pairs.third[i[explained], j[explained]] = holders[k - 2][explained]
 
 
 def _needed(mean: Floats) -> Floats:
@@ -314,6 +345,7 @@ def pairs_text(cohort: Cohort, improbable: Improbable | None) -> list[str]:
     lines = [
         f"{cohort.names[i]} and {cohort.names[j]}: {int(pairs.shared[i, j]):,} improbable junctions shared, "
         f"{float(pairs.expected[i, j]):.2g} expected"
+        f"{f'; both have copies of {cohort.names[pairs.third[i, j]]}' if pairs.third[i, j] >= 0 else ''}"
         for i, j in pairs.standing_out[:5]
     ]
     if more := pairs.standing_out[5:]:

@@ -59,6 +59,11 @@ class EnrichmentQuestion(Question[Enrichment]):
         return self.control
 
     def require(self, inputs: Inputs) -> None:
+        if self.control and self.settings.kappa is not None:
+            raise InputError(
+                f"{option('kappa', self.settings.kappa)}: a control has the selection of its people, so there is no "
+                f"kappa; leave it out, or {option('control')}"
+            )
         if len(inputs.repertoires) > 1:
             repertoires = f"{len(inputs.repertoires):,} repertoires ({few(inputs.repertoires)})"
             raise InputError(

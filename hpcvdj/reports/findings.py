@@ -97,7 +97,7 @@ def contamination(outputs: Outputs, finding: Finding, number: int) -> Section:
     pairs = PageTable.of(
         f"{prefix}_pairs", "Pairs of individuals",
         "individual_1 individual_2 verdict low_1 low_2 shared_low expected_low common_source rate share_of_1 "
-        "share_of_2 more_reads_1 more_reads_2 detectable p_value q_value", finding.rows,
+        "share_of_2 more_reads_1 more_reads_2 detectable third p_value q_value", finding.rows,
     )  # fmt: skip
     individuals = individuals_table(outputs, finding, f"{prefix}_individuals", "rows low zero",
                                     low="improbable junctions", zero="rows that the model cannot make")  # fmt: skip

@@ -13,7 +13,7 @@ from scipy import stats
 import hpcvdj
 from hpcvdj.chance.model_fit import UNCHECKED, ModelFit
 from hpcvdj.cohorts.contamination import contaminate
-from hpcvdj.cohorts.improbable import SELECTION
+from hpcvdj.cohorts.improbable import SELECTION, pairs_text
 from hpcvdj.cohorts.settings import ContaminationSettings
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.igor import load_model
@@ -176,6 +176,63 @@ def test_of_equal_copies_the_first_stays(table, model):
     equal = table.set_column(5, "duplicate_count", pa.array([1] * len(table)))
     copies = compared(equal, model).copies
     assert {copy.individual for copy in copies} == {1}
+
+
+def test_of_equal_copies_those_of_the_source_stay(table, model):
+    """Also if the source comes last, and most of the shared junctions have one read in both."""
+    reads = table["duplicate_count"].to_numpy().copy()
+    copied = pc.is_in(table["junction"], table["junction"].slice(5 * ROWS)).to_numpy(zero_copy_only=False)
+    many = np.flatnonzero(copied)[::5]
+    reads[copied] = 1
+    reads[many[many < ROWS]] = 9
+    named = pa.array(["z" if name == "a" else name for name in table["repertoire_id"].to_pylist()])
+    turned = table.set_column(5, "duplicate_count", pa.array(reads)).set_column(
+        table.column_names.index("repertoire_id"), "repertoire_id", named
+    )
+    found = compared(turned.take(pa.array(np.argsort(named.to_pylist(), kind="stable"))), model)
+    assert [found.cohort.names[k] for k in (0, -1)] == ["b", "z"]
+    assert {(copy.individual, copy.of) for copy in found.copies} == {(0, 4)}
+    tied = [copy.reads == copy.of_reads for copy in found.copies]
+    assert 0 < sum(tied) < len(tied)
+
+
+def copied(own, source, rows, name):
+    """Rows of a source as rows of another individual, with one read each."""
+    copies = own.filter(pc.equal(own["repertoire_id"], source)).take(pa.array(rows))
+    values = {"sequence_id": [f"{name}{k}" for k in rows], "repertoire_id": [name] * len(rows)}
+    for column, value in {**values, "duplicate_count": [1] * len(rows)}.items():
+        copies = copies.set_column(copies.column_names.index(column), column, pa.array(value, own[column].type))
+    return copies
+
+
+@pytest.mark.parametrize("own_copies", [0, 60])
+def test_two_that_have_copies_of_a_third(table, model, own_copies):
+    """They stand out; if they share copies of each other, too, the third does not explain the pair."""
+    own = table.slice(0, 5 * ROWS)
+    both = np.arange(300)
+    parts = [copied(own, "a", both, "d"), copied(own, "a", both, "e"), copied(own, "a", np.arange(400, 500), "d")]
+    parts += [copied(own, "a", np.arange(600, 700), "e"), copied(own, "d", np.arange(own_copies), "e")]
+    found = compared(pa.concat_tables([own, *parts]), model)
+    rows = {(row["individual_1"], row["individual_2"]): row for row in found.table.to_pylist()}
+    assert {pair for pair, row in rows.items() if row["verdict"] == "contaminated"} == {
+        ("a", "d"),
+        ("a", "e"),
+        ("d", "e"),
+    }
+    thirds = {pair: row["third"] for pair, row in rows.items() if row["third"] is not None}
+    assert thirds == ({} if own_copies else {("d", "e"): "a"})
+    lines = pairs_text(found.cohort, found.improbable)
+    assert sum("; both have copies of a" in line for line in lines) == len(thirds)
+    assert [line for line in lines if "copies of a" in line] == [line for line in lines if "copies" in line]
+
+
+def test_without_sources_of_their_own_no_third_is_named(table, model):
+    """Of three that share the same junctions, none explains the others."""
+    own = table.slice(0, 5 * ROWS)
+    parts = [copied(own, "a", np.arange(300), name) for name in "de"]
+    found = compared(pa.concat_tables([own, *parts]), model)
+    assert len(found.pairs.standing_out) == 3
+    assert found.table["third"].null_count == len(found.table)
 
 
 @pytest.mark.slow

@@ -59,6 +59,7 @@ def control(model):
 
 
 def in_memory(table, model, choice=None, control=None, settings=SETTINGS, checks=CHECKS):
+    settings = replace(settings, kappa=None) if control is not None else settings
     with warnings_said() as said:
         return enrich_table(table, model, settings, choice, control, checks), said
 
@@ -73,6 +74,7 @@ def written(tables, folder):
 
 def of_files(paths, model, target, choice=None, settings=SETTINGS, opening=BY_HEADER, checks=CHECKS, run=None, **how):
     table, *control = (table_at(path, opening) for path in paths)
+    settings = replace(settings, kappa=None) if control else settings
     question = EnrichmentQuestion(settings, choice or ClonotypeChoice(), control)
     return ask(question, [table], model, checks, run or Run(), PlottedTable(target, **how))
 
@@ -110,7 +112,8 @@ def test_files_and_tables_have_the_same_results(table, control, model, tmp_path,
     facts = json.loads(target.with_name("o.tsv.json").read_text())
     fit = facts.pop("fit")
     assert fit["rows"] == 99
-    settings = {"kappa": 1.0, "min_neighbours": 1, "max_q": 0.001, "seed": 0, "selection": True, "genes": "call"}
+    settings = {"min_neighbours": 1, "max_q": 0.001, "seed": 0, "selection": True, "genes": "call"}
+    settings["kappa"] = None if with_control else 1.0
     chosen = {"min_reads": choice.min_reads, "likely_errors": choice.likely_errors}
     expected = {
         "command": "enrich",
@@ -229,6 +232,11 @@ def test_tables_are_of_one_individual(table, control, model, tmp_path):
     with pytest.raises(InputError, match=rf"^{paths[1]}: has the individual that is tested; give a control"):
         of_files(paths, model, tmp_path / "o.tsv")
     assert not (tmp_path / "o.tsv").exists()
+
+
+def test_a_control_leaves_no_kappa(table, control, model):
+    with pytest.raises(InputError, match=r"kappa=2.0: a control has the selection of its people, so there is no kappa"):
+        enrich_table(table, model, replace(SETTINGS, kappa=2.0), None, control, CHECKS)
 
 
 def test_without_read_counts(table, control, model, tmp_path, caplog):
