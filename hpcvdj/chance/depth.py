@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hpcvdj.chance.p_values import Counts, Floats
 from hpcvdj.errors import InputError
@@ -38,6 +39,10 @@ class Draws:
     def of(p: Floats, log_factor: Floats) -> "Draws":
         """Return draws of these probabilities, with ln Q, float64 [draws] each."""
         return Draws(np.log(p) + log_factor, np.exp(log_factor) / len(p))
+
+    def only(self, kept: NDArray[np.bool_]) -> "Draws":
+        """Return the draws with no weight for those that are not `kept`, bool [draws]."""
+        return Draws(self.log_p, np.where(kept, self.weight, 0.0))
 
     def on_grid(self, log_q: float) -> Floats:
         """Return the weights, float64 [grid], spread on the grid of log p' and divided by p'."""

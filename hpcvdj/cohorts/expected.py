@@ -228,7 +228,7 @@ def lots_of(
     has, has_deep = (_deeper_spectrum(numbers, junctions, at, deeper(at) + step) @ people for step in (0.0, STEP_OF_Q))
     of_junction = -float(of_class @ _in_classes(deep - here, last)) / float(has_deep - has)
     of_shared = numbers.chance @ np.append([0.0, 0.0], of_class[np.minimum(people[:-2], last)])
-    h = -unit.weight
+    h = -unit.weight / unit.weight.sum()
     shift, p = at - deeper(at), np.exp(GRID)
     for draws, effect in ((unit, of_shared), (junctions, of_junction * (numbers.chance @ people))):
         below, share = on_grid(draws.log_p - shift)

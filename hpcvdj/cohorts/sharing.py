@@ -155,11 +155,13 @@ class Sharing(Shown):
 class _Drawn:
     """Draws from the model: of junctions as they are read and of sequences of the unit, with their probabilities.
 
+    tested   those of the unit without genes that the model makes wrongly, whose sequences are not tested
     spelled  int64 [draws]: the number of the amino-acid sequence of each; root only
     """
 
     junctions: Draws
     unit: Draws
+    tested: Draws
     p: Floats
     p_unit: Floats
     spelled: Counts | None
@@ -234,11 +236,13 @@ def _draw(cohort: Cohort, chance: Chance, asked: SharingTest, run: Run) -> _Draw
     p = chance.among_productive(drawn, asked.read, run)
     alike = asked.compared == asked.read and not asked.without_calls
     p_unit = p if alike else chance.among_productive(spelled, asked.compared, run)
-    root = {"p": p, "p_unit": p_unit, "log_q": log_q} if run.is_root else None
+    root = None
+    if spelled is not None:
+        root = {"p": p, "p_unit": p_unit, "log_q": log_q, "kept": without_genes(spelled, asked.fit.broken)}
     shared = run.share_arrays(root)  # type: ignore[arg-type]
     of_junctions, of_unit = shared["p"][:, 0], shared["p_unit"][:, 0]
     junctions, unit = (Draws.of(values, shared["log_q"]) for values in (of_junctions, of_unit))
-    return _Drawn(junctions, unit, of_junctions, of_unit, amino_acid_sequences)
+    return _Drawn(junctions, unit, unit.only(shared["kept"]), of_junctions, of_unit, amino_acid_sequences)
 
 
 def _probabilities(cohort: Cohort, drawn: _Drawn, chance: Chance, asked: SharingTest, run: Run) -> _Computed:
@@ -300,8 +304,11 @@ def _tested(computed: _Computed, drawn: _Drawn, asked: SharingTest, run: Run) ->
     def numbers_of(holders: Counts) -> Counts:
         return np.bincount(holders, minlength=individuals + 1)
 
-    untested = held[(held >= 2) & (not_tested > 0)]
-    observed = run.sum(numbers_of(everything.has.numbers) - numbers_of(untested))
+    sound = everything.has.numbers
+    if settings.unit != "aa":
+        sound = sound[without_genes(cohort.repertoire, asked.fit.broken)[everything.first]]
+    untested = held[(held >= 2) & (not_tested > 0) & (not_tested != NOT_TESTED.index(BROKEN_GENE))]
+    observed = run.sum(numbers_of(sound) - numbers_of(untested))
     improbable, copies, likely = None, None, np.zeros(len(held), dtype=bool)
     apart, contaminated = np.ones(individuals, dtype=bool), np.zeros((individuals, individuals), dtype=bool)
     if computed.p_junctions is not None:
@@ -320,7 +327,7 @@ def _tested(computed: _Computed, drawn: _Drawn, asked: SharingTest, run: Run) ->
         apart[:] = True
         honest = _of_individuals(chosen, (not_tested == 0) & ~likely, apart, run)
     depth = Depth(cohort, drawn.junctions)
-    q, at_bound, sizes = run.from_root(lambda: fitted_share(honest, apart, drawn.unit, depth, settings.q))
+    q, at_bound, sizes = run.from_root(lambda: fitted_share(honest, apart, drawn.tested, depth, settings.q))
     log_factor = log_factors(asked.factor, chosen.repertoire, (chosen.letters, chosen.lengths))
     number = int(run.sum(np.array([len(everything.first)]))[0])
     tests = Tests(computed.p, log_factor, q, Numbers(sizes), not_tested, copies, number)
@@ -334,12 +341,12 @@ def _tested(computed: _Computed, drawn: _Drawn, asked: SharingTest, run: Run) ->
     scores = _scores(chosen, tests, asked, run)
 
     def answered(scores: dict[str, Any]) -> Sharing:
-        weights, redrawn = drawn.unit.on_grid(np.log(q)), bootstrapped(drawn.unit, np.log(q), settings.seed)
+        weights, redrawn = drawn.tested.on_grid(np.log(q)), bootstrapped(drawn.tested, np.log(q), settings.seed)
         interval = None
         if settings.q is None and drawn.spelled is not None:
             fitted = Numbers(sizes[apart])
-            lots = lots_of(fitted, drawn.unit, drawn.junctions, drawn.spelled, q, depth.deeper)
-            interval = share_interval(honest, fitted, drawn.unit, q, redrawn, depth.deeper, lots)
+            lots = lots_of(fitted, drawn.tested, drawn.junctions, drawn.spelled, q, depth.deeper)
+            interval = share_interval(honest, fitted, drawn.tested, q, redrawn, depth.deeper, lots)
         low, high = band(tests.numbers, redrawn)
         public = scores.pop(PUBLIC)
         return Sharing(
@@ -353,11 +360,11 @@ def _tested(computed: _Computed, drawn: _Drawn, asked: SharingTest, run: Run) ->
             copied=copied,
             fitted_to=int(apart.sum()),
             expected=tests.numbers.spectrum(weights),
-            expected_q1=Numbers(recombinations(cohort, drawn.junctions, 0.0)).spectrum(drawn.unit.on_grid(0.0)),
+            expected_q1=Numbers(recombinations(cohort, drawn.junctions, 0.0)).spectrum(drawn.tested.on_grid(0.0)),
             low=low,
             high=high,
             shared=shared,
-            expected_shared=tests.numbers.overlap(weights),
+            expected_shared=tests.numbers.overlap(drawn.unit.on_grid(np.log(q))),
             hits=number_of_hits,
             likely_copies=None if copies is None else copies_hit,
             hits_of_contaminated=None if copies is None else suspect,

@@ -1,5 +1,6 @@
 """`hpcvdj sharing`: counts by brute force, calibrated on what a model makes, and it finds what was planted."""
 
+from collections import Counter
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -10,6 +11,8 @@ import pytest
 from scipy import stats
 
 import hpcvdj
+from hpcvdj.chance.fit import GeneFit
+from hpcvdj.chance.model_fit import UNCHECKED, ModelFit
 from hpcvdj.chance.p_values import benjamini_hochberg
 from hpcvdj.cohorts.cohort import sequences_of
 from hpcvdj.cohorts.expected import Numbers
@@ -28,9 +31,9 @@ from tests.selected import few_genes, log_factor_of, with_factor
 DRAWS = 8_000
 
 
-def shared_in(table, model, factor=None, groups=None, **settings):
+def shared_in(table, model, factor=None, groups=None, fit=UNCHECKED, **settings):
     asked = SharingSettings(**{"draws": DRAWS, "backend": "cpu", **settings})
-    found, blocks = share(cohort_in(table, model, groups), model, asked, Run(), factor)
+    found, blocks = share(cohort_in(table, model, groups), model, asked, Run(), factor, fit)
     return replace(found, table=blocks.on_root())
 
 
@@ -486,3 +489,21 @@ def test_letters_of_all_ranks_are_compared(table, model):
     same = chosen.order(Run())
     assert all(np.array_equal(a, b) for a, b in zip((kind, length, *words), same, strict=False))
     assert np.array_equal(np.lexsort(same[::-1]), np.arange(10)), "as sequences_of orders them"
+
+
+def test_genes_that_are_left_out_are_not_expected(table, model):
+    """They are a third of all junctions: q is 1 all the same, and the spectrum that of the other genes."""
+    most = Counter(call.partition("*")[0] for call in table["v_call"].to_pylist()).most_common(8)
+    assert sum(number for _, number in most) > len(table) / 3
+    fit = ModelFit(genes=tuple(GeneFit("V", gene, n, 0, 0, 0, 0, 0, "productive", "broken") for gene, n in most))
+    whole, found = (shared_in(table, model, fit=own, unit="vj-aa") for own in (UNCHECKED, fit))
+    assert found.not_tested["the model makes its V or J gene wrongly"] > 0.5 * whole.observed[2:].sum()
+    assert found.q == 1
+    for several in (1, 2):
+        observed, expected = found.observed[several:].sum(), found.expected[several:].sum()
+        spread = np.hypot(np.sqrt(expected), (found.high - found.low)[several:].sum() / 3.92)
+        assert abs(observed - expected) < 3 * spread
+    assert found.expected_shared == pytest.approx(whole.expected_shared), "all sequences are counted there"
+    without, with_any = (shared_in(table, model, fit=own, unit="aa") for own in (fit, UNCHECKED))
+    assert without.observed.tolist() == with_any.observed.tolist(), "sequences without genes are tested"
+    assert without.expected.tolist() == with_any.expected.tolist()
