@@ -178,7 +178,7 @@ def _at(
     of_people = people_of(several, person_of).numbers
     is_common = of_people >= COMMON
     common = cohort.summed(several.only(np.flatnonzero(is_common)))
-    triples = run.gather(_triples(several.only(np.flatnonzero((of_people == 3) & (several.numbers == 3)))))
+    triples = run.gather(_triples(several.only(np.flatnonzero(several.numbers == 3))))
 
     def tested() -> Pairs:
         expected = np.asarray(np.multiply.outer(sizes, sizes) * _mean(of_drawn, max_pgen), dtype=np.float64)

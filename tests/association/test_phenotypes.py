@@ -166,8 +166,8 @@ def test_cases_and_controls_of_different_batches_cannot_be_told_apart():
 def test_columns_in_which_cases_and_controls_differ_are_said(caplog):
     arms = ["ill"] * 12 + ["well"] * 12
     columns = {
-        "arm": arms, "batch": ["x"] * 11 + ["y"] * 13, "site": ["a", "b", "c"] * 8, "age": range(24),
-        "treated": ["yes"] * 12 + ["unknown"] * 12, "sex": ["f"] * 8 + ["m"] * 4 + ["f"] * 4 + ["m"] * 8,
+        "arm": arms, "batch": ["x"] * 11 + ["y"] * 7 + ["z"] * 6, "site": ["a", "b", "c"] * 8, "age": range(24),
+        "treated": ["yes"] * 12 + ["unknown"] * 12, "sex": ["f"] * 9 + ["m"] * 3 + ["f"] * 3 + ["m"] * 9,
     }  # fmt: skip
     (found,) = donors_of(columns, case={"arm": "ill"})
     assert [record.getMessage() for record in caplog.records] == [

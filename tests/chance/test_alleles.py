@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 import hpcvdj
+from hpcvdj.chance import check
 from hpcvdj.chance.check import OF_RARE_ALLELE
 from hpcvdj.chance.settings import Checks
 from hpcvdj.enrichment.settings import EnrichmentSettings
@@ -63,6 +64,13 @@ def test_genes_called_by_habit():
     assert model.names_several("TRBV12-3,TRBV12-4")
 
 
+@pytest.fixture
+def few_draws(monkeypatch):
+    """Draws are not what these tests are about."""
+    monkeypatch.setattr(check, "DRAWN", 20_000)
+
+
+@pytest.mark.usefixtures("few_draws")
 def test_alleles_that_the_model_lacks_are_named(model):
     """A third of the rows has them; `missing_alleles` takes their genes, with the probability of a call of the gene."""
     table = rows_of(model, 300, productive=True)
@@ -80,6 +88,7 @@ def test_alleles_that_the_model_lacks_are_named(model):
     assert [bool(reason) for reason in excluded] == [not k % 3 for k in range(300)]
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_alleles_that_the_model_never_makes_are_named(model):
     """Their rows have probability 0, as in OLGA; `missing_alleles` takes all alleles of the gene."""
     names = [template.allele for template in model.v]

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,7 @@ from scipy import stats
 import hpcvdj
 from hpcvdj.chance.model_fit import UNCHECKED, ModelFit
 from hpcvdj.cohorts.contamination import contaminate
+from hpcvdj.cohorts.contamination_question import CleanOutput
 from hpcvdj.cohorts.improbable import SELECTION, pairs_text
 from hpcvdj.cohorts.settings import ContaminationSettings
 from hpcvdj.errors import InputError
@@ -185,15 +187,22 @@ def test_of_equal_copies_those_of_the_source_stay(table, model):
     many = np.flatnonzero(copied)[::5]
     reads[copied] = 1
     reads[many[many < ROWS]] = 9
+    # These have more reads in the other one, which keeps them.
+    larger = np.flatnonzero(copied)[1::50]
+    reads[larger[larger >= 5 * ROWS]] = 7
     named = pa.array(["z" if name == "a" else name for name in table["repertoire_id"].to_pylist()])
     turned = table.set_column(5, "duplicate_count", pa.array(reads)).set_column(
         table.column_names.index("repertoire_id"), "repertoire_id", named
     )
     found = compared(turned.take(pa.array(np.argsort(named.to_pylist(), kind="stable"))), model)
     assert [found.cohort.names[k] for k in (0, -1)] == ["b", "z"]
-    assert {(copy.individual, copy.of) for copy in found.copies} == {(0, 4)}
+    assert {(copy.individual, copy.of) for copy in found.copies if copy.of_reads != 7} == {(0, 4)}
+    assert {(copy.individual, copy.of, copy.reads) for copy in found.copies if copy.of_reads == 7} == {(4, 0, 1)}
     tied = [copy.reads == copy.of_reads for copy in found.copies]
     assert 0 < sum(tied) < len(tied)
+    said = dict(CleanOutput(Path("o.tsv"), clean=Path("clean")).summary(found))["removed"]
+    assert f"{len(tied):,} rows, " in said
+    assert f"; {sum(tied):,} of them have as many reads as the row that stays" in said
 
 
 def copied(own, source, rows, name):

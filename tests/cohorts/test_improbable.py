@@ -1,5 +1,7 @@
 """hpcvdj.cohorts.improbable: common sources, samples of one person, power; against loops, and planted."""
 
+from itertools import combinations
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -9,7 +11,7 @@ from scipy.special import gammainc, gammaincinv
 
 import hpcvdj
 from hpcvdj.cohorts.contamination import contaminate
-from hpcvdj.cohorts.improbable import COMMON, MAX_Q, MOST_NEEDED, SEEN, SELECTION, _needed
+from hpcvdj.cohorts.improbable import COMMON, MAX_Q, MOST_NEEDED, SEEN, SELECTION, _name_thirds, _needed, _tested
 from hpcvdj.cohorts.settings import ContaminationSettings
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.igor import load_model
@@ -204,3 +206,38 @@ def test_how_many_copies_are_seen():
                 break
     assert np.isinf(expected).sum() == 1
     np.testing.assert_allclose(_needed(mean), expected, rtol=1e-12)
+
+
+def test_thirds_are_those_of_a_loop():
+    """Of random numbers, with samples of one person; a pair with several thirds has that of the most junctions."""
+    rng, people, named = np.random.default_rng(4), np.array([0, 1, 2, 3, 4, 4]), 0
+    for _ in range(200):
+        holders = np.array([np.sort(rng.choice(6, 3, replace=False)) for _ in range(rng.integers(1, 5))])
+        triples = np.repeat(holders, rng.integers(1, 30, len(holders)), axis=0)
+        shared = rng.integers(0, 40, (6, 6))
+        for row in triples:
+            shared[np.ix_(row, row)] += 1
+        shared = np.triu(shared, 1) + np.triu(shared, 1).T
+        expected = rng.choice([1e-3, 0.1, 2.0], (6, 6))
+        expected = np.triu(expected, 1) + np.triu(expected, 1).T
+        pairs = _tested(shared, shared, expected, np.full(6, 1_000), people, np.zeros((6, 6), dtype=bool))
+        _name_thirds(pairs, triples)
+        most = {}
+        for i, j in combinations(range(6), 2):
+            for k in {*range(6)} - {i, j}:
+                number = int((triples == sorted((i, j, k))).all(axis=1).sum())
+
+                def stands_out(a, b, rest=shared - number, mean=SELECTION * expected):
+                    tail = 1.0 if rest[a, b] <= 0 else gammainc(rest[a, b], mean[a, b])
+                    return people[a] != people[b] and tail <= MAX_Q
+
+                alone = not stands_out(i, j) and stands_out(i, k) and stands_out(j, k)
+                if number and alone and pairs.q_value[i, j] <= MAX_Q:
+                    most.setdefault((i, j), []).append((number, k))
+        for i, j in combinations(range(6), 2):
+            options = most.get((i, j), [])
+            largest = {k for number, k in options if number == max(options)[0]} or {-1}
+            assert pairs.third[i, j] in largest
+            assert pairs.third[j, i] == pairs.third[i, j]
+            named += pairs.third[i, j] >= 0
+    assert named > 20

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
+from hashlib import blake2b
 from types import SimpleNamespace
 
 import numpy as np
@@ -25,7 +26,7 @@ from hpcvdj.recombination.productive import productive_probability
 from hpcvdj.repertoires.genes import as_text, kinds_of
 from hpcvdj.repertoires.writers import write_table
 from hpcvdj.runs.run import Run
-from tests.cohorts.drawn import SIZES, cohort_in, with_individuals
+from tests.cohorts.drawn import SIZES, cohort_in, drawn, with_individuals
 from tests.selected import few_genes, log_factor_of, with_factor
 
 DRAWS = 8_000
@@ -507,3 +508,26 @@ def test_genes_that_are_left_out_are_not_expected(table, model):
     without, with_any = (shared_in(table, model, fit=own, unit="aa") for own in (fit, UNCHECKED))
     assert without.observed.tolist() == with_any.observed.tolist(), "sequences without genes are tested"
     assert without.expected.tolist() == with_any.expected.tolist()
+
+
+def test_the_share_of_survivors_is_that_of_the_genes_that_are_tested():
+    """Half of all sequences survive, and genes of half of the junctions are left out; q was twice as large."""
+    model = few_genes()
+    rows = drawn(model, 60_000, 41)
+    alive = [blake2b(text.encode(), digest_size=1).digest()[0] < 128 for text in rows["junction_aa"].to_pylist()]
+    table = with_individuals(rows.filter(pa.array(alive)), [6_000, 5_000, 4_000, 4_000, 3_000])
+    most = Counter(call.partition("*")[0] for call in table["v_call"].to_pylist()).most_common(2)
+    fit = ModelFit(genes=tuple(GeneFit("V", gene, n, 0, 0, 0, 0, 0, "productive", "broken") for gene, n in most))
+    whole, found = (shared_in(table, model, fit=own, unit="vj-aa", draws=30_000) for own in (UNCHECKED, fit))
+    kept = 1 - sum(number for _, number in most) / len(table)
+    assert kept < 0.5
+    widths = [float(np.log(own.q_interval[1] / own.q_interval[0])) for own in (whole, found)]
+    assert all(own.q_interval[0] < np.mean(alive) < own.q_interval[1] for own in (whole, found))
+    # Of four seeds, q differs from 0.5 by 0.08 at most.
+    assert found.q == pytest.approx(0.5, abs=0.15)
+    assert 1 < widths[1] / widths[0] < 2
+    for name in ("expected", "expected_q1", "low", "high"):
+        share = getattr(found, name)[2:].sum() / getattr(whole, name)[2:].sum()
+        assert share == pytest.approx(kept, rel=0.35), name
+    assert (found.low[2:] <= found.expected[2:]).all()
+    assert (found.expected[2:] <= found.high[2:]).all()
