@@ -28,7 +28,7 @@ from hpcvdj.runs.folder import Identity, differences
 from hpcvdj.runs.inputs import surveyed
 from hpcvdj.runs.stopping import told_otherwise
 from hpcvdj.storage.damage import damage
-from hpcvdj.storage.files import atomic_path, exclusive_lock, require_apart
+from hpcvdj.storage.files import atomic_path, exclusive_lock, require_apart, require_folder
 from hpcvdj.storage.json_text import json_text
 
 log = logging.getLogger(__name__)
@@ -120,7 +120,9 @@ def analyze(job: Job, tell: Callable[[Outcome], None] = lambda _: None) -> Analy
                 answers[step] = answer
             undone = {step: outcome.reason} if outcome.state == REFUSED else {}
             job = replace(job, shown=[*job.shown, *outcome.shown], undone={**job.undone, **undone})
-            run.on_root(partial(_tell_and_record, job, outcomes, tell))
+            if run.is_root and outcome.reason != _NOT_ASKED:
+                tell(outcome)
+            run.on_root(partial(_record, job, outcomes))
         return run.on_root(lambda: Analysis(job.folder, outcomes, answers))
 
 
@@ -132,13 +134,6 @@ def _require_suitable(job: Job) -> None:
     asked = job.settings.asks("associate") and not STEP["associate"].why_not(job)
     if asked and donors is not None and donors.time is None:
         phenotypes_of(donors, donors.people(samples).subject, told=True)
-
-
-def _tell_and_record(job: Job, outcomes: Sequence[Outcome], tell: Callable[[Outcome], None]) -> None:
-    """Tell what became of the last step, and record all outcomes."""
-    if outcomes[-1].reason != _NOT_ASKED:
-        tell(outcomes[-1])
-    _record(job, outcomes)
 
 
 _NOT_ASKED = "not asked for"
@@ -216,7 +211,7 @@ def _is_done(job: Job, before: Outcome, identity: Identity) -> bool:
             f"{job.folder}: its {before.step} is of another run ({changes}); give another name, or "
             f"{option('overwrite', True)}"
         )
-    return not changes and all(_is_unchanged(job, name, digest) for name, digest in before.written.items())
+    return not changes and not _changed(job, before.written)
 
 
 def _is_kept(job: Job, before: Outcome) -> bool:
@@ -226,19 +221,19 @@ def _is_kept(job: Job, before: Outcome) -> bool:
     """
     tables = _identity(job, before.step)["tables"]
     same = before.state == DONE and bool(before.shown) and before.identity["tables"] == tables
-    return same and not job.run.overwrite and all(_is_unchanged(job, *written) for written in before.written.items())
+    return same and not job.run.overwrite and not _changed(job, before.written)
 
 
-def _is_unchanged(job: Job, name: str, digest: str) -> bool:
-    """Whether a file or folder still has the digest that a step recorded."""
-    return (job.folder / name).exists() and job.digest(name) == digest
+def _changed(job: Job, written: Mapping[str, str]) -> list[str]:
+    """The names of files and folders that no longer have the digests that a step recorded."""
+    return [name for name, digest in written.items()
+            if not (job.folder / name).exists() or job.digest(name) != digest]  # fmt: skip
 
 
 def _begin(job: Job, stack: ExitStack) -> dict[str, Outcome]:
     """Make the folder if there is none, and lock it until `stack` ends; returns the outcomes of its earlier run."""
     folder, run = job.folder, job.run
-    if not folder.parent.is_dir():
-        raise InputError(f"{folder.parent}: no such folder; create it first, or write elsewhere")
+    require_folder(folder)
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder}: is a file; an analysis is written to a folder")
     copies = (folder / TABLES).resolve()
@@ -287,8 +282,7 @@ def _clear(job: Job, before: Sequence[Outcome]) -> None:
     """Remove what the steps of an earlier run wrote, so that nobody takes it for output of this run."""
     digests = {name: digest for outcome in before for name, digest in outcome.written.items()}
     written = {name: digest for name, digest in digests.items() if (job.folder / name).exists()}
-    changed = [name for name, digest in written.items() if not _is_unchanged(job, name, digest)]
-    if changed:
+    if changed := _changed(job, written):
         raise InputError(f"{job.folder}: {few(changed)} changed since hpcvdj wrote it; move the folder away")
     for path in (job.folder / name for name in written):
         if path.is_dir():

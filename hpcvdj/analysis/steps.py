@@ -319,23 +319,16 @@ def _of_tables(
     """
     folder = job.folder / name
     job.run.on_root(lambda: make_folder(folder))
-    targets = [folder / f"{repertoire_name(table.path)}{suffix}" for table in job.tables]
-    outcomes = job.run.deal(
-        list(zip(job.tables, targets, strict=True)), lambda work, run: compute(*work, run),
-        sizes=[table.rows for table in job.tables], most_uneven=most_uneven,
-    )  # fmt: skip
-    refused = [(table.path.name, outcome) for table, outcome in zip(job.tables, outcomes, strict=True)
-               if isinstance(outcome, InputError)]  # fmt: skip
+    work = [(table, folder / f"{repertoire_name(table.path)}{suffix}") for table in job.tables]
+    sizes = [table.rows for table in job.tables]
+    done, refused = job.run.deal(work, lambda item, run: compute(*item, run), sizes, most_uneven=most_uneven)
     if refused:
-        table_name, first = refused[0]
-        text = str(first) if table_name in str(first) else f"{table_name}: {first}"
+        (table, _), first = refused[0]
+        text = str(first) if table.path.name in str(first) else f"{table.path.name}: {first}"
         more = f", and {len(refused) - 1:,} more" if refused[1:] else ""
         kind = TooFewError if all(isinstance(error, TooFewError) for _, error in refused) else InputError
         raise kind(f"{len(refused):,} of {len(job.tables):,} tables: {text}{more}").everywhere()
-    return {
-        target.name: outcome for target, outcome in zip(targets, outcomes, strict=True)
-        if outcome is not None and not isinstance(outcome, CompleteError)
-    }  # fmt: skip
+    return {target.name: outcome for (_, target), outcome in done}
 
 
 def _left_as_they_are(job: Job, computed: int) -> Lines:

@@ -1,14 +1,14 @@
 """The common part of `hpcvdj count` and `hpcvdj pgen`: how they compute tables, and what they print."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from hpcvdj.cli import common
 from hpcvdj.cli.streams import is_stream
-from hpcvdj.errors import CompleteError, InputError, few
+from hpcvdj.errors import InputError, few
 from hpcvdj.runs.settings import Started
 
 if TYPE_CHECKING:
@@ -16,14 +16,11 @@ if TYPE_CHECKING:
     from hpcvdj.repertoires.junctions import Reference
     from hpcvdj.repertoires.reading import Reading
     from hpcvdj.repertoires.table import Table
-    from hpcvdj.runs.run import Refused, Run
+    from hpcvdj.runs.run import Run
     from hpcvdj.values.plan import Plan
     from hpcvdj.values.summary import Summary
 
 log = logging.getLogger(__name__)
-
-T = TypeVar("T")
-U = TypeVar("U")
 
 
 def compute_each(
@@ -63,8 +60,9 @@ def compute_each(
             return summary
 
         sizes = [sum((table.state or (0, 0))[1] for table in inputs.tables) for inputs, _ in work]
-        outcomes = run.deal(work, compute, common.complain, sizes, most_uneven=MOST_UNEVEN)
-        computed, refused = sorted_out(work, outcomes, lambda inputs: inputs.path.name)
+        done, errors = run.deal(work, compute, sizes, common.complain, most_uneven=MOST_UNEVEN)
+    computed = [(inputs, summary) for (inputs, _), summary in done]
+    refused = [inputs.path.name for (inputs, _), _ in errors]
     refused += [inputs.path.name for inputs, summary in computed if not summary.counted]
     if run.is_root and computed:
         folder, target = len(work) > 1, work[0][1]
@@ -79,20 +77,6 @@ def compute_each(
             inputs, target = work[0]
             failure = InputError(f"{inputs.path}: no row could be counted; {target} has the reason of each")
         raise failure.everywhere()
-
-
-def sorted_out(
-    work: Sequence[tuple[T, Path]], outcomes: "Sequence[U | Refused | None]", name: Callable[[T], str]
-) -> tuple[list[tuple[T, U]], list[str]]:
-    """Return the inputs with their outcomes of `Run.deal`, and the names of refused inputs."""
-    done: list[tuple[T, U]] = []
-    refused: list[str] = []
-    for (item, _), outcome in zip(work, outcomes, strict=True):
-        if isinstance(outcome, InputError):
-            refused.append(name(item))
-        elif outcome is not None and not isinstance(outcome, CompleteError):
-            done.append((item, outcome))
-    return done, refused
 
 
 def not_all(refused: list[str], number: int, done: str) -> InputError:

@@ -1,16 +1,10 @@
 """`hpcvdj count`."""
 
-from pathlib import Path
-from typing import TYPE_CHECKING
-
 from hpcvdj.cli import common, options
 from hpcvdj.cli.computing import compute_each, planned
 from hpcvdj.counting.config import Config
 from hpcvdj.repertoires.settings import GermlineSettings, RowSettings, Strict, TableSettings
 from hpcvdj.runs.settings import Launch, Started
-
-if TYPE_CHECKING:
-    from hpcvdj.repertoires.inputs import Inputs
 
 
 def command(
@@ -44,12 +38,11 @@ def command(
     Example: hpcvdj count inputs/mouse_trb/small.tsv -g mouse_trb_paper -o out.h5
     """
     run = common.begin(launch, shared=True)
+    from hpcvdj.repertoires.folders import tables_in
+
     table = run.from_root(lambda: alleles.read(germline))
     reading = rows.reading(strict=strict, opening=run.from_root(opening.opening))
-
-    def plan() -> "list[tuple[Inputs, Path]]":
-        from hpcvdj.repertoires.folders import tables_in
-
-        return planned(junctions, tables_in(junctions, reading.opening), output, reading, together=together)
-
-    compute_each(run, plan, table, config, started)
+    compute_each(
+        run, lambda: planned(junctions, tables_in(junctions, reading.opening), output, reading, together=together),
+        table, config, started,
+    )  # fmt: skip

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from hpcvdj.chance.settings import ClonotypeChoice
 from hpcvdj.cli import asking, common, options
-from hpcvdj.cli.computing import make_folder_of_several, not_all, sorted_out
+from hpcvdj.cli.computing import make_folder_of_several, not_all
 from hpcvdj.enrichment.settings import EnrichmentSettings
 from hpcvdj.errors import InputError, naming, option
 from hpcvdj.options import setting
@@ -88,7 +88,6 @@ def command(
         work = run.from_root(plan)
         loaded = run.from_root(lambda: used_model(model))
         sizes = [sum((table.state or (0, 0))[1] for table in tables) for tables, _ in work]
-        outcomes = run.deal(work, compute, common.complain, sizes)
-        _, refused = sorted_out(work, outcomes, lambda tables: name_of(tables).name)
+        _, refused = run.deal(work, compute, sizes, common.complain)
     if refused:
-        raise not_all(refused, len(work), "tested")
+        raise not_all([name_of(tables).name for (tables, _), _ in refused], len(work), "tested")

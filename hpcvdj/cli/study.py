@@ -81,12 +81,8 @@ def problem_of(
 def begin_alone(name: str, threads: int | None) -> Run:
     """Start a study of a single process.  Raise InputError, on every rank, if there are more."""
     run = common.begin(Launch(threads))
-
-    def require_one() -> None:
-        if run.ranks > 1:
-            raise InputError(f"study {name} measures one process; start it without mpiexec")
-
-    run.on_root(require_one)
+    if run.ranks > 1:
+        raise InputError(f"study {name} measures one process; start it without mpiexec").everywhere()
     return run
 
 

@@ -32,7 +32,7 @@ def id_scopes(sources: Sequence[Table], rows: NDArray[np.int64]) -> NDArray[np.u
 
 
 def text_hashes(texts: pa.Array) -> NDArray[np.uint64]:
-    """Hashes of large strings, uint64 [rows]."""
+    """Hashes of texts, uint64 [rows]."""
     hashes = np.empty(len(texts), dtype=np.uint64)
     text.hash_rows(*text.text_buffers(texts), hashes)
     return hashes

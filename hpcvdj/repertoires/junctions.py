@@ -154,7 +154,11 @@ def read_junctions(
     junctions = builder.finish()
     if reading.strict and len(junctions.excluded):
         excluded = junctions.excluded
-        raise refused_row(sources, int(excluded.row[0]), excluded.sequence_id[0], excluded.exclusion(0))
+        source, data_row = source_of(sources, int(excluded.row[0]))
+        raise InputError(
+            f"{source.path}, data row {data_row} ({excluded.sequence_id[0]}): {excluded.exclusion(0)}; correct the "
+            f"row, or leave {option('strict')} out to exclude and list such rows"
+        )
     return junctions
 
 
@@ -162,15 +166,6 @@ def source_of(sources: Sequence[Table], row: int) -> tuple[Table, int]:
     """The table that a row comes from, and the number of the data row in it, from 1."""
     source = sources[bisect_right(sources, row, key=lambda source: source.first_row) - 1]
     return source, row - source.first_row + 1
-
-
-def refused_row(sources: Sequence[Table], row: int, sequence_id: str, exclusion: Exclusion) -> InputError:
-    """The error for a row that cannot be counted, if the reading is strict."""
-    source, data_row = source_of(sources, row)
-    return InputError(
-        f"{source.path}, data row {data_row} ({sequence_id}): {exclusion}; correct the row, or leave "
-        f"{option('strict')} out to exclude and list such rows"
-    )
 
 
 def repeated_id(sources: Sequence[Table], first_row: int, row: int) -> Exclusion:

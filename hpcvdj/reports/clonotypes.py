@@ -13,13 +13,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from hpcvdj.kernels.text import hash_rows, text_buffers
+from hpcvdj.repertoires.ids import SCATTER, text_hashes
 from hpcvdj.reports.elements import MOST_LISTED, PageTable
 from hpcvdj.reports.survey import Survey, decoded, merged
 from hpcvdj.runs.run import Run
 
 _KEYS = ["v", "j", "aa"]
-_ODD = np.uint64(0x9E3779B97F4A7C15)
 _TITLES = {"weight": "weight, sum of the variants", "pgen_nt": "Pgen, sum of the variants"}
 
 
@@ -145,7 +144,6 @@ def _hashes(table: pa.Table, names: list[str]) -> NDArray[np.uint64]:
     for name in names:
         column = table[name].combine_chunks()
         texts = column.dictionary if pa.types.is_dictionary(column.type) else column
-        hashes = np.zeros(len(texts), np.uint64)
-        hash_rows(*text_buffers(texts), hashes)
-        combined = (combined ^ (hashes if texts is column else hashes[column.indices.to_numpy()])) * _ODD
+        hashes = text_hashes(texts)
+        combined = (combined ^ (hashes if texts is column else hashes[column.indices.to_numpy()])) * SCATTER
     return combined

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError, speaking_shell, told
 from hpcvdj.kernels.quantities import Pathways
-from hpcvdj.kernels.text import hash_rows, text_buffers
-from hpcvdj.recombination.alphabet import AMINO_ACIDS
+from hpcvdj.kernels.text import text_buffers
+from hpcvdj.recombination.alphabet import CODE_OF_BYTE, INVALID, RESIDUE_OF_CODON
 from hpcvdj.recombination.exclusions import ExclusionKind, by_summary
+from hpcvdj.repertoires.ids import text_hashes
 from hpcvdj.repertoires.junctions import REPERTOIRE
 from hpcvdj.repertoires.readers import open_table
 from hpcvdj.repertoires.table import repertoire_name
@@ -41,6 +42,7 @@ LISTED = ("weight", "pgen_aa", *SCORES)
 _NT = ("junction", "cdr3")
 _AA = ("junction_aa", "cdr3_aa")
 _NEEDS, _REASON = "needs", "reason"
+_UNKNOWN = "?"
 _SHIFT = 45
 _KEYS = ["sample", "v_call", "j_call", "cdr3"]
 _CLONOTYPE_KEYS = ["sample", "v", "j", "cdr3"]
@@ -122,8 +124,7 @@ def merged(parts: list[pa.Table], keys: list[str], **how: str) -> pa.Table:
 def _merged_cdr3(parts: list[pa.Table], **how: str) -> pa.Table:
     """As `merged` by `_CLONOTYPE_KEYS`, in another order: most CDR3s are in one row, so that few need be compared."""
     table = pa.concat_tables(parts).combine_chunks()
-    hashes = np.zeros(len(table), np.uint64)
-    hash_rows(*text_buffers(table["cdr3"].combine_chunks()), hashes)
+    hashes = text_hashes(table["cdr3"].combine_chunks())
     order = np.argsort(hashes)
     same = hashes[order[1:]] == hashes[order[:-1]]
     repeated = np.zeros(len(table), bool)
@@ -151,23 +152,14 @@ def amino_acids(sequences: pa.ChunkedArray) -> pa.Array:
     lengths = np.diff(offsets)
     read = lengths % 3 == 0
     # Of sequences in frame, one behind the other, every third letter begins a codon.
-    codons = _CODES[data[offsets[0] : offsets[-1]][np.repeat(read, lengths)]].reshape(-1, 3)
+    codons = CODE_OF_BYTE[data[offsets[0] : offsets[-1]][np.repeat(read, lengths)]].reshape(-1, 3)
     ends = np.where(read, lengths, 0).cumsum() // 3
-    residues = _RESIDUES[codons @ np.array([25, 5, 1], np.uint8)]
+    residues = RESIDUE_OF_CODON[(codons & 3) @ np.array([16, 4, 1], np.uint8)]
+    residues[(codons == INVALID).any(axis=1)] = ord(_UNKNOWN)
     buffers = [None, pa.py_buffer(np.append(0, ends)), pa.py_buffer(residues)]
     translated = pa.Array.from_buffers(pa.large_string(), len(read), buffers)
     known = pc.and_(pa.array(read), pc.invert(pc.match_substring(translated, _UNKNOWN)))
     return pc.if_else(known, translated.cast(pa.string()), None)
-
-
-_UNKNOWN = "?"
-
-_CODES = np.zeros(256, np.uint8)
-_CODES[[ord(base) for base in "ACGT"]] = 1, 2, 3, 4
-
-_RESIDUES = np.full(125, ord(_UNKNOWN), np.uint8)
-for _codon, _residue in AMINO_ACIDS.items():
-    _RESIDUES[[int(_CODES[ord(base)]) for base in _codon] @ np.array([25, 5, 1])] = ord(_residue)
 
 
 @dataclass(frozen=True)

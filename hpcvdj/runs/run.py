@@ -243,28 +243,28 @@ class Run:
         self,
         items: Sequence[T],
         work: Callable[[T, "Run"], U],
+        sizes: Sequence[int],
         on_refused: Callable[[HpcvdjError], None] = lambda error: None,
-        sizes: Sequence[int] | None = None,
         *,
         most_uneven: float = math.inf,
-    ) -> list[U | Refused | None]:
-        """Return what `work` returns for each item and the run to use.  A refused item does not stop the others.
+    ) -> tuple[list[tuple[T, U]], list[tuple[T, InputError]]]:
+        """Return each item with what `work` returns for it and the run to use, and refused items with their errors.
 
-        With sizes, and if there are at least as many items as ranks, each rank computes items on its own, the largest
-        first; ranks other than root then have None for the items of others.  Otherwise all ranks compute the items
-        together, one after another.
+        A refused item does not stop the others.  If there are at least as many items as ranks, each rank computes items
+        on its own, the largest first; ranks other than root then return what they computed.  Otherwise all ranks
+        compute the items together, one after another.  Items that are complete, or have None, are not returned.
 
-        on_refused   called on one rank with the error of each refused item, unless there is only one item
         sizes        sizes of the items, in any unit
+        on_refused   called on one rank with the error of each refused item, unless there is only one item
         most_uneven  compute the items together if a rank would have more than so many times the mean work
 
         Raises StoppedError on every rank after a signal; a run with --resume skips complete items.
         """
         outcomes: dict[int, U | Refused] = {}
-        shares = evenly(sizes or [], self.ranks)
-        loads = [sum((sizes or [])[k] for k in share) for share in shares]
-        apart = sizes is not None and 1 < self.ranks <= len(items)
-        apart &= max(loads) * self.ranks <= most_uneven * max(1, sum(loads))
+        shares = evenly(sizes, self.ranks)
+        loads = [sum(sizes[k] for k in share) for share in shares]
+        is_even = max(loads) * self.ranks <= most_uneven * max(1, sum(loads))
+        apart = is_even and 1 < self.ranks <= len(items)
         local_rank = self.world.local_rank() if apart else None
 
         def compute(k: int) -> None:
@@ -299,7 +299,9 @@ class Run:
                 outcomes.update(refused_of_rank)
             for of_rank in self.gather(outcomes) or []:
                 outcomes.update(of_rank)
-        return [outcomes.get(k) for k in range(len(items))]
+        every = [(items[k], outcome) for k, outcome in sorted(outcomes.items())]
+        done = [(item, outcome) for item, outcome in every if not isinstance(outcome, Refused | None)]
+        return done, [(item, outcome) for item, outcome in every if isinstance(outcome, InputError)]
 
     def root_works(self, work: Callable[[], T], saved: str) -> T:
         """Return root's `work()` on every rank.  The other ranks notice if root hangs.

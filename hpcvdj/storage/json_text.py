@@ -1,7 +1,6 @@
 """JSON that every program can read."""
 
 import json
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -31,7 +30,8 @@ def _text(value: Any, line: str) -> str:
     try:
         return _dumped(value)
     except ValueError:
-        return _dumped(_finite(value))
+        # Python writes NaN and infinity as words that are not JSON.
+        return _dumped(json.loads(json.dumps(value, default=_plain), parse_constant=lambda _: None))
 
 
 def _dumped(value: Any) -> str:
@@ -47,13 +47,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Path):
         return str(value)
     raise TypeError(f"{type(value).__name__} has no form in JSON")
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, np.ndarray | np.generic):
-        value = value.tolist()
-    if isinstance(value, Mapping):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

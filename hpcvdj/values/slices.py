@@ -136,21 +136,17 @@ class _SliceWork:
 
         with ExitStack() as shown:
             run.each(work(), lambda part: self._compute(part, progress), self.files.saved)
-        run.on_root(self._require_rows)
-
-    def _require_rows(self) -> None:
         if not self.sliced.rows:
-            raise without_rows(self.sliced.inputs.path)
+            raise without_rows(self.sliced.inputs.path).everywhere()
 
     def _timed(self, slices: Iterator[InputSlice]) -> Iterator[InputSlice]:
         """Yield the slices, and measure how long it takes to read them."""
-        while True:
-            begun = time.perf_counter()
-            part = next(slices, None)
+        begun = time.perf_counter()
+        for part in slices:
             self.seconds[0] += time.perf_counter() - begun
-            if part is None:
-                return
             yield part
+            begun = time.perf_counter()
+        self.seconds[0] += time.perf_counter() - begun
 
     def _compute(self, part: InputSlice, progress: Progress) -> Callable[[], None] | None:
         """Read and compute a slice.  Return how to write it, unless it is written, as the large slices of a result."""

@@ -505,9 +505,9 @@ def test_items_dealt_to_ranks(run):
                 raise error
             return item, run.rank
 
-        dealt = run.deal(list(range(items)), work, lambda error: told.append(str(error)), sizes=[5] * items)
-        assert [str(outcome) for outcome in dealt[2:3]] == ["no rows"] * (items > 2)
-        values = [outcome for outcome in dealt if isinstance(outcome, tuple)]
+        done, refused = run.deal(list(range(items)), work, [5] * items, lambda error: told.append(str(error)))
+        assert [(item, str(error)) for item, error in refused] == [(2, "no rows")] * (items > 2)
+        values = [outcome for _, outcome in done]
         if run.is_root:
             assert [item for item, _ in values] == [item for item in range(items) if item != 2]
         by_rank = [item for item, rank in values if rank == run.rank]
@@ -521,10 +521,10 @@ def test_items_of_very_different_sizes_are_computed_together(run):
     """Where one rank would have much more than the others, unless that does not matter."""
     sizes = [100] + [1] * run.ranks
     for most_uneven, ranks in ((1.25, run.ranks), (1000.0, 1)):
-        dealt = run.deal(sizes, lambda size, alone: alone.ranks, sizes=sizes, most_uneven=most_uneven)
-        assert {own for own in dealt if own is not None} == {ranks}
-    even = run.deal([1] * run.ranks, lambda size, alone: alone.ranks, sizes=[7] * run.ranks, most_uneven=1.25)
-    assert {own for own in even if own is not None} == {1}
+        done, _ = run.deal(sizes, lambda size, alone: alone.ranks, sizes, most_uneven=most_uneven)
+        assert {own for _, own in done} == {ranks}
+    done, _ = run.deal([1] * run.ranks, lambda size, alone: alone.ranks, [7] * run.ranks, most_uneven=1.25)
+    assert {own for _, own in done} == {1}
 
 
 def test_items_dealt_to_ranks_are_computed_on_the_device_of_each(run, monkeypatch):

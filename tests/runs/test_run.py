@@ -194,13 +194,12 @@ def test_items_are_dealt_to_one_rank():
         return item
 
     told = []
-    for sizes in (None, [5, 6, 7, 8]):
-        outcomes = Run().deal(range(4), work, told.append, sizes)
-        assert [*outcomes[:2], outcomes[3]] == [0, 1, 3]
-        assert str(outcomes[2]) == "no rows"
-    assert list(map(str, told)) == ["no rows"] * 2
+    done, refused = Run().deal(range(4), work, [5, 6, 7, 8], told.append)
+    assert done == [(0, 0), (1, 1), (3, 3)]
+    assert [(item, str(error)) for item, error in refused] == [(2, "no rows")]
+    assert list(map(str, told)) == ["no rows"]
     with pytest.raises(InputError, match="no rows"):
-        Run().deal([2], work, told.append)
+        Run().deal([2], work, [5], told.append)
 
 
 def test_a_copy_for_a_target_shares_ranks_and_signals(tmp_path):
