@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.chance.p_values import Floats, poisson_tail
-from hpcvdj.kernels.pgen.tables import kept
 from hpcvdj.recombination.germline import SegmentType
-from hpcvdj.recombination.models import Alleles, Model
+from hpcvdj.recombination.models import Alleles, Model, kept_with_model
 from hpcvdj.recombination.repertoire import Repertoire
 from hpcvdj.repertoires.genes import kinds_of
 
@@ -118,7 +117,7 @@ def rare_alleles(model: Model, segment: SegmentType, gene: str) -> list[str]:
     return [model.templates(segment)[allele].allele for allele in alleles]
 
 
-@kept
+@kept_with_model
 def _rare(model: Model, segment: SegmentType, places: tuple[int, ...]) -> tuple[int, ...]:
     """Select the alleles that are rare and differ in the junction from those that are not."""
     chance, templates = model.p_segment(segment), model.templates(segment)
@@ -134,12 +133,12 @@ def _priors(model: Model, pairs: list[tuple[Alleles, Alleles]]) -> Floats:
     return np.array([_prior(model, v.places, j.places) for v, j in pairs])
 
 
-@kept
+@kept_with_model
 def _prior(model: Model, v: tuple[int, ...], j: tuple[int, ...]) -> float:
     return float(_choice(model)[np.ix_(v, j)].sum())
 
 
-@kept
+@kept_with_model
 def _choice(model: Model) -> Floats:
     """Return P(V, J) of the alleles, float64 [V, J]."""
     return model.p_choice.sum(axis=1) if model.has_d else model.p_vj

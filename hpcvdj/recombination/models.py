@@ -13,10 +13,12 @@ The index k of a deletion is the number of bases missing from a segment that is 
 P-nucleotide is a deletion that did not happen.  V and J keep at least one base.  D may vanish.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, wraps
 from itertools import chain, combinations
+from typing import Any, TypeVar
+from weakref import finalize
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +33,8 @@ from hpcvdj.recombination.parts import letters
 from hpcvdj.recombination.selection import SelectionFactor
 
 Array = NDArray[np.float64]
+
+T = TypeVar("T")
 
 BASES = "ACGT"
 """The order of bases in the arrays of a model."""
@@ -447,3 +451,23 @@ def require_probabilities(model: Model) -> None:
                 f"{model.name}: deletes more of {template.allele} than it has, with probability {lost:.3g}; correct "
                 "the file"
             )
+
+
+def kept_with_model(function: Callable[..., T]) -> Callable[..., T]:
+    """Keep what a function makes of a model, its first argument, as long as there is the model.
+
+    Slices and tables have the same alleles.
+    """
+    of_models: dict[int, dict[Any, T]] = {}
+
+    @wraps(function)
+    def known(model: Model, *key: Any) -> T:
+        if id(model) not in of_models:
+            of_models[id(model)] = {}
+            finalize(model, of_models.pop, id(model), None)
+        made = of_models[id(model)]
+        if key not in made:
+            made[key] = function(model, *key)
+        return made[key]
+
+    return known

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError, option
 from hpcvdj.recombination.alphabet import AMINO_ACIDS
-from hpcvdj.recombination.models import BASES, Alleles, Array, Insertion, Model
+from hpcvdj.recombination.models import BASES, Alleles, Array, Insertion, Model, kept_with_model
 from hpcvdj.recombination.symbols import PRODUCTIVE_ENDS
 
 Rows = Literal["productive", "all"]
@@ -41,16 +41,9 @@ def productive_probability(model: Model) -> float:
     return float(productive_choice(model).sum())
 
 
+@kept_with_model
 def productive_choice(model: Model) -> Array:
     """Return P(V, J, and the recombination is productive), float64 [V, J]; computed once for each model."""
-    # Like functools.cached_property: a model with other probabilities is another object.
-    computed: dict[str, Array] = vars(model)
-    if "_productive_choice" not in computed:
-        computed["_productive_choice"] = _productive_choice(model)
-    return computed["_productive_choice"]
-
-
-def _productive_choice(model: Model) -> Array:
     steps, accepted = _automaton()
     left, right = _sums_of_v(model, steps), _sums_of_j(model, steps, accepted)
     first, *further = model.insertions

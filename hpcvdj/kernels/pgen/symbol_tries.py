@@ -30,10 +30,10 @@ from hpcvdj.kernels.pgen.ambiguous_texts import (
 )
 from hpcvdj.kernels.pgen.codons import CodonForms, CodonSteps
 from hpcvdj.kernels.pgen.form_trie import FormTrie
-from hpcvdj.kernels.pgen.tables import Groups, Tables, kept
+from hpcvdj.kernels.pgen.tables import Groups, Tables
 from hpcvdj.kernels.threads import on_threads, parts_of
 from hpcvdj.recombination.germline import SegmentType
-from hpcvdj.recombination.models import Array, Model
+from hpcvdj.recombination.models import Array, Model, kept_with_model
 from hpcvdj.recombination.symbols import Alphabet
 
 ENDED = 9
@@ -165,7 +165,7 @@ def _trees(
     return begin[:-1, 1], SymbolTries(*trees, steps.one, steps.two, steps.whole)
 
 
-@kept
+@kept_with_model
 def _known(model: Model, segment: str, codons: bytes, ball: bool) -> "dict[tuple[bytes, bytes], _Trees]":
     """The trees of a segment that are kept, with the codons of the symbols of an alphabet: none at first."""
     return {}

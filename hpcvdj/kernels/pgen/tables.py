@@ -16,11 +16,9 @@ human TRA has 103 such trees, and 7,004 with a tree for each V and J.
 Bases have the codes of `hpcvdj.recombination.alphabet`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import wraps
-from typing import Any, NamedTuple, TypeVar
-from weakref import finalize
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -29,7 +27,7 @@ from numpy.typing import NDArray
 from hpcvdj.kernels.sums import summed
 from hpcvdj.recombination.alphabet import BASES, encode
 from hpcvdj.recombination.models import BASES as MODEL_BASES
-from hpcvdj.recombination.models import Array, Insertion, Model
+from hpcvdj.recombination.models import Array, Insertion, Model, kept_with_model
 
 ROW_BASES = 4
 """The D forms of up to this many bases are one row of a table, which the next bases of a junction choose."""
@@ -40,8 +38,6 @@ ROUNDING = 4 * np.finfo(np.float64).eps
 """Relative: P(V, J) that is so near to a product is taken for one, as rounding alone makes such differences."""
 
 ORDER = [MODEL_BASES.index(base) for base in BASES]
-
-T = TypeVar("T")
 
 Mask = tuple[int, ...]
 """Places of alleles in a model."""
@@ -202,26 +198,6 @@ class _Grown(NamedTuple):
     beyond: Array
 
 
-def kept(function: Callable[..., T]) -> Callable[..., T]:
-    """Keep what a function makes of a model, its first argument, as long as there is the model.
-
-    Slices and tables have the same alleles.
-    """
-    of_models: dict[int, dict[Any, T]] = {}
-
-    @wraps(function)
-    def known(model: Model, *key: Any) -> T:
-        if id(model) not in of_models:
-            of_models[id(model)] = {}
-            finalize(model, of_models.pop, id(model), None)
-        made = of_models[id(model)]
-        if key not in made:
-            made[key] = function(model, *key)
-        return made[key]
-
-    return known
-
-
 def _prefix_weights(length: int, deletions: Array) -> Array:
     """float64 [length]: P(1, 2, … bases are kept); V and J keep at least one."""
     kept = np.zeros(length)
@@ -315,7 +291,7 @@ def _node(child: NDArray[np.int32], codes: Sequence[int]) -> int:
     return node
 
 
-@kept
+@kept_with_model
 def _d_forms(model: Model) -> tuple[NDArray[np.int32], Array, NDArray[np.int64], NDArray[np.int32]]:
     """What `DForms` of any table have: `child`, their weights [D, nodes], the nodes [ROWS, ROW_BASES], and `longer`."""
     entries = DEntries.of(model)
@@ -361,7 +337,7 @@ def _tree(model: Model, segment: str, mask: Mask, factors: Array) -> _Grown:
     return _grown(model, segment, mask, len(factors), factors.astype(np.float64).tobytes())
 
 
-@kept
+@kept_with_model
 def _grown(model: Model, segment: str, mask: Mask, versions: int, factors: bytes) -> _Grown:
     """`_tree`, with the factors as bytes."""
     tree, texts, (vd, dj) = TextTree(), [], chains(model)

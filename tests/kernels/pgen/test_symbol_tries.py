@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 from hpcvdj.errors import InputError
-from hpcvdj.kernels.pgen import ambiguous_texts, form_trie, symbol_tries, tables
+from hpcvdj.kernels.pgen import ambiguous_texts, form_trie, symbol_tries
 from hpcvdj.kernels.pgen.aa_cpu import amino_acid_rows
 from hpcvdj.kernels.pgen.ambiguous_texts import NO_SYMBOL, Ambiguous
 from hpcvdj.kernels.pgen.form_trie import FormTrie
 from hpcvdj.kernels.pgen.symbol_tries import SymbolTries, amino_acid_tables
 from hpcvdj.kernels.pgen.tables import Tables
 from hpcvdj.recombination.alphabet import AMINO_ACIDS, BASES
+from hpcvdj.recombination.models import kept_with_model
 from hpcvdj.recombination.symbols import Alphabet
 from tests.kernels.pgen.models import (
     amino_acid_problem,
@@ -133,7 +134,7 @@ def test_trees_of_one_alphabet_are_not_those_of_another():
 
 def test_what_is_kept_goes_with_its_model():
     made = []
-    function = tables.kept(lambda model, key: made.append((model.name, key)) or len(made))
+    function = kept_with_model(lambda model, key: made.append((model.name, key)) or len(made))
     first, second = random_model(1, True), random_model(2, True)
     assert [function(first, 1), function(second, 1), function(first, 2), function(first, 1)] == [1, 2, 3, 1]
     assert made == [("random 1", 1), ("random 2", 1), ("random 1", 2)]
