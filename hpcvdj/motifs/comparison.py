@@ -19,7 +19,7 @@ from hpcvdj.kernels.kmers.sequences import SequenceSet
 from hpcvdj.motifs.edges import EdgeFinder, Edges, edge_type, edges_of, joined
 from hpcvdj.motifs.results import MotifWriter
 from hpcvdj.motifs.scores import Score, Scoring, Terms, base_frequencies, default_score, kmer_totals, terms_of
-from hpcvdj.motifs.sequences import Input, InputSet, inputs_of, read_inputs
+from hpcvdj.motifs.sequences import Input, InputSet, read_inputs
 from hpcvdj.motifs.settings import MotifConfig
 from hpcvdj.motifs.tiles import Tile, layout_of, plan, tiles_of_rank
 from hpcvdj.recombination.productive import Rows
@@ -74,7 +74,7 @@ class _Task:
     scoring: Scoring
 
 
-def compare_sequences(source: Path | SequenceSet | Sequence[Input], config: MotifConfig, run: Run) -> MotifSummary:
+def compare_sequences(source: SequenceSet | Sequence[Input], config: MotifConfig, run: Run) -> MotifSummary:
     """Compare all sequences of inputs, or of a set in memory, with all others, as `hpcvdj motifs compare` does.
 
     Root reads the sequences.  Each rank compares its tiles and keeps them beside the target of `run`.  Root puts the
@@ -84,14 +84,13 @@ def compare_sequences(source: Path | SequenceSet | Sequence[Input], config: Moti
     input and failures, and CompleteError if `resume` finds a complete result.
     """
     started = time.perf_counter()
-    inputs = inputs_of([source]) if isinstance(source, Path) else source
     assert run.target is not None
     require_hdf5(run.target)
-    with run.exclusive(*_files(inputs)):
+    with run.exclusive(*_files(source)):
         if not run.is_root:
             # If a signal comes while root reads, root ends the run.
             run.request.begin()
-        read_set = run.root_steps(lambda: _read(inputs, config, run), "before anything was compared")
+        read_set = run.root_steps(lambda: _read(source, config, run), "before anything was compared")
         run.request.begin()
         run.barrier()
         tables = run.from_root(lambda: read_set is not None and read_set.are_tables)

@@ -184,11 +184,9 @@ def read_inputs(
     return replace(read, inputs=tuple(digested))
 
 
-def read_sequences(
-    path: str | Path, field: str = "junction", between: Callable[[], None] = lambda: None
-) -> SequenceSet:
+def read_sequences(path: str | Path) -> SequenceSet:
     """Read the sequences of a FASTA file, which begins with >, or of all rows of a table: see `read_inputs`."""
-    return read_inputs(inputs_of([Path(path)]), field, "all", between=between).sequences
+    return read_inputs(inputs_of([Path(path)]), rows="all").sequences
 
 
 def read_again(compared: Compared, names: Sequence[str], moved: Path | None = None) -> InputSet | None:

@@ -9,6 +9,7 @@ from hpcvdj.motifs import comparison as module
 from hpcvdj.motifs import results
 from hpcvdj.motifs.comparison import compare_sequences
 from hpcvdj.motifs.results import MotifResult
+from hpcvdj.motifs.sequences import inputs_of
 from hpcvdj.motifs.settings import MotifConfig
 from hpcvdj.runs.run import Run
 from hpcvdj.runs.stopping import StopRequest
@@ -35,7 +36,7 @@ def compare(fasta, target, *, layout=None, monkeypatch=None, request=None, **opt
     run = Run().to(target, **chosen)
     if request is not None:
         run.request = request
-    return compare_sequences(fasta, config, run)
+    return compare_sequences(inputs_of([fasta]), config, run)
 
 
 def content(path):

@@ -217,7 +217,9 @@ def test_a_table_that_changed_is_not_resumed(tables, tmp_path):
 
 
 def test_results_of_version_1_are_refused(tables, tmp_path):
-    compare_sequences(tables[0], MotifConfig(k=5, d=0, rows="all", backend="cpu"), Run().to(tmp_path / "o.h5"))
+    compare_sequences(
+        inputs_of(tables[:1]), MotifConfig(k=5, d=0, rows="all", backend="cpu"), Run().to(tmp_path / "o.h5")
+    )
     with h5py.File(tmp_path / "o.h5", "r+") as file:
         file.attrs["format_version"] = 1
     with pytest.raises(InputError, match=r"o\.h5: an earlier version of hpcvdj wrote it; compare again"):
