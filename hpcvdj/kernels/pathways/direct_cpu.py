@@ -17,8 +17,8 @@ from hpcvdj.kernels.bits import popcount
 from hpcvdj.kernels.kernel import Kernel, Pending, Unit
 from hpcvdj.kernels.pathways.d_table import DTable
 from hpcvdj.kernels.pathways.forms import Texts
+from hpcvdj.kernels.text import base_at
 from hpcvdj.kernels.threads import on_threads, parts_of
-from hpcvdj.recombination.alphabet import BASES_PER_WORD
 from hpcvdj.recombination.germline import extended_j, extended_v
 from hpcvdj.recombination.repertoire import LONGEST_CDR3, Problem
 
@@ -126,8 +126,7 @@ def count_rows(  # type: ignore[no-untyped-def]
             pair += 1
         length = np.int64(lengths[row])
         for k in range(length):
-            shift = np.uint64(62 - 2 * (k % BASES_PER_WORD))
-            codes[k] = (packed[row, k // BASES_PER_WORD] >> shift) & np.uint64(3)
+            codes[k] = base_at(packed[row], k)
         a = _common(codes, 1, length, v[pair], v_length[pair])
         b = _common(codes, -1, length, j[pair], j_length[pair])
         where = locus[pair]
