@@ -6,7 +6,7 @@ import numpy as np
 
 from hpcvdj.recombination.germline import SegmentType
 from hpcvdj.recombination.igor import FILES
-from hpcvdj.recombination.models import BASES, Array, Insertion, Model, Template
+from hpcvdj.recombination.models import BASES, Array, Insertion, Model
 
 
 def model_texts(model: Model) -> dict[str, str]:
@@ -116,10 +116,6 @@ def _event(name: str, values: Array, parents: Sequence[str] = ()) -> Iterator[st
 def _anchors(model: Model, segment: SegmentType) -> Iterator[str]:
     yield "gene,anchor_index,function"
     for template in model.templates(segment):
-        yield f"{template.allele},{_anchor(template, segment)},{template.function or 'P'}"
-
-
-def _anchor(template: Template, segment: SegmentType) -> int:
-    if not template.segment:
-        return 0
-    return len(template.sequence) - len(template.segment) if segment == "V" else len(template.segment) - 3
+        size = len(template.segment)
+        anchor = len(template.sequence) - size if segment == "V" else size - 3
+        yield f"{template.allele},{anchor if size else 0},{template.function or 'P'}"
