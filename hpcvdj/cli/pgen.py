@@ -1,6 +1,7 @@
 """`hpcvdj pgen`."""
 
 from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from hpcvdj.chance.settings import Checks, Force, MissingAllelesOption, TiesOption
 from hpcvdj.cli import common, options
@@ -8,6 +9,13 @@ from hpcvdj.cli.computing import compute_each, planned
 from hpcvdj.probabilities.settings import PgenSettings
 from hpcvdj.repertoires.settings import Strict, TableSettings
 from hpcvdj.runs.settings import Launch, Started
+
+if TYPE_CHECKING:
+    from hpcvdj.probabilities.settings import PgenConfig
+    from hpcvdj.recombination.models import Model
+    from hpcvdj.repertoires.inputs import Inputs
+    from hpcvdj.repertoires.reading import Reading
+    from hpcvdj.repertoires.table import Table
 
 
 def command(
@@ -42,24 +50,27 @@ def command(
     Example: hpcvdj pgen repertoire.tsv -m mouse_trb -o pgen.tsv
     """
     run = common.begin(launch, shared=True)
-    from hpcvdj.api.tables import used_model
-    from hpcvdj.chance.check import check_tables
-    from hpcvdj.recombination.symbols import read_alphabet
-    from hpcvdj.repertoires.folders import tables_in
-    from hpcvdj.repertoires.reading import reading_of
-    from hpcvdj.repertoires.sequence_fields import first_fields
-
     checks = Checks(ties=ties, force=force, missing_alleles=missing_alleles)
-    symbols = run.from_root(lambda: read_alphabet(settings.alphabet) if settings.alphabet else None)
-    opened = run.from_root(opening.opening)
-    tables = run.from_root(lambda: tables_in(junctions, opened))
-    reading = run.from_root(
-        lambda: reading_of(first_fields(tables), settings.sequence_field, symbols, opened, strict=strict)
-    )
-    config = run.from_root(lambda: settings.config(amino_acids=reading.alphabet is not None))
-    loaded = run.from_root(lambda: config.model(checks.adapted(used_model(model))))
-    reads = run.from_root(lambda: config.reads(reading))
-    compute_each(
-        run, partial(planned, junctions, tables, output, reads, together=together), loaded, config, started,
-        lambda inputs: check_tables(checks, inputs, loaded, config.names[0]).facts(),
-    )  # fmt: skip
+
+    def settled() -> "tuple[list[Table], Model, PgenConfig, Reading]":
+        from hpcvdj.api.tables import used_model
+        from hpcvdj.recombination.symbols import read_alphabet
+        from hpcvdj.repertoires.folders import tables_in
+        from hpcvdj.repertoires.reading import reading_of
+        from hpcvdj.repertoires.sequence_fields import first_fields
+
+        symbols, opened = read_alphabet(settings.alphabet) if settings.alphabet else None, opening.opening()
+        tables = tables_in(junctions, opened)
+        reading = reading_of(first_fields(tables), settings.sequence_field, symbols, opened, strict=strict)
+        config = settings.config(amino_acids=reading.alphabet is not None)
+        return tables, config.model(checks.adapted(used_model(model))), config, config.reads(reading)
+
+    tables, loaded, config, reading = run.from_root(settled)
+
+    def check(inputs: "list[Inputs]") -> dict[str, Any]:
+        from hpcvdj.chance.check import check_tables
+
+        return check_tables(checks, inputs, loaded, config.names[0]).facts()
+
+    plan = partial(planned, junctions, tables, output, reading, together=together)
+    compute_each(run, plan, loaded, config, started, check)
