@@ -138,8 +138,8 @@ def _values(naming: Donors, column: str, subject: Mapping[str, str], what: str) 
     for sample, value in listed_in(naming.metadata, column, list(subject), what).items():
         if value_of.setdefault(subject[sample], value) != value:
             raise InputError(
-                f"{subject[sample]}: its samples have {value_of[subject[sample]]} and {value} in {column}; correct the "
-                "metadata"
+                f"{subject[sample]}: its samples have {value_of[subject[sample]]} and {value} in {column}, and a donor "
+                "has one value; correct the metadata, or leave out samples or the column"
             )
     if not value_of:
         source, samples = title_of(naming.metadata), [*subject]
@@ -258,17 +258,20 @@ def _others(
 ) -> dict[str, tuple[Counter[str], Counter[str]]]:
     """How many cases, and how many controls, have each value of the other columns of the metadata.
 
-    Columns that tell samples of a donor apart are left out, and those that `strata` names.
+    Columns that `strata` names are left out.  Samples of a donor may differ: x and y is then its value.
     """
     counted = {}
     for column in columns_in(naming.metadata):
         if column in (naming.strata or ()) or column in (naming.case or ()):
             continue
+        values_of: dict[str, set[str]] = {}
         with suppress(InputError):
-            value_of = _values(naming, column, subject, "strata")
-            donors = [asked.donors[asked.case == side].tolist() for side in (True, False)]
-            of_cases, of_controls = (Counter(value_of.get(names[k], "") for k in side) for side in donors)
-            counted[column] = of_cases, of_controls
+            for sample, value in listed_in(naming.metadata, column, list(subject), "strata").items():
+                values_of.setdefault(subject[sample], set()).add(value)
+        value_of = {donor: " and ".join(sorted(values)) for donor, values in values_of.items()}
+        donors = [asked.donors[asked.case == side].tolist() for side in (True, False)]
+        of_cases, of_controls = (Counter(value_of.get(names[k], "") for k in side) for side in donors)
+        counted[column] = of_cases, of_controls
     return counted
 
 

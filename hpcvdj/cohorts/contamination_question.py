@@ -159,8 +159,11 @@ class CleanOutput(PlottedTable[Contamination]):
         copies = answer.copies or []
         ties = sum(copy.reads == copy.of_reads for copy in copies)
         tied = f"; {ties:,} of them have as many reads as the row that stays" if ties else ""
+        removed = ("removed", f"{len(copies):,} rows, which {facts_path(self.target).name} lists{tied}")
+        if not answer.pairs.standing_out:
+            return [removed]
         return [
-            ("removed", f"{len(copies):,} rows, which {facts_path(self.target).name} lists{tied}"),
+            removed,
             ("", "copies of probable junctions stay, and nothing marks them then: leave one of the two out, or do not"),
             ("", "believe what they alone share"),
         ]

@@ -27,6 +27,9 @@ BOOTSTRAPS = 200
 STEP_OF_Q = 0.01
 """By how much ln q differs where the growth of the expected numbers with q is measured."""
 
+STEPS_TO_END = 100
+"""In how many steps the end of an interval of q is looked for, from q to the largest or smallest q."""
+
 MARGIN = 1e-6
 """By how much the bounds of a ln p are wider than they are without rounding."""
 
@@ -274,9 +277,13 @@ def share_interval(
         def beyond(log_q: float) -> float:
             return float((log_q - at) ** 2 - likely - Z**2 * lots.variance(np.exp(log_q)))
 
-        if beyond(bound) <= 0:
-            return float(np.exp(bound))
-        return float(np.exp(brentq(beyond, bound, at)))
+        # Lots alone could make any q of a tiny share, so the interval ends where it does first.
+        before = at
+        for log_q in np.linspace(at, bound, STEPS_TO_END + 1)[1:].tolist():
+            if beyond(log_q) > 0:
+                return float(np.exp(brentq(beyond, log_q, before)))
+            before = log_q
+        return float(np.exp(bound))
 
     return with_lots(float(np.log(SMALLEST_Q))), with_lots(0.0)
 

@@ -71,8 +71,8 @@ class Pairs:
     detectable  float64: the share of the smaller one's improbable junctions whose copies are detected in 95 % of cases
     person_of   int64 [individuals]: the number of the person
     same_sample bool
-    third       int64: the individual whose copies explain what a pair shares: without the junctions that it has, too,
-                the pair does not stand out, while it stands out with each of both without them; -1 for none
+    third       int64: the individual that explains what a pair shares: without the junctions that it has, too, the pair
+                does not stand out, while it stands out with each of both without them; -1 for none
     """
 
     shared: Counts
@@ -345,7 +345,7 @@ def pairs_text(cohort: Cohort, improbable: Improbable | None) -> list[str]:
     lines = [
         f"{cohort.names[i]} and {cohort.names[j]}: {int(pairs.shared[i, j]):,} improbable junctions shared, "
         f"{float(pairs.expected[i, j]):.2g} expected"
-        f"{f'; both have copies of {cohort.names[pairs.third[i, j]]}' if pairs.third[i, j] >= 0 else ''}"
+        f"{f'; {cohort.names[pairs.third[i, j]]} has them, too' if pairs.third[i, j] >= 0 else ''}"
         for i, j in pairs.standing_out[:5]
     ]
     if more := pairs.standing_out[5:]:

@@ -32,7 +32,7 @@ _TITLES = {
     "low_2": "improbable junctions of 2", "shared_low": "improbable junctions shared",
     "expected_low": "shared, expected", "common_source": "of a common source",
     "share_of_1": "share of 1 in 2", "share_of_2": "share of 2 in 1", "more_reads_1": "more reads in 1",
-    "more_reads_2": "more reads in 2", "third": "both have copies of", "sample_1": "sample 1", "sample_2": "sample 2",
+    "more_reads_2": "more reads in 2", "third": "has them, too", "sample_1": "sample 1", "sample_2": "sample 2",
     "detectable": "share of copies that would be seen", "same_nt": "with the same nucleotides",
     "likely_copy": "likely copy", "not_tested": "not tested, because", "kappa": "κ", "kappa from": "κ from",
     "found": "hits", "hits_called": "hits called", "epitopes_called": "epitopes called", "record": "nearest record",

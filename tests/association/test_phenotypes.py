@@ -187,14 +187,23 @@ def test_columns_in_which_cases_and_controls_differ_are_said(caplog):
     assert not caplog.records
 
 
-def test_samples_of_a_donor_may_be_of_different_batches():
-    metadata = pa.table({
-        "sample": [f"{name}{visit}" for name in NAMES for visit in "12"], "batch": ["x", "y"] * 24,
-        "donor": np.repeat(NAMES, 2), "arm": ["ill", "ill", "well", "well"] * 12,
-    })  # fmt: skip
+def test_samples_of_a_donor_may_be_of_different_batches(caplog):
+    """Cases and controls are compared all the same; a donor of two batches has both as its value."""
     subject = {f"{name}{visit}": name for name in NAMES for visit in "12"}
-    (found,) = phenotypes_of(Donors(metadata=metadata, case={"arm": "ill"}), subject)
+
+    def asked(batches, **options):
+        metadata = pa.table({"sample": [*subject], "batch": batches, "arm": ["ill"] * 24 + ["well"] * 24})
+        return phenotypes_of(Donors(metadata=metadata, case={"arm": "ill"}, **options), subject)
+
+    (found,) = asked(["x", "y"] * 24)
     assert found.case.sum() == 12
+    assert not caplog.records
+    with pytest.raises(InputError, match=r"all 12 cases are of one batch \(x\)"):
+        asked(["x"] * 24 + ["y", "z"] * 12)
+    asked(["x", "y"] + ["x"] * 22 + ["z"] * 24)
+    assert "cases and controls differ in batch (0 of 12 cases and 12 of 12 controls are z)" in caplog.text
+    with pytest.raises(InputError, match="d000: its samples have x and y in batch, and a donor has one value; correct"):
+        asked(["x", "y"] * 24, strata=("batch",))
 
 
 def test_words_for_a_missing_value_are_no_controls():

@@ -8,6 +8,7 @@ import pytest
 from hpcvdj.chance.depth import Draws
 from hpcvdj.cohorts import survivors
 from hpcvdj.cohorts.expected import Lots, Numbers, bootstrapped, lots_of, share_interval
+from hpcvdj.cohorts.ranking import Z
 
 
 def fitted(sequences, exponent, truth, seed, fixed_q=None):
@@ -85,6 +86,23 @@ def test_the_interval_knows_that_it_matters_which_sequences_survive(truth, varia
     assert truth > 0.5 or without < 0.7 * seeds
     half = np.median([np.log(high / low) for *_, (low, high), _ in found]) / 2
     assert np.std([np.log(q / share) for share, q, *_ in found]) < 1.3 * half / 1.96
+
+
+@pytest.mark.parametrize("squares", [0.002, 0.01, 0.05])
+def test_the_interval_ends_where_lots_do_first(squares):
+    """A tiny share, which lots could make as well, is not its end: with 0.01, 0.001 was."""
+    observed, numbers = np.array([0, 30_000, 3_000, 300]), Numbers(np.full(3, 20_000.0))
+    p = np.arange(1.0, 20_001) ** -0.8
+    p /= p.sum()
+    draws = Draws(np.log(p), p)
+    redrawn = bootstrapped(draws, np.log(0.4), 1)
+    given = observed, numbers, draws, 0.4, redrawn, lambda _: 0.0
+    low, high = share_interval(*given, Lots(squares, 0.0))
+    least, most = share_interval(*given, Lots(0.0, 0.0))
+    for end, likely in ((low, np.log(least / 0.4)), (high, np.log(most / 0.4))):
+        assert np.log(end / 0.4) ** 2 == pytest.approx(likely**2 + Z**2 * (1 / end - 1) * squares, rel=1e-6)
+    assert 0.05 < low < least
+    assert most < high < 1
 
 
 def test_a_given_share_is_kept(caplog):
