@@ -177,6 +177,7 @@ class _Computed:
     p_junctions  float64 [junctions]; None without nucleotides
     doubtful     int64: the sequences of `chosen` whose calls may contradict their bases
     with_others  these sequences with other genes, and their probabilities; empty for amino acids without genes
+    miscalled    bool [`chosen`]: calls contradict the bases of all junctions of a sequence but those of one individual
     """
 
     cohort: Cohort
@@ -188,6 +189,7 @@ class _Computed:
     p_spelling: Floats
     doubtful: Counts
     with_others: list[tuple[Others, Floats]]
+    miscalled: NDArray[np.bool_]
 
 
 def share(
@@ -270,7 +272,39 @@ def _probabilities(cohort: Cohort, drawn: _Drawn, chance: Chance, asked: Sharing
         others = with_other_genes(chosen.repertoire.subset(doubtful), model)
     values = chance.of_ranks([other.repertoire for other in others], name, run)
     with_others = [(other, p_other[:, 0]) for other, p_other in zip(others, values, strict=True)]
-    return _Computed(cohort, everything, chosen, p, p_junctions, spelling, p_spelling, doubtful, with_others)
+    miscalled = np.zeros(len(p), dtype=bool)
+    if unit == "vj-aa" and p_junctions is not None:
+        miscalled = _miscalled(cohort, chosen, p, p_junctions, drawn, chance, run)
+    return _Computed(cohort, everything, chosen, p, p_junctions, spelling, p_spelling, doubtful, with_others, miscalled)
+
+
+def _miscalled(
+    cohort: Cohort, chosen: Sequences, p: Floats, p_junctions: Floats, drawn: _Drawn, chance: Chance, run: Run
+) -> NDArray[np.bool_]:
+    """Find sequences that fewer than two individuals have in junctions whose bases fit the calls, bool [sequences].
+
+    The V and J that are called may make the amino acids by bases that no individual has.
+    """
+    of_junction = chosen.spelled
+    rows = np.flatnonzero(of_junction >= 0)
+    rows = rows[chosen.has.numbers[of_junction[rows]] >= 2]
+    part = cohort.repertoire.subset(rows)
+    improbable = suspicious(part, p_junctions[rows], float(drawn.p.max(initial=0.0)), chance.model)
+    rows, part = rows[improbable], part.subset(improbable)
+    others = with_other_genes(part, chance.model)
+    values = chance.of_ranks([other.repertoire for other in others], PGEN_COLUMNS[:1], run)
+    with_others = [(other, p_other[:, 0]) for other, p_other in zip(others, values, strict=True)]
+    smallest = float(np.quantile(drawn.p, TAIL))
+    wrong = np.zeros(len(of_junction), dtype=bool)
+    wrong[rows] = contradicted(part, p_junctions[rows], with_others, chance.model, smallest) > 0
+    of_wrong = np.zeros(len(p), dtype=bool)
+    of_wrong[of_junction[wrong]] = True
+    fitting = np.flatnonzero((of_junction >= 0) & ~wrong)
+    fitting = fitting[of_wrong[of_junction[fitting]]]
+    has = cohort.has.only(fitting)
+    sequence = of_junction[fitting][has.sequence].astype(np.int64)
+    holders = distinct(sequence * has.individuals + has.individual) // has.individuals
+    return of_wrong & (np.bincount(holders.astype(np.int64), minlength=len(p)) < 2)
 
 
 def _needed(everything: Grouping, settings: SharingSettings, run: Run) -> Counts:
@@ -434,6 +468,8 @@ def _not_tested(computed: _Computed, drawn: _Drawn, asked: SharingTest) -> NDArr
         side = contradicted(junctions.subset(rows), computed.p[rows], computed.with_others, asked.model, smallest)
         why = np.where(side >= RARE_ALLELE, NOT_TESTED.index(OF_RARE_ALLELE), NOT_TESTED.index(CONTRADICTED_CALL))
         reasons[rows] = np.where((side > 0) & (reasons[rows] == 0), why, reasons[rows])
+    if not asked.fit.keep_misfits:
+        reasons[computed.miscalled & (reasons == 0)] = NOT_TESTED.index(CONTRADICTED_CALL)
     return np.where(computed.p <= 0, NOT_TESTED.index(IMPOSSIBLE), reasons).astype(np.int8)
 
 
