@@ -30,7 +30,7 @@ BATCHES = {"batch", "run", "plate", "pool"}
 """Words in the names of columns of metadata that say which samples were sequenced together."""
 
 MOST_UNLIKE = 0.001
-"""The p-value of the chi-squared test up to which cases and controls differ in another column of the metadata."""
+"""Cases and controls differ in another column of the metadata if the p-value of a chi-squared test is at most this."""
 
 
 @dataclass(frozen=True)
@@ -280,14 +280,8 @@ def _require_batches(asked: Phenotype, others: Mapping[str, tuple[Counter[str], 
     for column, (of_cases, of_controls) in others.items():
         if BATCHES.isdisjoint(re.split(r"[^a-z]+", column.lower())):
             continue
-        if (
-            len(of_cases) == 1
-            and "" not in of_cases
-            and asked.case.sum() > 1
-            and of_controls
-            and {*of_controls} != {*of_cases}
-        ):
-            (batch,) = of_cases
+        batch = next(iter(of_cases))
+        if batch and {*of_cases} == {batch} != {*of_controls} and of_controls and asked.case.sum() > 1:
             remedy = (
                 f"give {option('strata', column)}, which compares donors of one {column}, or samples of several"
                 if batch in of_controls

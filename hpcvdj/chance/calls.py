@@ -7,7 +7,7 @@ both genes, and for the alleles of a gene: an individual may have an allele that
 junctions that only this allele makes are then too improbable.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -103,6 +103,27 @@ def contradicted(
         # p / prior < ε with_any / prior of any, without a division by 0 for genes that are never chosen.
         less = p * of_other < threshold * with_any * prior[kind]
         sides[(sides == 0) & less & (with_any >= least) & (with_any > 0)] = other.side
+    return sides
+
+
+def sides_of(
+    junctions: Repertoire, p: Floats, limits: tuple[float, float], model: Model,
+    probabilities: Callable[[list[Repertoire]], list[Floats]],
+) -> NDArray[np.int8]:  # fmt: skip
+    """Find the call of each junction that contradicts its bases, int8 [junctions], as the index in `SIDES`.
+
+    junctions      by genes
+    p              float64 [junctions]: their probabilities
+    limits         the largest probability of what the model makes, and the smallest that explains a junction
+    probabilities  computes those of other repertoires; if ranks share this work, all of them call it once
+    """
+    largest, smallest = limits
+    rows = suspicious(junctions, p, largest, model)
+    part = junctions.subset(rows)
+    others = with_other_genes(part, model)
+    values = probabilities([other.repertoire for other in others])
+    sides = np.zeros(len(junctions), dtype=np.int8)
+    sides[rows] = contradicted(part, p[rows], list(zip(others, values, strict=True)), model, smallest)
     return sides
 
 

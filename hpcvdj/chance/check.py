@@ -20,10 +20,8 @@ from hpcvdj.chance.calls import (
     RARE_ALLELE,
     SEGMENTS,
     SIDES,
-    contradicted,
     rare_alleles,
-    suspicious,
-    with_other_genes,
+    sides_of,
 )
 from hpcvdj.chance.draws import recombined
 from hpcvdj.chance.fit import TAIL, Frame, Side, compare
@@ -304,13 +302,10 @@ def contradicting(
     limits      the result of `limits_of`; computed by default
     """
     p = _probabilities(repertoire, model, names) if p is None else p
-    largest, smallest = limits or limits_of(model, names)
-    rows = suspicious(repertoire, p, largest, model)
-    part = repertoire.subset(rows)
-    others = [(other, _probabilities(other.repertoire, model, names)) for other in with_other_genes(part, model)]
-    sides = np.zeros(len(repertoire), dtype=np.int8)
-    sides[rows] = contradicted(part, p[rows], others, model, smallest)
-    return sides
+    return sides_of(
+        repertoire, p, limits or limits_of(model, names), model,
+        lambda others: [_probabilities(other, model, names) for other in others],
+    )  # fmt: skip
 
 
 def by_reason(sides: NDArray[np.int8]) -> dict[str, int]:

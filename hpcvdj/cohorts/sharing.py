@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from hpcvdj.chance.calls import RARE_ALLELE, Others, contradicted, suspicious, with_other_genes
+from hpcvdj.chance.calls import RARE_ALLELE, sides_of
 from hpcvdj.chance.check import BROKEN_GENE, CONTRADICTED_CALL, IMPOSSIBLE, OF_RARE_ALLELE
 from hpcvdj.chance.dealing import ROWS_TOGETHER, hashes_of
 from hpcvdj.chance.depth import Draws
@@ -35,7 +35,7 @@ from hpcvdj.cohorts.survivors import Depth, fitted_share, recombinations
 from hpcvdj.errors import InputError, few, option
 from hpcvdj.kernels.distinct import distinct
 from hpcvdj.recombination.models import Model
-from hpcvdj.recombination.repertoire import PGEN_COLUMNS
+from hpcvdj.recombination.repertoire import PGEN_COLUMNS, Repertoire
 from hpcvdj.recombination.selection import SelectionFactor
 from hpcvdj.repertoires.genes import amino_acids, as_read, without_genes
 from hpcvdj.results.blocks import TableBlocks
@@ -175,8 +175,7 @@ class _Computed:
     chosen       the sequences whose probability is computed: `p`, among productive recombinations
     spelling     the amino-acid sequences that `chosen` has or spells, with their probabilities
     p_junctions  float64 [junctions]; None without nucleotides
-    doubtful     int64: the sequences of `chosen` whose calls may contradict their bases
-    with_others  these sequences with other genes, and their probabilities; empty for amino acids without genes
+    sides        int8 [`chosen`]: the calls of shared sequences that contradict what they are, as the index in `SIDES`
     miscalled    bool [`chosen`]: calls contradict the bases of all junctions of a sequence but those of one individual
     """
 
@@ -187,8 +186,7 @@ class _Computed:
     p_junctions: Floats | None
     spelling: Sequences
     p_spelling: Floats
-    doubtful: Counts
-    with_others: list[tuple[Others, Floats]]
+    sides: NDArray[np.int8]
     miscalled: NDArray[np.bool_]
 
 
@@ -249,7 +247,7 @@ def _draw(cohort: Cohort, chance: Chance, asked: SharingTest, run: Run) -> _Draw
 
 def _probabilities(cohort: Cohort, drawn: _Drawn, chance: Chance, asked: SharingTest, run: Run) -> _Computed:
     """Compute the probabilities of the sequences of each rank."""
-    model, unit, name = chance.model, asked.settings.unit, asked.compared
+    unit, name = asked.settings.unit, asked.compared
 
     def among_productive(part: Sequences, names: tuple[str, ...]) -> Floats:
         return chance.of_ranks([part.repertoire], names, run)[0][:, 0]
@@ -265,46 +263,51 @@ def _probabilities(cohort: Cohort, drawn: _Drawn, chance: Chance, asked: Sharing
         translated = sequences_of(cohort, "vj-aa")
         spelling = translated.only(distinct(translated.spelled[shared]).astype(np.int64))
         p_spelling = among_productive(spelling, PGEN_COLUMNS[1:2])
-    doubtful, others = np.empty(0, dtype=np.int64), []
+    sides, miscalled = np.zeros(len(p), dtype=np.int8), np.zeros(len(p), dtype=bool)
     if unit != "aa":
-        improbable = suspicious(chosen.repertoire, p, float(drawn.p_unit.max(initial=0.0)), model)
-        doubtful = np.intersect1d(improbable, np.flatnonzero(chosen.has.numbers >= 2))
-        others = with_other_genes(chosen.repertoire.subset(doubtful), model)
-    values = chance.of_ranks([other.repertoire for other in others], name, run)
-    with_others = [(other, p_other[:, 0]) for other, p_other in zip(others, values, strict=True)]
-    miscalled = np.zeros(len(p), dtype=bool)
+        shared = np.flatnonzero(chosen.has.numbers >= 2)
+        sides[shared] = _sides(chosen.repertoire.subset(shared), p[shared], drawn.p_unit, name, chance, run)
     if unit == "vj-aa" and p_junctions is not None:
-        miscalled = _miscalled(cohort, chosen, p, p_junctions, drawn, chance, run)
-    return _Computed(cohort, everything, chosen, p, p_junctions, spelling, p_spelling, doubtful, with_others, miscalled)
+        miscalled = _miscalled(cohort, chosen, p_junctions, drawn, chance, run)
+    return _Computed(cohort, everything, chosen, p, p_junctions, spelling, p_spelling, sides, miscalled)
+
+
+def _sides(
+    junctions: Repertoire, p: Floats, of_drawn: Floats, name: tuple[str, ...], chance: Chance, run: Run
+) -> NDArray[np.int8]:
+    """Find the calls that contradict junctions, or amino acids, of this rank, as `sides_of` does.
+
+    of_drawn  float64 [draws]: the probabilities of what the model makes
+    """
+    limits = float(of_drawn.max(initial=0.0)), float(np.quantile(of_drawn, TAIL))
+    return sides_of(
+        junctions, p, limits, chance.model,
+        lambda others: [values[:, 0] for values in chance.of_ranks(others, name, run)],
+    )  # fmt: skip
 
 
 def _miscalled(
-    cohort: Cohort, chosen: Sequences, p: Floats, p_junctions: Floats, drawn: _Drawn, chance: Chance, run: Run
+    cohort: Cohort, chosen: Sequences, p: Floats, drawn: _Drawn, chance: Chance, run: Run
 ) -> NDArray[np.bool_]:
     """Find sequences that fewer than two individuals have in junctions whose bases fit the calls, bool [sequences].
 
     The V and J that are called may make the amino acids by bases that no individual has.
+
+    p  float64 [junctions]
     """
-    of_junction = chosen.spelled
+    of_junction, held = chosen.spelled, chosen.has.numbers
     rows = np.flatnonzero(of_junction >= 0)
-    rows = rows[chosen.has.numbers[of_junction[rows]] >= 2]
-    part = cohort.repertoire.subset(rows)
-    improbable = suspicious(part, p_junctions[rows], float(drawn.p.max(initial=0.0)), chance.model)
-    rows, part = rows[improbable], part.subset(improbable)
-    others = with_other_genes(part, chance.model)
-    values = chance.of_ranks([other.repertoire for other in others], PGEN_COLUMNS[:1], run)
-    with_others = [(other, p_other[:, 0]) for other, p_other in zip(others, values, strict=True)]
-    smallest = float(np.quantile(drawn.p, TAIL))
+    rows = rows[held[of_junction[rows]] >= 2]
     wrong = np.zeros(len(of_junction), dtype=bool)
-    wrong[rows] = contradicted(part, p_junctions[rows], with_others, chance.model, smallest) > 0
-    of_wrong = np.zeros(len(p), dtype=bool)
+    wrong[rows] = _sides(cohort.repertoire.subset(rows), p[rows], drawn.p, PGEN_COLUMNS[:1], chance, run) > 0
+    of_wrong = np.zeros(len(held), dtype=bool)
     of_wrong[of_junction[wrong]] = True
     fitting = np.flatnonzero((of_junction >= 0) & ~wrong)
     fitting = fitting[of_wrong[of_junction[fitting]]]
     has = cohort.has.only(fitting)
     sequence = of_junction[fitting][has.sequence].astype(np.int64)
     holders = distinct(sequence * has.individuals + has.individual) // has.individuals
-    return of_wrong & (np.bincount(holders.astype(np.int64), minlength=len(p)) < 2)
+    return of_wrong & (np.bincount(holders, minlength=len(held)) < 2)
 
 
 def _needed(everything: Grouping, settings: SharingSettings, run: Run) -> Counts:
@@ -333,7 +336,7 @@ def _tested(computed: _Computed, drawn: _Drawn, asked: SharingTest, run: Run) ->
     """Test the sequences of all ranks."""
     cohort, everything, chosen, settings = computed.cohort, computed.everything, computed.chosen, asked.settings
     individuals, held = len(cohort.individuals), chosen.has.numbers
-    not_tested = _not_tested(computed, drawn, asked)
+    not_tested = _not_tested(computed, asked)
 
     def numbers_of(holders: Counts) -> Counts:
         return np.bincount(holders, minlength=individuals + 1)
@@ -458,18 +461,14 @@ def _of_individuals(chosen: Sequences, kept: NDArray[np.bool_], individuals: NDA
     return run.sum(np.bincount(numbers[kept], minlength=int(individuals.sum()) + 1))
 
 
-def _not_tested(computed: _Computed, drawn: _Drawn, asked: SharingTest) -> NDArray[np.int8]:
+def _not_tested(computed: _Computed, asked: SharingTest) -> NDArray[np.int8]:
     """Return why sequences are not tested, int8 [sequences], as the index in `NOT_TESTED`."""
     junctions = computed.chosen.repertoire
     reasons = np.where(without_genes(junctions, asked.fit.broken), 0, NOT_TESTED.index(BROKEN_GENE)).astype(np.int8)
-    if computed.with_others and not asked.fit.keep_misfits:
-        smallest = float(np.quantile(drawn.p_unit, TAIL))
-        rows = computed.doubtful
-        side = contradicted(junctions.subset(rows), computed.p[rows], computed.with_others, asked.model, smallest)
-        why = np.where(side >= RARE_ALLELE, NOT_TESTED.index(OF_RARE_ALLELE), NOT_TESTED.index(CONTRADICTED_CALL))
-        reasons[rows] = np.where((side > 0) & (reasons[rows] == 0), why, reasons[rows])
     if not asked.fit.keep_misfits:
-        reasons[computed.miscalled & (reasons == 0)] = NOT_TESTED.index(CONTRADICTED_CALL)
+        rare = computed.sides >= RARE_ALLELE
+        why = np.where(rare, NOT_TESTED.index(OF_RARE_ALLELE), NOT_TESTED.index(CONTRADICTED_CALL))
+        reasons = np.where((reasons == 0) & ((computed.sides > 0) | computed.miscalled), why, reasons)
     return np.where(computed.p <= 0, NOT_TESTED.index(IMPOSSIBLE), reasons).astype(np.int8)
 
 

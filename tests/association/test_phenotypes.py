@@ -133,6 +133,7 @@ def test_cases_of_one_batch_need_strata():
         donors_of({"arm": arms, "Batch": batches}, case={"arm": "ill"})
     assert donors_of({"arm": arms, "Batch": batches}, case={"arm": "ill"}, strata=("Batch",))
     assert donors_of({"arm": arms, "Batch": ["x"] * 24}, case={"arm": "ill"})
+    assert donors_of({"arm": arms, "Batch": [""] * 12 + ["x"] * 12}, case={"arm": "ill"}), "no case has a batch"
     with pytest.raises(InputError, match="all 12 cases are of one sequencing run"):
         donors_of({"arm": arms, "sequencing run": batches}, case={"arm": "ill"})
     # Whether the batch itself matters may be asked.

@@ -1,8 +1,6 @@
 """`hpcvdj sharing`: counts by brute force, calibrated on what a model makes, and it finds what was planted."""
 
-from collections import Counter
 from dataclasses import replace
-from hashlib import blake2b
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,8 +10,7 @@ import pytest
 from scipy import stats
 
 import hpcvdj
-from hpcvdj.chance.fit import GeneFit
-from hpcvdj.chance.model_fit import UNCHECKED, ModelFit
+from hpcvdj.chance.model_fit import UNCHECKED
 from hpcvdj.chance.p_values import benjamini_hochberg
 from hpcvdj.cohorts.cohort import sequences_of
 from hpcvdj.cohorts.expected import Numbers
@@ -26,7 +23,7 @@ from hpcvdj.recombination.productive import productive_probability
 from hpcvdj.repertoires.genes import as_text, kinds_of
 from hpcvdj.repertoires.writers import write_table
 from hpcvdj.runs.run import Run
-from tests.cohorts.drawn import SIZES, cohort_in, drawn, with_individuals
+from tests.cohorts.drawn import SIZES, cohort_in, with_individuals
 from tests.selected import few_genes, log_factor_of, with_factor
 
 DRAWS = 8_000
@@ -490,69 +487,3 @@ def test_letters_of_all_ranks_are_compared(table, model):
     same = chosen.order(Run())
     assert all(np.array_equal(a, b) for a, b in zip((kind, length, *words), same, strict=False))
     assert np.array_equal(np.lexsort(same[::-1]), np.arange(10)), "as sequences_of orders them"
-
-
-def test_genes_that_are_left_out_are_not_expected(table, model):
-    """They are a third of all junctions: q is 1 all the same, and the spectrum that of the other genes."""
-    most = Counter(call.partition("*")[0] for call in table["v_call"].to_pylist()).most_common(8)
-    assert sum(number for _, number in most) > len(table) / 3
-    fit = ModelFit(genes=tuple(GeneFit("V", gene, n, 0, 0, 0, 0, 0, "productive", "broken") for gene, n in most))
-    whole, found = (shared_in(table, model, fit=own, unit="vj-aa") for own in (UNCHECKED, fit))
-    assert found.not_tested["the model makes its V or J gene wrongly"] > 0.5 * whole.observed[2:].sum()
-    assert found.q == 1
-    for several in (1, 2):
-        observed, expected = found.observed[several:].sum(), found.expected[several:].sum()
-        spread = np.hypot(np.sqrt(expected), (found.high - found.low)[several:].sum() / 3.92)
-        assert abs(observed - expected) < 3 * spread
-    assert found.expected_shared == pytest.approx(whole.expected_shared), "all sequences are counted there"
-    without, with_any = (shared_in(table, model, fit=own, unit="aa") for own in (fit, UNCHECKED))
-    assert without.observed.tolist() == with_any.observed.tolist(), "sequences without genes are tested"
-    assert without.expected.tolist() == with_any.expected.tolist()
-
-
-def test_the_share_of_survivors_is_that_of_the_genes_that_are_tested():
-    """Half of all sequences survive, and genes of half of the junctions are left out; q was twice as large."""
-    model = few_genes()
-    rows = drawn(model, 60_000, 41)
-    alive = [blake2b(text.encode(), digest_size=1).digest()[0] < 128 for text in rows["junction_aa"].to_pylist()]
-    table = with_individuals(rows.filter(pa.array(alive)), [6_000, 5_000, 4_000, 4_000, 3_000])
-    most = Counter(call.partition("*")[0] for call in table["v_call"].to_pylist()).most_common(2)
-    fit = ModelFit(genes=tuple(GeneFit("V", gene, n, 0, 0, 0, 0, 0, "productive", "broken") for gene, n in most))
-    whole, found = (shared_in(table, model, fit=own, unit="vj-aa", draws=30_000) for own in (UNCHECKED, fit))
-    kept = 1 - sum(number for _, number in most) / len(table)
-    assert kept < 0.5
-    widths = [float(np.log(own.q_interval[1] / own.q_interval[0])) for own in (whole, found)]
-    assert all(own.q_interval[0] < np.mean(alive) < own.q_interval[1] for own in (whole, found))
-    # Of four seeds, q differs from 0.5 by 0.08 at most.
-    assert found.q == pytest.approx(0.5, abs=0.15)
-    assert 1 < widths[1] / widths[0] < 2
-    for name in ("expected", "expected_q1", "low", "high"):
-        share = getattr(found, name)[2:].sum() / getattr(whole, name)[2:].sum()
-        assert share == pytest.approx(kept, rel=0.35), name
-    assert (found.low[2:] <= found.expected[2:]).all()
-    assert (found.expected[2:] <= found.high[2:]).all()
-
-
-def test_calls_that_contradict_the_bases_are_not_tested():
-    """Of three tenths of the rows of a gene, another gene is called; it makes their amino acids, but by other bases."""
-    model = few_genes()
-    table = with_individuals(drawn(model, 40_000, 43), [12_000, 10_000, 8_000, 6_000])
-    turned = [call.startswith("TRBV20-1") and k % 10 < 3 for k, call in enumerate(table["v_call"].to_pylist())]
-    calls = pc.if_else(pa.array(turned), "TRBV5-1*01", table["v_call"])
-    wrong = table.set_column(table.column_names.index("v_call"), "v_call", calls)
-    reason, options = "a call contradicts the bases", {"unit": "vj-aa", "draws": 30_000}
-    assert shared_in(table, model, **options).not_tested[reason] == 0
-    # With two honest individuals, a sequence is tested.
-    honest, false = {}, {}
-    for row, other in zip(wrong.to_pylist(), turned, strict=True):
-        key = row["v_call"].partition("*")[0], row["j_call"].partition("*")[0], row["junction_aa"]
-        (false if other else honest).setdefault(key, set()).add(row["repertoire_id"])
-    expected = {
-        key for key, who in false.items() if len(who | honest.get(key, set())) > 1 > len(honest.get(key, "")) - 1
-    }
-    found = shared_in(wrong, model, **options)
-    listed = found.table.filter(pc.equal(found.table["not_tested"], reason)).to_pylist()
-    # The other gene may make the bases of some nearly as often.
-    assert {(row["v_call"], row["j_call"], row["junction_aa"]) for row in listed} < expected
-    assert found.not_tested[reason] == len(listed) == 3 == len(expected) - 1
-    assert shared_in(wrong, model, fit=ModelFit(keep_misfits=True), **options).not_tested[reason] == 0
