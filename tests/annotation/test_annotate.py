@@ -435,9 +435,11 @@ def test_hits_of_decoys_are_marked_and_counted(model, drawn):
 
 def test_dispersed_numbers_of_hits_make_no_p_value_smaller(model, drawn, monkeypatch):
     """Also of epitopes whose sequences are so probable that the indicators are summed one by one."""
-    # The most frequent sequences.
-    frequent = drawn.slice(0, 8_000).group_by(["v_call", "j_call", "junction_aa"]).aggregate([([], "count_all")])
-    database = records_of(frequent.sort_by([("count_all", "descending")]).slice(0, 60), 20)
+    genes = ["v_call", "j_call", "junction_aa"]
+    counts = drawn.slice(0, 8_000).group_by(genes).aggregate([([], "count_all")])
+    # The most frequent sequences.  Grouping has no order of its own, so that ties need one.
+    order = [("count_all", "descending"), *((name, "ascending") for name in genes)]
+    database = records_of(counts.sort_by(order).slice(0, 60), 5)
     p_values = {}
     for phi in (1.0, 1.9):
         monkeypatch.setattr(statistics, "dispersion", lambda *_, phi=phi, **__: phi)
@@ -447,6 +449,7 @@ def test_dispersed_numbers_of_hits_make_no_p_value_smaller(model, drawn, monkeyp
         rows = answer.epitopes.to_pylist()
         p_values[phi] = {row["epitope"]: (row["p_value"], row["found"], row["expected"]) for row in rows}
     assert all(p_values[1.9][epitope][0] >= p for epitope, (p, _, _) in p_values[1.0].items())
+    assert max(found for _, found, _ in p_values[1.0].values()) > 0, "without a hit, p is 1 for any dispersion"
     exact = [p - stats.poisson.sf(found - 1, expected) for p, found, expected in p_values[1.0].values()]
     assert max(exact) > 1e-4, "Poisson's is smaller"
 
