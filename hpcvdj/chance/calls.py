@@ -52,16 +52,19 @@ class Others:
     repertoire: Repertoire
 
 
-def suspicious(junctions: Repertoire, p: Floats, of_likeliest: float, model: Model) -> NDArray[np.int64]:
+def suspicious(
+    junctions: Repertoire, p: Floats, of_likeliest: float, model: Model, epsilon: float = CONTRADICTED
+) -> NDArray[np.int64]:
     """Select the junctions whose calls may contradict their bases; the others are too probable for that.
 
     p             float64 [junctions]: probabilities
     of_likeliest  the largest probability of the junctions that the model makes
+    epsilon       as for `contradicted`
     """
     rare = np.array([bool(_rare(model, "V", v.places) or _rare(model, "J", j.places)) for v, j in junctions.pairs])
     largest = LIKELIEST * of_likeliest
     of_rare = rare[kinds_of(junctions)] if len(rare) else np.zeros(len(junctions), dtype=bool)
-    return np.flatnonzero((p < CONTRADICTED * largest) | (of_rare & (p < RARE * largest)))
+    return np.flatnonzero((p < epsilon * largest) | (of_rare & (p < RARE * largest)))
 
 
 def with_other_genes(junctions: Repertoire, model: Model) -> list[Others]:
@@ -83,20 +86,22 @@ def with_other_genes(junctions: Repertoire, model: Model) -> list[Others]:
 
 
 def contradicted(
-    junctions: Repertoire, p: Floats, others: Sequence[tuple[Others, Floats]], model: Model, smallest: float
-) -> NDArray[np.int8]:
+    junctions: Repertoire, p: Floats, others: Sequence[tuple[Others, Floats]], model: Model, smallest: float,
+    epsilon: float = CONTRADICTED,
+) -> NDArray[np.int8]:  # fmt: skip
     """Find the call of each junction that contradicts its bases, int8 [junctions], as the index in `SIDES`.
 
     junctions  by genes
     p          float64 [junctions]: probabilities
     others     the result of `with_other_genes`, with probabilities, float64 [junctions]
     smallest   other genes do not explain a junction if its probability with them is smaller than this
+    epsilon    ε, the largest share of right calls that are found as well; that of alleles is `RARE`
     """
     kind, prior = kinds_of(junctions), _priors(model, junctions.pairs)
     sides = np.zeros(len(junctions), dtype=np.int8)
     for other, with_any in others:
         of_other = _priors(model, other.repertoire.pairs)[kind]
-        threshold, least = CONTRADICTED, np.full(len(junctions), smallest)
+        threshold, least = epsilon, np.full(len(junctions), smallest)
         if other.side >= RARE_ALLELE:
             # `smallest` scales as if the individual had only this allele.
             threshold, least = RARE, smallest * of_other / np.where(prior > 0, prior, 1.0)[kind]
@@ -108,7 +113,7 @@ def contradicted(
 
 def sides_of(
     junctions: Repertoire, p: Floats, limits: tuple[float, float], model: Model,
-    probabilities: Callable[[list[Repertoire]], list[Floats]],
+    probabilities: Callable[[list[Repertoire]], list[Floats]], epsilon: float = CONTRADICTED,
 ) -> NDArray[np.int8]:  # fmt: skip
     """Find the call of each junction that contradicts its bases, int8 [junctions], as the index in `SIDES`.
 
@@ -116,14 +121,15 @@ def sides_of(
     p              float64 [junctions]: their probabilities
     limits         the largest probability of what the model makes, and the smallest that explains a junction
     probabilities  computes those of other repertoires; if ranks share this work, all of them call it once
+    epsilon        as for `contradicted`
     """
     largest, smallest = limits
-    rows = suspicious(junctions, p, largest, model)
+    rows = suspicious(junctions, p, largest, model, epsilon)
     part = junctions.subset(rows)
     others = with_other_genes(part, model)
     values = probabilities([other.repertoire for other in others])
     sides = np.zeros(len(junctions), dtype=np.int8)
-    sides[rows] = contradicted(part, p[rows], list(zip(others, values, strict=True)), model, smallest)
+    sides[rows] = contradicted(part, p[rows], list(zip(others, values, strict=True)), model, smallest, epsilon)
     return sides
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from hpcvdj.chance.amino_acids import other_amino_acids
 from hpcvdj.chance.calls import (
+    CONTRADICTED,
     RARE_ALLELE,
     SEGMENTS,
     SIDES,
@@ -293,18 +294,19 @@ def limits_of(model: Model, names: tuple[str, ...]) -> tuple[float, float]:
 
 def contradicting(
     repertoire: Repertoire, model: Model, names: tuple[str, ...] = PGEN_COLUMNS[:1], p: Floats | None = None,
-    limits: tuple[float, float] | None = None,
+    limits: tuple[float, float] | None = None, epsilon: float = CONTRADICTED,
 ) -> NDArray[np.int8]:  # fmt: skip
     """Find the call of each junction that contradicts its bases, int8 [junctions], as the index in `SIDES`.
 
     repertoire  the junctions of this rank, by genes
     p           float64 [junctions]: their probabilities; computed by default
     limits      the result of `limits_of`; computed by default
+    epsilon     as for `hpcvdj.chance.calls.contradicted`
     """
     p = _probabilities(repertoire, model, names) if p is None else p
     return sides_of(
         repertoire, p, limits or limits_of(model, names), model,
-        lambda others: [_probabilities(other, model, names) for other in others],
+        lambda others: [_probabilities(other, model, names) for other in others], epsilon,
     )  # fmt: skip
 
 

@@ -16,12 +16,23 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcvdj.chance.calls import RARE_ALLELE, SIDES
+from hpcvdj.chance.check import contradicting
+from hpcvdj.chance.model_fit import UNCHECKED, ModelFit
 from hpcvdj.chance.p_values import Counts
 from hpcvdj.kernels.text import hash_letters
 from hpcvdj.recombination.exclusions import Exclusion, ExclusionKind, added
 from hpcvdj.recombination.models import Model
-from hpcvdj.recombination.repertoire import Repertoire
-from hpcvdj.repertoires.genes import Collected, amino_acids, by_gene, kinds_of, merged, numbers_of_pairs
+from hpcvdj.recombination.repertoire import PGEN_COLUMNS, Repertoire
+from hpcvdj.repertoires.genes import (
+    Collected,
+    amino_acids,
+    by_gene,
+    has_nucleotides,
+    kinds_of,
+    merged,
+    numbers_of_pairs,
+)
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.junctions import Junctions
 from hpcvdj.repertoires.read_counts import UNKNOWN
@@ -141,15 +152,19 @@ def spans(begins: Counts) -> Iterator[tuple[int, int]]:
     return pairwise([0, *edges.tolist(), len(begins) - 1])
 
 
-def deal(inputs: Inputs, model: Model, run: Run, alike: Alike = "amino acids", *, numbered: bool = True) -> Dealt:
+def deal(
+    inputs: Inputs, model: Model, run: Run, alike: Alike = "amino acids", *, numbered: bool = True,
+    fit: ModelFit = UNCHECKED,
+) -> Dealt:  # fmt: skip
     """Read surveyed tables, and distribute their rows over the ranks.
 
     alike     rows that are equal in this are on one rank
     numbered  whether rows keep the numbers of their data rows
+    fit       how the model fits the tables; it says whether calls that contradict the bases exclude rows
 
     Raises InputError, on every rank, as `Inputs.read` does.
     """
-    samples, tables = inputs.repertoires, OwnTables(inputs, model, run)
+    samples, tables = inputs.repertoires, OwnTables(inputs, model, run, fit)
     nothing = _nothing(inputs, numbered=numbered)
     parts = [nothing]
     rounds = [tables.units[first:stop] for first, stop in spans(np.cumsum([0, *(unit.rows for unit in tables.units)]))]
@@ -173,12 +188,13 @@ class OwnTables:
     rows   what became of the rows
     """
 
-    def __init__(self, inputs: Inputs, model: Model, run: Run) -> None:
+    def __init__(self, inputs: Inputs, model: Model, run: Run, fit: ModelFit = UNCHECKED) -> None:
         # Read counts are read only if all tables have them.
         alike = replace(inputs, reading=replace(inputs.reading, reads=inputs.has_reads))
         units = shared_out([table for table in inputs.tables if table.rows], run.ranks)[run.rank]
         self.units = [replace(alike, tables=tuple(unit)) for unit in units]
         self.rows, self._model, self._run = ReadRows(), model, run
+        self._epsilon = fit.contradicted_to_exclude
 
     def read(self, unit: Inputs) -> Junctions:
         """Read the junctions of a unit."""
@@ -197,10 +213,13 @@ class OwnTables:
             junctions, rows = self._read(unit), ReadRows()
             rows.add(junctions)
             part = _part(junctions, self._model, unit.tables[0].first_row, reads=unit.has_reads)
+            if self._epsilon:
+                part = rows.without_miscalled(part, junctions.repertoire_ids or [""], self._model, self._epsilon)
             return part, junctions.repertoire_ids or [], rows
 
         # What is kept serves other questions, whose tables are these and others, or fewer.
-        paths, key = tuple(table.path for table in unit.tables), str(self._model.facts(selection=False))
+        paths = tuple(table.path for table in unit.tables)
+        key = str((self._model.facts(selection=False), self._epsilon))
         kept = self._run.kept(("rows", paths, replace(unit.reading, reads=True)), key)
         if kept is None or kept[2].counts_exclude:
             kept = self._run.once(("rows", paths, unit.reading), key, read)
@@ -251,6 +270,24 @@ class ReadRows:
         if rows:
             self.excluded[sample, Exclusion.of(ExclusionKind.MISSING_COUNT)] += rows
             self.counted -= rows
+
+    def without_miscalled(self, part: Part, samples: Sequence[str], model: Model, epsilon: float) -> Part:
+        """Exclude the rows whose calls contradict their bases, or amino acids, and return the others.
+
+        epsilon  as for `hpcvdj.chance.calls.contradicted`
+        """
+        name = PGEN_COLUMNS[0 if has_nucleotides(part.repertoire) else 1]
+        sides = contradicting(part.repertoire, model, (name,), epsilon=epsilon)
+        wrong = (sides > 0) & (sides < RARE_ALLELE)
+        rows = np.flatnonzero(wrong)
+        for sample, kind, side in zip(
+            part.sample[rows].tolist(), kinds_of(part.repertoire)[rows].tolist(), sides[rows].tolist(), strict=True
+        ):
+            v, j = part.repertoire.pairs[kind]
+            call = {"V": v.allele, "J": j.allele}.get(SIDES[side], f"{v.allele}, {j.allele}")
+            self.excluded[samples[sample], Exclusion.of(ExclusionKind.MISCALLED, segment=SIDES[side], call=call)] += 1
+        self.counted -= len(rows)
+        return part.only(np.flatnonzero(~wrong))
 
     def tally(self, run: Run) -> Tally | None:
         """Add up the counts of all ranks, on root."""

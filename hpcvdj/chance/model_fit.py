@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from hpcvdj.chance.calls import RARE, more_than_chance
+from hpcvdj.chance.calls import CONTRADICTED, RARE, more_than_chance
 from hpcvdj.chance.fit import COMMON, GeneFit, LengthFit, at_least, times_text
 from hpcvdj.errors import few, option, told
 
@@ -14,6 +14,9 @@ MOST_IMPOSSIBLE = 0.5
 
 MANY_IMPOSSIBLE = 0.1
 """The share of impossible rows that is worth a line."""
+
+MOST_EXCLUDED = 0.01
+"""The largest share of rows with right calls that are excluded together with wrong ones."""
 
 REMEDIES = {
     "broken": "; tests that need its probabilities leave it out",
@@ -76,6 +79,18 @@ class ModelFit:
         number = sum(rows for _, rows in self.contradicted)
         # Without any, scipy is not needed, which takes a fifth of a second to import.
         return number if number and more_than_chance(number, self.calls) else 0
+
+    @property
+    def contradicted_to_exclude(self) -> float:
+        """The ε of `hpcvdj.chance.calls.contradicted` with which wrong calls exclude rows; 0 if none does.
+
+        It is the share of wrong calls, if there are more than right calls explain: a call is then more likely wrong
+        than right if it makes its junction less than ε times as probable as other genes do.  At most `MOST_EXCLUDED` of
+        the right calls go with them.
+        """
+        if self.keep_misfits or not self.miscalled:
+            return 0.0
+        return min(max(CONTRADICTED, self.miscalled / self.calls), MOST_EXCLUDED)
 
     @property
     def rare_alleles(self) -> list[tuple[str, int, int]]:

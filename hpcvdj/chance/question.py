@@ -68,7 +68,7 @@ class Rows:
 
     def dealt(self, model: Model, run: Run, alike: Alike = "amino acids", *, numbered: bool = False) -> Dealt:
         """Read the rows on all ranks and distribute them as `deal` does; log which rows are excluded."""
-        dealt = deal(self.inputs, model, run, alike, numbered=numbered)
+        dealt = deal(self.inputs, model, run, alike, numbered=numbered, fit=self.fit)
         _tell_rows(dealt, self.inputs, model, run)
         return dealt
 
@@ -296,14 +296,17 @@ def read_rows(question: Question[A], tables: Sequence[Table], model: Model, chec
     inputs = surveyed(together, run, check)
     run.on_root(lambda: question.require(inputs))
     fit = run.from_root(checked)
-    return Rows(inputs, None if question.shares_rows else read_on_root(inputs, model, run), fit)
+    return Rows(inputs, None if question.shares_rows else read_on_root(inputs, model, run, fit), fit)
 
 
-def read_on_root(inputs: Inputs, model: Model, run: Run) -> Dealt | None:
-    """Read the rows of surveyed tables on root; log which rows are excluded."""
+def read_on_root(inputs: Inputs, model: Model, run: Run, fit: ModelFit) -> Dealt | None:
+    """Read the rows of surveyed tables on root; log which rows are excluded.
+
+    fit  as for `deal`
+    """
     alone = run.alone()
     alone.request = run.request
-    dealt = run.root_steps(lambda: deal(inputs, model, alone, numbered=False), NOTHING_YET)
+    dealt = run.root_steps(lambda: deal(inputs, model, alone, numbered=False, fit=fit), NOTHING_YET)
     if dealt is not None:
         _tell_rows(dealt, inputs, model, run)
     return dealt

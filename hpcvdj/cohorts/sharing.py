@@ -176,7 +176,6 @@ class _Computed:
     spelling     the amino-acid sequences that `chosen` has or spells, with their probabilities
     p_junctions  float64 [junctions]; None without nucleotides
     sides        int8 [`chosen`]: the calls of shared sequences that contradict what they are, as the index in `SIDES`
-    miscalled    bool [`chosen`]: calls contradict the bases of all junctions of a sequence but those of one individual
     """
 
     cohort: Cohort
@@ -187,7 +186,6 @@ class _Computed:
     spelling: Sequences
     p_spelling: Floats
     sides: NDArray[np.int8]
-    miscalled: NDArray[np.bool_]
 
 
 def share(
@@ -263,13 +261,11 @@ def _probabilities(cohort: Cohort, drawn: _Drawn, chance: Chance, asked: Sharing
         translated = sequences_of(cohort, "vj-aa")
         spelling = translated.only(distinct(translated.spelled[shared]).astype(np.int64))
         p_spelling = among_productive(spelling, PGEN_COLUMNS[1:2])
-    sides, miscalled = np.zeros(len(p), dtype=np.int8), np.zeros(len(p), dtype=bool)
+    sides = np.zeros(len(p), dtype=np.int8)
     if unit != "aa":
         shared = np.flatnonzero(chosen.has.numbers >= 2)
         sides[shared] = _sides(chosen.repertoire.subset(shared), p[shared], drawn.p_unit, name, chance, run)
-    if unit == "vj-aa" and p_junctions is not None:
-        miscalled = _miscalled(cohort, chosen, p_junctions, drawn, chance, run)
-    return _Computed(cohort, everything, chosen, p, p_junctions, spelling, p_spelling, sides, miscalled)
+    return _Computed(cohort, everything, chosen, p, p_junctions, spelling, p_spelling, sides)
 
 
 def _sides(
@@ -284,30 +280,6 @@ def _sides(
         junctions, p, limits, chance.model,
         lambda others: [values[:, 0] for values in chance.of_ranks(others, name, run)],
     )  # fmt: skip
-
-
-def _miscalled(
-    cohort: Cohort, chosen: Sequences, p: Floats, drawn: _Drawn, chance: Chance, run: Run
-) -> NDArray[np.bool_]:
-    """Find sequences that fewer than two individuals have in junctions whose bases fit the calls, bool [sequences].
-
-    The V and J that are called may make the amino acids by bases that no individual has.
-
-    p  float64 [junctions]
-    """
-    of_junction, held = chosen.spelled, chosen.has.numbers
-    rows = np.flatnonzero(of_junction >= 0)
-    rows = rows[held[of_junction[rows]] >= 2]
-    wrong = np.zeros(len(of_junction), dtype=bool)
-    wrong[rows] = _sides(cohort.repertoire.subset(rows), p[rows], drawn.p, PGEN_COLUMNS[:1], chance, run) > 0
-    of_wrong = np.zeros(len(held), dtype=bool)
-    of_wrong[of_junction[wrong]] = True
-    fitting = np.flatnonzero((of_junction >= 0) & ~wrong)
-    fitting = fitting[of_wrong[of_junction[fitting]]]
-    has = cohort.has.only(fitting)
-    sequence = of_junction[fitting][has.sequence].astype(np.int64)
-    holders = distinct(sequence * has.individuals + has.individual) // has.individuals
-    return of_wrong & (np.bincount(holders, minlength=len(held)) < 2)
 
 
 def _needed(everything: Grouping, settings: SharingSettings, run: Run) -> Counts:
@@ -468,7 +440,7 @@ def _not_tested(computed: _Computed, asked: SharingTest) -> NDArray[np.int8]:
     if not asked.fit.keep_misfits:
         rare = computed.sides >= RARE_ALLELE
         why = np.where(rare, NOT_TESTED.index(OF_RARE_ALLELE), NOT_TESTED.index(CONTRADICTED_CALL))
-        reasons = np.where((reasons == 0) & ((computed.sides > 0) | computed.miscalled), why, reasons)
+        reasons = np.where((reasons == 0) & (computed.sides > 0), why, reasons)
     return np.where(computed.p <= 0, NOT_TESTED.index(IMPOSSIBLE), reasons).astype(np.int8)
 
 

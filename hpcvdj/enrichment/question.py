@@ -75,7 +75,7 @@ class EnrichmentQuestion(Question[Enrichment]):
         samples = [self._distinct(rows.on_root, run)]
         control = self._control(rows.inputs, run)
         if control is not None:
-            samples.append(self._distinct(read_on_root(control, model, run), run))
+            samples.append(self._distinct(read_on_root(control, model, run, rows.fit), run))
         backend = run.bind(self.settings.backend, strict=self.settings.strict_binding)
         test = partial(self._test, samples, rows, model, run, backend)
         answer = test(self.choice.min_reads)

@@ -123,6 +123,13 @@ class ExclusionKind(Enum):
     LOW_CONFIDENCE = "contig of low confidence", "contig of low confidence", "{format=10x_all}"
     SEVERAL_CHAINS = "contig of several chains", "contig of several chains"
     TWO_LOCI = "V is of locus {v_locus}, J of {j_locus}", "V and J of different loci"
+    MISCALLED = (
+        "{segment} call {call} contradicts the bases",
+        "call that contradicts the bases",
+        "{keep_misfits}",
+        True,
+        "them, in commands that have it",
+    )
     REPEATED_ID = (
         "sequence_id repeats that of data row {data_row}{table}",
         "sequence_id that repeats that of an earlier row",

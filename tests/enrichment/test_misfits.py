@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import hpcvdj
-from hpcvdj.chance.check import BROKEN_GENE, CONTRADICTED_CALL
+from hpcvdj.chance.check import BROKEN_GENE
 from hpcvdj.chance.settings import Checks
 from hpcvdj.enrichment.settings import EnrichmentSettings
 from hpcvdj.recombination.alphabet import reverse_complement
@@ -61,7 +61,9 @@ def test_calls_that_contradict_the_bases(table, model):
     assert enriched(changed, model, keep_misfits=True)[0].hits > 0, "the fault that looks like a discovery"
     found, said = enriched(changed, model)
     assert found.hits == 0
-    assert found.not_tested[CONTRADICTED_CALL] > 2
+    turned = sum(a != b for a, b in zip(calls, wrong, strict=True))
+    # Many junctions keep little of J, and other calls are as likely.
+    assert turned / 2 < found.excluded < turned + 0.01 * len(calls)
     assert "rows have a call that contradicts the bases" in said
 
 
