@@ -286,10 +286,10 @@ def _draws_in_frames(model: Model, names: tuple[str, ...]) -> dict[Frame, Side]:
     return sides[names]
 
 
-def limits_of(model: Model, names: tuple[str, ...]) -> tuple[float, float]:
-    """Return the largest probability of productive draws by genes, and their quantile `TAIL`."""
+def limits_of(model: Model, names: tuple[str, ...], quantile: float = TAIL) -> tuple[float, float]:
+    """Return the largest probability of productive draws by genes, and a quantile of them."""
     of_drawn = _draws_in_frames(model, names)["productive"].p
-    return float(of_drawn.max(initial=0.0)), float(np.quantile(of_drawn, TAIL))
+    return float(of_drawn.max(initial=0.0)), float(np.quantile(of_drawn, quantile))
 
 
 def contradicting(
