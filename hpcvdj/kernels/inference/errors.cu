@@ -6,7 +6,8 @@
 // whole junction as on CPU cores.  Every sum has the same order for any number of blocks and ranks.
 //
 // Both sides of a junction are numbered from their own ends.  A V form has `kept` bases and ends there; insertions that
-// follow it end `t` bases later.  Lanes that add to places in turn meet at a barrier of the warp after each turn.
+// follow it end `t` bases later.  Lanes that add to places in turn meet at a barrier of the warp after each turn;
+// shuffles order no memory, so there is a barrier, too, before room is used again.
 //
 // The host defines PAIRS of bases and MOST_THREADS of a block, and structs, which pgen/tables.py, errors_layout.py and
 // errors_cuda.py describe; Counted says where the counts of each kind begin.
@@ -94,6 +95,7 @@ __device__ __noinline__ bool forward(const Side &side, Values<double> choice, co
         for (int w = 0; w < W; w++) own[w] += weight * Form(side, differs, powers, allele, place_of(w)).weight;
     }
     if (!any) return false;
+    __syncwarp(ALL);  // others may still read what the gene before made
     for (int q = lane; q <= side.length; q += LANES) side.ends[q] = side.out[q] = 0;
     __syncwarp(ALL);
     #pragma unroll
@@ -132,6 +134,7 @@ __device__ __noinline__ double back(
 {
     const int lane = threadIdx.x % LANES;
     double derivative[W] = {}, begins[W] = {};
+    __syncwarp(ALL);  // others may still read what the other side left
     for (int q = lane; q <= side.length; q += LANES) starts[q] = 0;
     __syncwarp(ALL);
     #pragma unroll
