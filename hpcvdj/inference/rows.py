@@ -17,6 +17,9 @@ from hpcvdj.recombination.repertoire import Repertoire
 from hpcvdj.repertoires.genes import kinds_of, merged
 from hpcvdj.repertoires.junctions import Junctions
 
+NOT_DRAWN = "not drawn"
+"""Why rows are left out that could take part, if there are more than are asked for."""
+
 
 @dataclass(frozen=True)
 class ChosenRows:
@@ -50,13 +53,22 @@ class ChosenRows:
         if ((row[1:] < row[:-1]) & (kind[1:] == kind[:-1]) & (lengths[1:] == lengths[:-1])).any():
             order = np.lexsort((row, lengths, kind))
             repertoire, row = repertoire.subset(order), row[order]
-        if len(row) > choice.max_rows:
-            # The data row decides, so that it does not matter which rank read it.
-            number = np.random.default_rng([seed, 4]).random(int(row.max()) + 1)[row]
-            left_out["not drawn"] = len(row) - choice.max_rows
-            drawn = np.sort(np.argpartition(number, choice.max_rows)[: choice.max_rows])
+        drawn = _drawn(row, choice, seed)
+        if len(drawn) < len(row):
+            left_out[NOT_DRAWN] += len(row) - len(drawn)
             repertoire, row = repertoire.subset(drawn), row[drawn]
         return ChosenRows(repertoire, row, dict(left_out))
+
+
+def _drawn(row: NDArray[np.int64], choice: RowChoice, seed: int) -> NDArray[np.int64]:
+    """Draw `max_rows` of data rows if there are more; return their indices, ascending.
+
+    The data row decides, so a part of all rows has among its drawn ones those that are drawn from all.
+    """
+    if len(row) <= choice.max_rows:
+        return np.arange(len(row))
+    number = np.random.default_rng([seed, 4]).random(int(row.max()) + 1)[row]
+    return np.sort(np.argpartition(number, choice.max_rows)[: choice.max_rows])
 
 
 def _no_rows(left_out: Counter[str], choice: RowChoice) -> TooFewError:
@@ -67,8 +79,11 @@ def _no_rows(left_out: Counter[str], choice: RowChoice) -> TooFewError:
     return TooFewError(f"no row to infer a model from ({reasons or 'no row could be read'}); {remedy}")
 
 
-def choose(junctions: Junctions, choice: RowChoice) -> ChosenRows:
-    """Select the rows of `junctions` that take part.  Without read counts, likely errors take part, too."""
+def choose(junctions: Junctions, choice: RowChoice, seed: int = 0) -> ChosenRows:
+    """Select the rows of `junctions` that take part, and draw `max_rows` if there are more.
+
+    Without read counts, likely errors take part, too.
+    """
     repertoire = junctions.repertoire
     lengths, pairs = repertoire.lengths.astype(np.int64), kinds_of(repertoire)
     kinds = pairs * (int(junctions.repertoire_of.max(initial=0)) + 1) + junctions.repertoire_of
@@ -88,7 +103,10 @@ def choose(junctions: Junctions, choice: RowChoice) -> ChosenRows:
         left_out["junctions that the repertoire has in another row"] = len(again)
         keep[again] = False
     rows = np.flatnonzero(keep)
-    return ChosenRows(repertoire.subset(rows), junctions.row[rows], left_out)
+    drawn = rows[_drawn(junctions.row[rows], choice, seed)]
+    if len(drawn) < len(rows):
+        left_out[NOT_DRAWN] = len(rows) - len(drawn)
+    return ChosenRows(repertoire.subset(drawn), junctions.row[drawn], left_out)
 
 
 def _repeated(

@@ -184,7 +184,7 @@ def _chosen(
 
     def choose_of(unit: Inputs) -> None:
         junctions = tables.read(unit)
-        chosen = choose(junctions, plan.rows)
+        chosen = choose(junctions, plan.rows, plan.seed)
         if junctions.reads is None:
             uncounted.append((chosen, len(junctions)))
         else:

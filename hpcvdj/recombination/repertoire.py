@@ -73,11 +73,10 @@ class Repertoire:
         return range(int(self.offsets[pair]), int(self.offsets[pair + 1]))
 
     def subset(self, rows: NDArray[np.integer[Any]]) -> "Repertoire":
-        """Return the sequences at `rows`, ascending, with their pairs."""
-        pair = np.searchsorted(self.offsets, rows, side="right") - 1
-        used, compact = np.unique(pair, return_inverse=True)
-        sizes = np.bincount(compact, minlength=len(used))
-        offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+        """Return the sequences at `rows`, which are in the order of their pairs, with their pairs."""
+        ends = np.searchsorted(rows, self.offsets)
+        used = np.flatnonzero(np.diff(ends))
+        offsets = np.append(ends[used], len(rows)).astype(np.int64)
         pairs = [self.pairs[p] for p in used]
         return Repertoire(*self.packed(rows), pairs, offsets, self.letters)
 

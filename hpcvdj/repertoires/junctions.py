@@ -261,7 +261,8 @@ class _Builder:
             unfit[unfit_rows] = self.excluded.code(exclusion)
         why = np.zeros(batch.num_rows, dtype=np.int32)
         for codes in (self._two_loci(v, j), no_j, no_v, unfit, self._reasons(batch)):
-            why = np.where(codes > 0, codes, why)
+            if codes.any():
+                why = np.where(codes > 0, codes, why)
         # Most batches have no excluded row: a slice copies nothing.
         keep: Any = slice(None)
         if why.any():
@@ -349,7 +350,9 @@ class _Builder:
             np.array([loci.setdefault(entry.locus, len(loci)) for entry in entries] or [0])
             for entries in self._indices.values()
         )
-        names, codes = list(loci), np.zeros((len(loci) or 1,) * 2, dtype=np.int32)
+        if len(loci) <= 1:
+            return np.zeros(len(v), dtype=np.int32)
+        names, codes = list(loci), np.zeros((len(loci),) * 2, dtype=np.int32)
         different = (of_v[v] != of_j[j]) & (v >= 0) & (j >= 0)
         for a, b in {*zip(of_v[v[different]].tolist(), of_j[j[different]].tolist(), strict=True)}:
             codes[a, b] = self.excluded.code(Exclusion.of(ExclusionKind.TWO_LOCI, v_locus=names[a], j_locus=names[b]))
@@ -368,6 +371,7 @@ class _Builder:
         status, detail = np.zeros(rows, dtype=np.uint8), np.zeros(rows, dtype=np.int64)
         coding = letters.code_of_byte, letters.bits
         text.pack_rows(offsets, data, *coding, self.reading.trim, longest, words, lengths, status, detail)
+        words = _narrow(words, lengths, letters)
         lengths *= np.uint8(letters.bases)
         bad = np.flatnonzero(status != text.OK)
         unfit = {int(r): unfit_row(self.reading, int(status[r]), int(detail[r]), column[r].as_py()) for r in bad}

@@ -88,7 +88,7 @@ def test_rows_are_drawn_where_there_are_too_many():
     rng = np.random.default_rng(1)
     junctions = junctions_of(similar_rows(3, 400, *LENGTHS[0]), rng)
     choice = RowChoice(rows="all", duplicates=True, likely_errors=True, max_rows=100)
-    whole = choose(junctions, choice)
+    whole = choose(junctions, replace(choice, max_rows=1000))
     assert len(whole.row) == 400
     found = ChosenRows.joined([whole], choice, 7)
     assert len(found.row) == len({*found.row.tolist()}) == len(found.repertoire) == 100
@@ -96,8 +96,21 @@ def test_rows_are_drawn_where_there_are_too_many():
     text = {row: whole.repertoire.cdr3(place) for place, row in enumerate(whole.row.tolist())}
     assert [text[row] for row in found.row.tolist()] == [found.repertoire.cdr3(place) for place in range(100)]
     halves = [np.flatnonzero(whole.row % 2 == k) for k in range(2)]
-    parts = [ChosenRows(whole.repertoire.subset(own), whole.row[own], {}) for own in halves]
-    assert ChosenRows.joined(parts, choice, 7).row.tolist() == found.row.tolist()
+    for cut in ([np.arange(400)], halves):
+        # Each part draws before they are joined.
+        parts = [
+            choose(
+                replace(
+                    junctions, repertoire=junctions.repertoire.subset(own), row=junctions.row[own],
+                    repertoire_of=junctions.repertoire_of[own],
+                ), choice, 7,
+            )
+            for own in cut
+        ]  # fmt: skip
+        assert all(len(part.row) == 100 for part in parts)
+        joined = ChosenRows.joined(parts, choice, 7)
+        assert joined.row.tolist() == found.row.tolist()
+        assert joined.left_out["not drawn"] == 300
     other = ChosenRows.joined([whole], choice, 8).row
     assert 10 < len({*other.tolist()} & {*found.row.tolist()}) < 45, "a quarter of 100"
 
