@@ -170,7 +170,7 @@ def _shares_text(share: float, model_share: float, frame: Frame) -> str:
 def compare(
     table: Mapping[Frame, Side], drawn: Mapping[Frame, Side], model: Model
 ) -> tuple[list[GeneFit], list[LengthFit]]:
-    """Compare all V and J genes of the table; also return the lengths that fail."""
+    """Compare all V and J genes of the table and of the draws; also return the lengths that fail."""
     twins = () if model.ties else twin_genes(model.v)
     frame: Frame = "out-of-frame" if len(table["out-of-frame"]) >= FEWEST_OUT_OF_FRAME else "productive"
     fits: list[GeneFit] = []
@@ -185,6 +185,8 @@ def compare(
             if "," in fit.gene:
                 of_model = 0.0
             finding, others = fit.finding, tuple[str, ...]()
+            if not fit.rows and any(fit.gene in twins_of for twins_of in habits.values()):
+                continue  # another gene is called in its place
             if finding is None and fit.gene in habits:
                 finding, others = "habit", habits[fit.gene]
             elif finding is None and _differs((number, most), len(table[of]), (of_model, most_of_model), MARGIN[of]):
@@ -195,9 +197,10 @@ def compare(
 
 
 def _improbable(segment: SegmentType, table: Side, drawn: Side, model: Model) -> list[GeneFit]:
-    """Judge the probabilities of productive rows of each gene; the shares stay empty."""
+    """Judge the probabilities of productive rows of each gene of table or model; the shares stay empty."""
     truncated = truncated_genes(model, segment)
-    rows_of, drawn_of = table.rows_by_gene(segment), drawn.rows_by_gene(segment)
+    drawn_of = drawn.rows_by_gene(segment)
+    rows_of = dict.fromkeys(drawn_of, np.empty(0, dtype=np.int64)) | table.rows_by_gene(segment)
     # Probabilities given the gene can be compared between common and rare genes.
     logs, log_drawn = (side.log10_given(segment, model) for side in (table, drawn))
     pooled = _typical(log_drawn)
@@ -209,8 +212,8 @@ def _improbable(segment: SegmentType, table: Side, drawn: Side, model: Model) ->
     for name, rows in rows_of.items():
         improbable = int((logs[rows] < typical.get(name, pooled)[0]).sum())
         shift = float(np.median(shifts[name])) if len(shifts[name]) else None
-        zero = 1 - len(shifts[name]) / len(rows)
-        fit = GeneFit(segment, name, len(rows), zero, improbable / len(rows), shift, 0.0, 0.0, "productive")
+        zero = (len(rows) - len(shifts[name])) / max(len(rows), 1)
+        fit = GeneFit(segment, name, len(rows), zero, improbable / max(len(rows), 1), shift, 0.0, 0.0, "productive")
         finding: Finding | None = None
         if len(rows) >= FEWEST_ROWS:
             less = common - shift - 3 * _error(shifts[name]) if shift is not None else 0.0
@@ -220,7 +223,7 @@ def _improbable(segment: SegmentType, table: Side, drawn: Side, model: Model) ->
                 finding = "broken"
             elif at_least(improbable, len(rows)) >= MISFIT or less >= MISFIT_SHIFT:
                 finding = "improbable"
-        fits.append(replace(fit, finding="truncated" if truncated & {*name.split(",")} else finding))
+        fits.append(replace(fit, finding="truncated" if len(rows) and truncated & {*name.split(",")} else finding))
     return fits
 
 

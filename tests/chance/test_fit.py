@@ -136,6 +136,12 @@ def test_usage_and_lengths(model):
     fit = fit_of(table.filter(few), model)
     assert findings(fit).get("TRBV5-1") == "usage"
     assert next(own for own in fit.genes if own.gene == "TRBV5-1").frame == "out-of-frame"
+    for gene in ("TRBV5-1", "TRBJ2-7"):
+        column = f"{gene[3].lower()}_call"
+        none = pa.array([not call.startswith(f"{gene}*") for call in table[column].to_pylist()])
+        (absent,) = fit_of(table.filter(none), model).genes
+        assert (absent.gene, absent.rows, absent.share, absent.finding) == (gene, 0, 0.0, "usage")
+        assert str(absent).startswith(f"{gene}: 0 % of the out-of-frame rows, ")
     short = pa.array([len(text) != 44 or k % 50 == 0 for k, text in enumerate(texts)])
     assert [own.nucleotides for own in fit_of(table.filter(short), model).lengths] == [44]
     in_frame = pa.array([len(text) % 3 == 0 for text in texts])
