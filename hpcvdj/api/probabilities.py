@@ -1,7 +1,7 @@
 """Compute how probable recombination makes a junction, list its scenarios, and draw junctions by chance."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -172,7 +172,8 @@ def generate(model: Model | str | Path, *, like: Any, joint: bool, backend: str,
     loaded = used_model(model, joint=joint)
     if like is not None:
         question = CohortQuestion[None](Naming(individual=options["individual"]))
-        rows = read_rows(question, given_tables(like, question.opening()), loaded, Checks.of(options), run)
+        checks = replace(Checks.of(options), keep_misfits=True)
+        rows = read_rows(question, given_tables(like, question.opening()), loaded, checks, run)
         batches = cohort_like(question.cohort_on_root(rows, loaded, run), loaded, plan, run, backend)
     else:
         batches = draw(loaded, plan, run.bind(backend), run)

@@ -86,7 +86,7 @@ def with_other_genes(junctions: Repertoire, model: Model) -> list[Others]:
 
 
 def contradicted(
-    junctions: Repertoire, p: Floats, others: Sequence[tuple[Others, Floats]], model: Model, smallest: float,
+    junctions: Repertoire, p: Floats, others: Sequence[tuple[Others, Floats]], model: Model, smallest: float | Floats,
     epsilon: float = CONTRADICTED,
 ) -> NDArray[np.int8]:  # fmt: skip
     """Find the call of each junction that contradicts its bases, int8 [junctions], as the index in `SIDES`.
@@ -94,14 +94,15 @@ def contradicted(
     junctions  by genes
     p          float64 [junctions]: probabilities
     others     the result of `with_other_genes`, with probabilities, float64 [junctions]
-    smallest   other genes do not explain a junction if its probability with them is smaller than this
+    smallest   other genes do not explain a junction if its probability with them is smaller than this, or than its own
+               value, float64 [junctions]
     epsilon    ε, the largest share of right calls that are found as well; that of alleles is `RARE`
     """
     kind, prior = kinds_of(junctions), _priors(model, junctions.pairs)
     sides = np.zeros(len(junctions), dtype=np.int8)
     for other, with_any in others:
         of_other = _priors(model, other.repertoire.pairs)[kind]
-        threshold, least = epsilon, np.full(len(junctions), smallest)
+        threshold, least = epsilon, smallest
         if other.side >= RARE_ALLELE:
             # `smallest` scales as if the individual had only this allele.
             threshold, least = RARE, smallest * of_other / np.where(prior > 0, prior, 1.0)[kind]
@@ -112,14 +113,15 @@ def contradicted(
 
 
 def sides_of(
-    junctions: Repertoire, p: Floats, limits: tuple[float, float], model: Model,
+    junctions: Repertoire, p: Floats, limits: tuple[float, float | Floats], model: Model,
     probabilities: Callable[[list[Repertoire]], list[Floats]], epsilon: float = CONTRADICTED,
 ) -> NDArray[np.int8]:  # fmt: skip
     """Find the call of each junction that contradicts its bases, int8 [junctions], as the index in `SIDES`.
 
     junctions      by genes
     p              float64 [junctions]: their probabilities
-    limits         the largest probability of what the model makes, and the smallest that explains a junction
+    limits         the largest probability of what the model makes, and the smallest that explains a junction: of all,
+                   or of each, float64 [junctions]
     probabilities  computes those of other repertoires; if ranks share this work, all of them call it once
     epsilon        as for `contradicted`
     """
@@ -128,6 +130,7 @@ def sides_of(
     part = junctions.subset(rows)
     others = with_other_genes(part, model)
     values = probabilities([other.repertoire for other in others])
+    smallest = np.broadcast_to(smallest, len(junctions))[rows]
     sides = np.zeros(len(junctions), dtype=np.int8)
     sides[rows] = contradicted(part, p[rows], list(zip(others, values, strict=True)), model, smallest, epsilon)
     return sides

@@ -79,6 +79,9 @@ EXAMPLES = 5
 OTHERS = 5_000
 """The largest number of productive rows that are compared under other models."""
 
+FEWEST_OF_LENGTH = 500
+"""The number of draws that a quantile of a length is of."""
+
 BETTER = 0.25
 """The gain in nats per row from which on another model is named."""
 
@@ -286,21 +289,34 @@ def _draws_in_frames(model: Model, names: tuple[str, ...]) -> dict[Frame, Side]:
     return sides[names]
 
 
-def limits_of(model: Model, names: tuple[str, ...], quantile: float = TAIL) -> tuple[float, float]:
-    """Return the largest probability of productive draws by genes, and a quantile of them."""
+def limits_of(model: Model, names: tuple[str, ...]) -> tuple[float, float]:
+    """Return the largest probability of productive draws by genes, and their quantile of `TAIL`."""
     of_drawn = _draws_in_frames(model, names)["productive"].p
-    return float(of_drawn.max(initial=0.0)), float(np.quantile(of_drawn, quantile))
+    return float(of_drawn.max(initial=0.0)), float(np.quantile(of_drawn, TAIL))
+
+
+def likely_of_length(model: Model, names: tuple[str, ...], share: float, longest: int) -> Floats:
+    """Return the probability that all but `share` of the productive draws of each length have, float64 [longest + 1].
+
+    Rare lengths get draws of the nearest lengths, until there are `FEWEST_OF_LENGTH`.
+    """
+    drawn = _draws_in_frames(model, names)["productive"]
+    order = np.argsort(drawn.repertoire.lengths, kind="stable")
+    first, last = np.searchsorted(drawn.repertoire.lengths[order], [np.arange(longest + 1), np.arange(1, longest + 2)])
+    missing = np.maximum(FEWEST_OF_LENGTH - (last - first), 0)
+    ranges = zip(np.maximum(first - missing, 0).tolist(), (last + missing).tolist(), strict=True)
+    return np.array([np.quantile(drawn.p[order[low:high]], share) for low, high in ranges])
 
 
 def contradicting(
     repertoire: Repertoire, model: Model, names: tuple[str, ...] = PGEN_COLUMNS[:1], p: Floats | None = None,
-    limits: tuple[float, float] | None = None, epsilon: float = CONTRADICTED,
+    limits: tuple[float, float | Floats] | None = None, epsilon: float = CONTRADICTED,
 ) -> NDArray[np.int8]:  # fmt: skip
     """Find the call of each junction that contradicts its bases, int8 [junctions], as the index in `SIDES`.
 
     repertoire  the junctions of this rank, by genes
     p           float64 [junctions]: their probabilities; computed by default
-    limits      the result of `limits_of`; computed by default
+    limits      as for `hpcvdj.chance.calls.sides_of`; those of `limits_of` by default
     epsilon     as for `hpcvdj.chance.calls.contradicted`
     """
     p = _probabilities(repertoire, model, names) if p is None else p

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.chance.calls import RARE_ALLELE, SIDES
-from hpcvdj.chance.check import contradicting, limits_of
+from hpcvdj.chance.check import contradicting, likely_of_length, limits_of
 from hpcvdj.chance.model_fit import UNCHECKED, ModelFit
 from hpcvdj.chance.p_values import Counts
 from hpcvdj.kernels.text import hash_letters
@@ -49,10 +49,10 @@ Alike = Literal["amino acids", "block"]
 ROWS_AT_ONCE = 1 << 23
 """The largest number of rows that a rank sends at once: below 2 GiB, which older MPI libraries can count."""
 
-EXPLAINED = 0.25
-"""The share of what the model makes that is less probable than a junction must be with other genes for its calls to be
-wrong.  Amino acids that are spelled by random codons are hardly ever so probable with any genes; with a share of 0.1,
-they were excluded, too, and with 0.5, human IGK with wrong calls had false hits."""
+EXPLAINED = 0.03
+"""A row is excluded only if its junction is more probable with other genes than this share of what the model makes of
+its length.  Planted amino acids that random codons spell are hardly ever so probable: results/calibration/explained.csv
+compares other shares."""
 
 ROWS_TOGETHER = 1 << 19
 """The approximate number of rows that are processed together to save memory."""
@@ -199,7 +199,7 @@ class OwnTables:
         units = shared_out([table for table in inputs.tables if table.rows], run.ranks)[run.rank]
         self.units = [replace(alike, tables=tuple(unit)) for unit in units]
         self.rows, self._model, self._run = ReadRows(), model, run
-        self._epsilon = fit.contradicted_to_exclude
+        self._epsilon = fit.miscall_bound
 
     def read(self, unit: Inputs) -> Junctions:
         """Read the junctions of a unit."""
@@ -281,19 +281,19 @@ class ReadRows:
 
         epsilon  as for `hpcvdj.chance.calls.contradicted`
         """
-        name = PGEN_COLUMNS[0 if has_nucleotides(part.repertoire) else 1]
-        sides = contradicting(
-            part.repertoire, model, (name,), limits=limits_of(model, (name,), EXPLAINED), epsilon=epsilon
-        )
+        names = (PGEN_COLUMNS[0 if has_nucleotides(part.repertoire) else 1],)
+        likely = likely_of_length(model, names, EXPLAINED, part.repertoire.longest)[part.repertoire.lengths]
+        limits = limits_of(model, names)[0], likely
+        sides = contradicting(part.repertoire, model, names, limits=limits, epsilon=epsilon)
         wrong = (sides > 0) & (sides < RARE_ALLELE)
-        rows = np.flatnonzero(wrong)
-        for sample, kind, side in zip(
-            part.sample[rows].tolist(), kinds_of(part.repertoire)[rows].tolist(), sides[rows].tolist(), strict=True
-        ):
+        columns = part.sample, kinds_of(part.repertoire), sides
+        rows = zip(*(values[wrong].tolist() for values in columns), strict=True)
+        for (sample, kind, side), number in Counter(rows).items():
             v, j = part.repertoire.pairs[kind]
             call = {"V": v.allele, "J": j.allele}.get(SIDES[side], f"{v.allele}, {j.allele}")
-            self.excluded[samples[sample], Exclusion.of(ExclusionKind.MISCALLED, segment=SIDES[side], call=call)] += 1
-        self.counted -= len(rows)
+            exclusion = Exclusion.of(ExclusionKind.MISCALLED, segment=SIDES[side], call=call)
+            self.excluded[samples[sample], exclusion] += number
+        self.counted -= int(wrong.sum())
         return part.only(np.flatnonzero(~wrong))
 
     def tally(self, run: Run) -> Tally | None:

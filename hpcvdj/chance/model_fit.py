@@ -81,12 +81,12 @@ class ModelFit:
         return number if number and more_than_chance(number, self.calls) else 0
 
     @property
-    def contradicted_to_exclude(self) -> float:
-        """The ε of `hpcvdj.chance.calls.contradicted` with which wrong calls exclude rows; 0 if none does.
+    def miscall_bound(self) -> float:
+        """The ε of `hpcvdj.chance.calls.contradicted` with which calls exclude rows; 0 if no row is to be excluded.
 
-        It is the share of wrong calls, if there are more than right calls explain: a call is then more likely wrong
-        than right if it makes its junction less than ε times as probable as other genes do.  At most `MOST_EXCLUDED` of
-        the right calls go with them.
+        It is the share of wrong calls, if right calls do not explain so many: a call that makes its junction less than
+        ε times as probable as other genes do is more likely wrong than right.  At most `MOST_EXCLUDED` of the right
+        calls go with the wrong ones.
         """
         if self.keep_misfits or not self.miscalled:
             return 0.0

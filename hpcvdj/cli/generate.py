@@ -66,7 +66,7 @@ def command(
         with run.request:
             question = CohortQuestion[None](Naming(individual=individual))
             tables = run.from_root(lambda: tables_in(like, question.opening()))
-            rows = read_rows(question, tables, loaded, Checks(force=force), run)
+            rows = read_rows(question, tables, loaded, Checks(force=force, keep_misfits=True), run)
             cohort = question.cohort_on_root(rows, loaded, run)
             run.on_root(lambda: require_distinct(output, *rows.inputs.files))
         write_drawn(run, cohort_like(cohort, loaded, plan, run, backend), output, plan.seed, overwrite=overwrite)

@@ -80,7 +80,7 @@ class CohortQuestion(Question[A]):
         people = run.from_root(lambda: self.naming.people(inputs.repertoires))
         compared = (
             tuple(table.path for table in inputs.tables), inputs.reading, self.alike, tuple(people.subject.items()),
-            str(model.facts(selection=False)), rows.fit.contradicted_to_exclude,
+            str(model.facts(selection=False)), rows.fit.miscall_bound,
         )  # fmt: skip
         numbered = inputs.has_reads and (self.names_rows or run.is_keeping)
 

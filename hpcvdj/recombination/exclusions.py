@@ -127,8 +127,6 @@ class ExclusionKind(Enum):
         "{segment} call {call} contradicts the bases",
         "call that contradicts the bases",
         "{keep_misfits}",
-        True,
-        "them, in commands that have it",
     )
     REPEATED_ID = (
         "sequence_id repeats that of data row {data_row}{table}",

@@ -1,42 +1,52 @@
-"""Rows that are called to a wrong gene, in `sharing` and `enrich`: python results/calibration/miscalled.py SEED.
+"""Rows that are called to a wrong gene, in three tests: python results/calibration/miscalled.py SEED [WAY ...].
 
-Eight drawn individuals of 6,000 junctions.  Rightly called, no row should be excluded for its calls.  Then 30 % of the
-rows of the commonest V gene are called to the next one: these should be excluded, and nothing be a hit.
+60,000 drawn junctions of each locus, whose V genes are called in five ways.  `sharing` takes them as eight individuals,
+`enrich` as one, and `annotate` two thirds as a sample and the others as records of 200 epitopes.  Nothing should be a
+hit, and right calls should exclude no row.
 """
 
 import sys
 import warnings
-from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 import hpcvdj
 
+ROWS, RECORDS = 60_000, 20_000
+SEED, *ASKED = sys.argv[1:]
 warnings.simplefilter("ignore")
-
-
-def excluded(answer: Any) -> int:
-    return sum(n for own in answer.cohort.individuals for reason, n in own.left_out.items() if "contradicts" in reason)
-
-
-print("model,rows turned,excluded as drawn,excluded turned", end=",")
-print("hits of sharing as drawn,turned,turned and kept,hits of enrich as drawn,turned,turned and kept", end=",")
-print("kappa as drawn,turned,turned and kept")
+print("model,V calls,rows turned,misfits,excluded,hits of sharing,hits of enrich,kappa", end=",")
+print("epitopes called,hits of annotate,expected")
 for name in ("human_tra", "human_trb", "human_igk", "human_igh", "mouse_tra", "mouse_trb"):
-    table = hpcvdj.generate(name, 48_000, seed=int(sys.argv[1]), productive=True)
-    table = table.select(["v_call", "j_call", "junction"])
-    calls = table["v_call"].to_pylist()
-    genes = [call.partition("*")[0] for call in calls]
-    first, second = sorted({*genes}, key=lambda gene: -genes.count(gene))[:2]
-    other = next(call for call in calls if call.partition("*")[0] == second)
-    turned = [other if genes[k] == first and k % 10 < 3 else call for k, call in enumerate(calls)]
-    wrong = table.set_column(0, "v_call", pa.array(turned))
-    individual = pa.array([f"i{k % 8}" for k in range(len(table))])
-    shared, enriched = [], []
-    for rows, keep in ((table, False), (wrong, False), (wrong, True)):
-        cohort = rows.append_column("repertoire_id", individual)
-        shared.append(hpcvdj.sharing(cohort, name, q=1, keep_misfits=keep))
-        enriched.append(hpcvdj.enrich(rows, name, keep_misfits=keep))
-    numbers = [sum(a != b for a, b in zip(calls, turned, strict=True)), *map(excluded, shared[:2])]
-    numbers += [answer.hits for answer in (*shared, *enriched)] + [f"{answer.kappa:.3f}" for answer in enriched]
-    print(name, *numbers, sep=",", flush=True)
+    table = hpcvdj.generate(name, ROWS, seed=int(SEED), productive=True)
+    table = table.select(["v_call", "j_call", "junction", "junction_aa"])
+    calls = np.array(table["v_call"].to_pylist(), dtype=object)
+    genes, codes = np.unique([call.partition("*")[0] for call in calls], return_inverse=True)
+    call_of = np.array([calls[codes == code][0] for code in range(len(genes))], dtype=object)
+    first, second = np.argsort(-np.bincount(codes), kind="stable")[:2]
+    rng = np.random.default_rng(int(SEED))
+    chance, another = rng.random(ROWS), call_of[rng.integers(0, len(genes), ROWS)]
+    exchanged = np.where(codes == first, call_of[second], np.where(codes == second, call_of[first], calls))
+    ways = {
+        "right": calls,
+        "30 % of the commonest gene are the next": np.where((codes == first) & (chance < 0.3), call_of[second], calls),
+        "both of these exchanged": exchanged,
+        "10 % any gene": np.where(chance < 0.1, another, calls),
+        "40 % any gene": np.where(chance < 0.4, another, calls),
+    }
+    individual, epitope = pa.array([f"i{k % 8}" for k in range(ROWS)]), rng.integers(0, 200, RECORDS)
+    for way in ASKED or ways:
+        rows = table.set_column(0, "v_call", pa.array(ways[way].tolist()))
+        records = rows.slice(0, RECORDS).append_column("epitope", pa.array([f"E{k}" for k in epitope]))
+        for keep in (False, True):
+            shared = hpcvdj.sharing(rows.append_column("repertoire_id", individual), name, q=1, keep_misfits=keep)
+            enriched = hpcvdj.enrich(rows, name, keep_misfits=keep)
+            found = hpcvdj.annotate(rows.slice(RECORDS), records, name, kappa=1.0, keep_misfits=keep).epitopes
+            left_out = [own.left_out for own in shared.cohort.individuals]
+            numbers = [sum(n for own in left_out for reason, n in own.items() if "contradicts" in reason)]
+            numbers += [shared.hits, enriched.hits, f"{enriched.kappa:.3f}"]
+            numbers += [sum(q is not None and q <= 0.05 for q in found["q_value"].to_pylist())]
+            numbers += [sum(found["found"].to_pylist()), f"{sum(found['expected'].to_pylist()):.1f}"]
+            turned = int((ways[way] != calls).sum())
+            print(name, way, turned, "kept" if keep else "left out", *numbers, sep=",", flush=True)

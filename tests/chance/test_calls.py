@@ -1,5 +1,6 @@
 """hpcvdj.chance.calls: right calls are hardly ever doubted, wrong ones are."""
 
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -7,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute
 import pytest
 
+from hpcvdj.chance import check
 from hpcvdj.chance.calls import (
     CONTRADICTED,
     RARE,
@@ -18,7 +20,9 @@ from hpcvdj.chance.calls import (
     with_other_genes,
 )
 from hpcvdj.chance.check import limits_of
+from hpcvdj.chance.dealing import EXPLAINED, Part, ReadRows
 from hpcvdj.chance.draws import Chance
+from hpcvdj.chance.model_fit import MOST_EXCLUDED
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.recombination.igor import OLGA_FOLDERS, load_model, model_folders
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
@@ -33,7 +37,8 @@ from tests.selected import few_genes
 
 def judged(table, model, name="pgen_nt", smallest=0.0):
     """The junctions of a table by genes, and which of their calls contradict them."""
-    own = by_gene(read_table(table, model, productive_reading()).repertoire, model)[0]
+    fields = ("junction",) if "junction" in table.column_names else ("junction_aa",)
+    own = by_gene(read_table(table, model, productive_reading(fields)).repertoire, model)[0]
     chance, run = Chance(model, 1_000, 0, "cpu", strict_binding=False), Run()
     p = chance.probabilities(own, (name,), run)[:, 0]
     others = [
@@ -114,19 +119,49 @@ def test_the_suspicious_are_all_that_contradict():
         model = load_model(name)
         rows = drawn(model, 4_000, 5)
         shuffled = [rows["j_call"].to_pylist()[k] for k in np.random.default_rng(2).permutation(len(rows))]
-        own, p, _, wrong = judged(
+        own, p, others, _ = judged(
             rows.set_column(rows.column_names.index("j_call"), "j_call", pa.array(shuffled)), model
         )
         chance, run = Chance(model, 4_000, 1, AUTO, strict_binding=False), Run()
         of_drawn = chance.probabilities(chance.drawn(run), PGEN_COLUMNS[:1], run)[:, 0]
-        assert np.isin(np.flatnonzero(wrong), suspicious(own, p, of_drawn.max(initial=0.0), model)).all()
-        assert (wrong > 0).any()
+        for epsilon in (CONTRADICTED, MOST_EXCLUDED):
+            wrong = np.flatnonzero(contradicted(own, p, others, model, 0.0, epsilon))
+            assert len(wrong) > 0
+            assert np.isin(wrong, suspicious(own, p, of_drawn.max(initial=0.0), model, epsilon)).all()
 
 
 def test_no_rows(model):
     own, p, others, wrong = judged(called("TRBV99", "TRBJ2-1", "TGTGCC"), model)
     assert len(own) == len(p) == len(wrong) == len(others[0][1]) == 0
     assert len(suspicious(own, p, p.max(initial=0.0), model)) == 0
+
+
+@pytest.mark.parametrize("name", ["pgen_nt", "pgen_aa"])
+def test_the_rows_that_are_excluded(model, name):
+    """They are those that a comparison of all rows with other genes finds, and the reason names their call."""
+    table = drawn(model, 4_000, 5)
+    calls = table["v_call"].to_pylist()
+    wrong = ["TRBV5-1*01" if k % 5 == 0 else call for k, call in enumerate(calls)]
+    table = table.set_column(table.column_names.index("v_call"), "v_call", pa.array(wrong))
+    if name == "pgen_aa":
+        table = table.drop(["junction"])
+    own, p, others, _ = judged(table, model, name)
+    smallest = check.likely_of_length(model, (name,), EXPLAINED, own.longest)[own.lengths]
+    sides = contradicted(own, p, others, model, smallest, 0.003)
+    excluded = (sides > 0) & (sides < RARE_ALLELE)
+    found = ReadRows()
+    left = found.without_miscalled(Part(own, np.zeros(len(own), dtype=np.int32), None, None), ["a"], model, 0.003)
+    assert {"pgen_nt": 200, "pgen_aa": 30}[name] < excluded.sum() < 800
+    kept = sequences(own, np.flatnonzero(~excluded))
+    assert sequences(left.repertoire, np.arange(len(left))).to_pylist() == kept.to_pylist()
+    reasons = Counter({str(exclusion): rows for (_, exclusion), rows in found.excluded.items()})
+    assert reasons.total() == excluded.sum() == -found.counted
+    assert reasons["V call TRBV5-1 contradicts the bases"] == (sides[of_v(own, "TRBV5-1")] == 1).sum() > 20
+
+
+def of_v(junctions, gene):
+    """Whether each junction has a V gene."""
+    return np.array([v.allele == gene for v, _ in junctions.pairs])[kinds_of(junctions)]
 
 
 RARE_OF = {"human_tra": ("V", "TRAV27*03"), "human_trb": ("J", "TRBJ2-7*02")}
@@ -170,9 +205,12 @@ def test_an_allele_that_the_model_hardly_chooses(name):
     )
     of_gene = rows.filter(pa.compute.equal(rows[column], gene))
     assert len(of_gene) > 50
-    *_, wrong = judged(of_gene, model)
+    own, *_, wrong = judged(of_gene, model)
     found = (wrong >= RARE_ALLELE).mean()
     assert found > {"human_trb": 0.8}.get(name, 0.02)
+    # They are no wrong calls.
+    part = Part(own, np.zeros(len(own), dtype=np.int32), None, None)
+    assert len(ReadRows().without_miscalled(part, ["a"], model, CONTRADICTED)) == len(own)
     normal = drawn(model, 40_000, 7)
     of_gene = normal.filter(pa.compute.equal(pa.compute.replace_substring_regex(normal[column], r"\*.*", ""), gene))
     *_, wrong = judged(of_gene, model)
@@ -185,3 +223,24 @@ def test_what_is_kept_of_a_model_is_of_no_other_one():
     assert whole.digest == part.digest
     aa = PGEN_COLUMNS[1:2]
     assert limits_of(whole, aa) != limits_of(part, aa)
+
+
+@pytest.mark.parametrize("name", ["pgen_nt", "pgen_aa"])
+def test_what_most_draws_of_a_length_exceed(model, name):
+    names, share, longest = (name,), 0.03, 128
+    drawn = check._draws_in_frames(model, names)["productive"]
+    found = check.likely_of_length(model, names, share, longest)
+    assert found.shape == (longest + 1,)
+    lengths = drawn.repertoire.lengths.astype(int)
+    often = [length for length in range(longest + 1) if (lengths == length).sum() >= check.FEWEST_OF_LENGTH]
+    assert len(often) > 5
+    for length in often:
+        assert found[length] == np.quantile(drawn.p[lengths == length], share)
+    # Rare lengths get draws of the nearest lengths, on both sides.
+    order = np.argsort(lengths, kind="stable")
+    assert found[0] == np.quantile(drawn.p[order[: check.FEWEST_OF_LENGTH]], share)
+    assert found[longest] == np.quantile(drawn.p[order[-check.FEWEST_OF_LENGTH :]], share)
+    before, rare = (lengths < 24).sum(), (lengths == 24).sum()
+    beside = check.FEWEST_OF_LENGTH - rare
+    assert 0 < beside < before
+    assert found[24] == np.quantile(drawn.p[order[before - beside : before + rare + beside]], share)

@@ -16,6 +16,11 @@ from tests.cohorts.test_sharing import shared_in
 from tests.selected import few_genes
 
 
+def miscalled(individual):
+    """The number of its rows that are excluded as a call contradicts the bases."""
+    return sum(rows for reason, rows in individual.left_out.items() if "contradicts" in reason)
+
+
 def test_genes_that_are_left_out_are_not_expected(table, model):
     """They are a third of all junctions: q is 1 all the same, and the spectrum that of the other genes."""
     most = Counter(call.partition("*")[0] for call in table["v_call"].to_pylist()).most_common(8)
@@ -69,18 +74,18 @@ def test_rows_with_calls_that_contradict_the_bases_are_excluded(unit):
     with pytest.warns(hpcvdj.HpcvdjWarning, match="contradicts the bases"):
         found, kept = (hpcvdj.sharing(wrong, model, keep_misfits=keep, **options) for keep in (False, True))
     right = hpcvdj.sharing(table, model, **options)
-    excluded, of_right = (
-        sum(rows for own in answer.cohort.individuals for reason, rows in own.left_out.items() if "call" in reason)
-        for answer in (found, right)
-    )
-    # The other gene may make the bases of some nearly as often, and no gene makes those of some easily; at most 1 % of
-    # right calls go with them.
-    assert 0.6 * sum(turned) < excluded < sum(turned) + 0.01 * len(table)
-    assert of_right == 0
-    assert not any("call" in reason for own in kept.cohort.individuals for reason in own.left_out)
+    excluded, of_right, of_kept = (sum(map(miscalled, answer.cohort.individuals)) for answer in (found, right, kept))
+    # 2,067 of 2,170: the other gene may make the bases of some nearly as often, and no gene makes those of some easily.
+    # At most 1 % of right calls go with them.
+    assert 0.9 * sum(turned) < excluded < sum(turned) + 0.01 * len(table)
+    assert of_right == of_kept == 0
     assert found.hits == 0
     rows = sum(own.rows + sum(own.left_out.values()) for own in found.cohort.individuals)
     assert rows == len(table), "each row is counted once"
+    if unit == "nt":
+        # Where no row is excluded, what two individuals have is judged all the same.
+        judged = [shared_in(rows, model, unit=unit, draws=30_000).not_tested for rows in (wrong, table)]
+        assert [reasons["a call contradicts the bases"] for reasons in judged] == [1, 0]
 
 
 def test_amino_acids_that_are_spelled_by_random_codons_are_no_wrong_calls():
@@ -100,8 +105,7 @@ def test_amino_acids_that_are_spelled_by_random_codons_are_no_wrong_calls():
     table.loc[wrong, "v_call"] = "TRBV5-1*01"
     with pytest.warns(hpcvdj.HpcvdjWarning, match="contradicts the bases"):
         answer = hpcvdj.sharing(table, model, draws=30_000, q=1, backend="cpu")
-    spelling, calling = (
-        sum(rows for reason, rows in own.left_out.items() if "call" in reason) for own in answer.cohort.individuals
-    )
-    assert spelling < 0.1 * spelled.sum()
-    assert calling > 0.6 * wrong.sum()
+    spelling, calling = map(miscalled, answer.cohort.individuals)
+    # 7 of 1,200, and 532 of 560.
+    assert spelling < 0.02 * spelled.sum()
+    assert calling > 0.9 * wrong.sum()

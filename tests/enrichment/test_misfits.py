@@ -6,7 +6,8 @@ import pyarrow as pa
 import pytest
 
 import hpcvdj
-from hpcvdj.chance.check import BROKEN_GENE
+from hpcvdj.chance.check import BROKEN_GENE, CONTRADICTED_CALL
+from hpcvdj.chance.model_fit import ModelFit
 from hpcvdj.chance.settings import Checks
 from hpcvdj.enrichment.settings import EnrichmentSettings
 from hpcvdj.recombination.alphabet import reverse_complement
@@ -53,7 +54,7 @@ def test_a_gene_that_the_model_makes_wrongly(table, model, reversed_gene):
 
 
 @pytest.mark.slow
-def test_calls_that_contradict_the_bases(table, model):
+def test_calls_that_contradict_the_bases(table, model, monkeypatch):
     calls = table["j_call"].to_pylist()
     wrong = ["TRBJ1-1" if k % 4 == 0 and calls[k].startswith("TRBJ2-7") else calls[k] for k in range(len(calls))]
     assert wrong != calls
@@ -65,6 +66,12 @@ def test_calls_that_contradict_the_bases(table, model):
     # Many junctions keep little of J, and other calls are as likely.
     assert turned / 2 < found.excluded < turned + 0.01 * len(calls)
     assert "rows have a call that contradicts the bases" in said
+    assert "keeps them" in said
+    # So few that no row is excluded: what could be a hit is judged all the same.
+    monkeypatch.setattr(ModelFit, "miscall_bound", 0.0)
+    found, _ = enriched(changed, model)
+    assert (found.hits, found.excluded) == (0, 0)
+    assert found.not_tested[CONTRADICTED_CALL] > 2
 
 
 @pytest.mark.exhaustive
