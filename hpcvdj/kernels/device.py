@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from typing import Any, get_type_hints
 
 import cupy
-import cupyx
 import numpy as np
 from numpy.typing import NDArray
 
@@ -121,10 +120,12 @@ class HostArrays:
         self._arrays.reverse()
         columns = self._arrays[0].shape[1]
         if len(self._arrays[0]) < rows:
+            # cupy keeps page-locked memory for the next array of the very same size: sizes must be few.
             size = rows * columns
+            most = 1 << (size - 1).bit_length()
             try:
-                # cupy keeps page-locked memory for the next array of the very same size: sizes must be few.
-                pinned = cupyx.empty_pinned((1 << (size - 1).bit_length(),), np.uint64)
+                # As cupyx.empty_pinned, without importing cupyx, which takes 0.1 s, and 0.9 s in each of 32 ranks.
+                pinned = np.frombuffer(cupy.cuda.alloc_pinned_memory(8 * most), np.uint64, most)
             except (cupy.cuda.runtime.CUDARuntimeError, MemoryError):
                 pinned = np.empty(size, np.uint64)
             self._arrays[0] = pinned[:size].reshape(rows, columns)

@@ -327,7 +327,7 @@ def _forget_modules():
 
 
 class Fake:
-    """The modules `cupy` and `cupyx`, and what the tests may set: fibers' order, a change of the kernels' text."""
+    """The module `cupy`, and what the tests may set: fibers' order, a change of the kernels' text."""
 
     state: Fake
 
@@ -352,6 +352,7 @@ class Fake:
         cuda = types.SimpleNamespace(
             Device=_Device,
             Event=_Event,
+            alloc_pinned_memory=bytearray,
             get_current_stream=lambda: None,
             get_elapsed_time=lambda start, end: 0.0,
             memory=types.SimpleNamespace(OutOfMemoryError=OutOfMemoryError),
@@ -370,6 +371,4 @@ class Fake:
         pool = types.SimpleNamespace(free_all_blocks=lambda: None)
         cupy = types.ModuleType("cupy")
         vars(cupy).update(names, cuda=cuda, __version__="fake", get_default_memory_pool=lambda: pool)
-        cupyx = types.ModuleType("cupyx")
-        vars(cupyx).update(empty_pinned=lambda shape, dtype: np.empty(shape, dtype))
-        return {"cupy": cupy, "cupy.cuda": cuda, "cupyx": cupyx}
+        return {"cupy": cupy, "cupy.cuda": cuda}

@@ -104,9 +104,8 @@ def test_two_units_under_way_at_a_time(cuda_on_host, paper_germline):
 @pytest.mark.parametrize("method", METHODS)
 def test_page_locked_memory_comes_in_few_sizes(cuda_on_host, paper_germline, method, monkeypatch):
     """cupy gives none of it back, and uses it again for arrays of the very same size only."""
-    cupyx = sys.modules["cupyx"]
-    asked = []
-    monkeypatch.setattr(cupyx, "empty_pinned", lambda shape, dtype: asked.append(shape[0]) or np.empty(shape, dtype))
+    cuda, asked = sys.modules["cupy"].cuda, []
+    monkeypatch.setattr(cuda, "alloc_pinned_memory", lambda size: asked.append(size) or bytearray(size))
     whole = repertoire_of_file(SMALL, paper_germline, longest=60)
     for count in range(33, 65):
         problem = Problem(sample(whole, count), paper_germline, 0)
