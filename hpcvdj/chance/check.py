@@ -38,7 +38,7 @@ from hpcvdj.recombination.calls import locus_of
 from hpcvdj.recombination.exclusions import ExclusionKind
 from hpcvdj.recombination.germline import SegmentType
 from hpcvdj.recombination.igor import model_folders, models_of, read_model
-from hpcvdj.recombination.models import ANY, Alleles, Model
+from hpcvdj.recombination.models import ANY, Alleles, Model, kept_with_model
 from hpcvdj.recombination.productive import FIRST, LAST, productive_probability
 from hpcvdj.recombination.repertoire import CDR3_ENDS, PGEN_COLUMNS, PgenProblem, Repertoire
 from hpcvdj.repertoires.genes import by_gene, has_nucleotides, kinds_of, sequences
@@ -295,16 +295,17 @@ def limits_of(model: Model, names: tuple[str, ...]) -> tuple[float, float]:
     return float(of_drawn.max(initial=0.0)), float(np.quantile(of_drawn, TAIL))
 
 
-def likely_of_length(model: Model, names: tuple[str, ...], share: float, longest: int) -> Floats:
-    """Return the probability that all but `share` of the productive draws of each length have, float64 [longest + 1].
+@kept_with_model
+def likely_of_length(model: Model, names: tuple[str, ...], share: float) -> Floats:
+    """Return the probability that all but `share` of the productive draws of each length have, float64 [256].
 
     Rare lengths get draws of the nearest lengths, until there are `FEWEST_OF_LENGTH`.
     """
     drawn = _draws_in_frames(model, names)["productive"]
     order = np.argsort(drawn.repertoire.lengths, kind="stable")
-    first, last = np.searchsorted(drawn.repertoire.lengths[order], [np.arange(longest + 1), np.arange(1, longest + 2)])
-    missing = np.maximum(FEWEST_OF_LENGTH - (last - first), 0)
-    ranges = zip(np.maximum(first - missing, 0).tolist(), (last + missing).tolist(), strict=True)
+    ends = np.searchsorted(drawn.repertoire.lengths[order].astype(np.int64), np.arange(257))
+    missing = np.maximum(FEWEST_OF_LENGTH - np.diff(ends), 0)
+    ranges = zip(np.maximum(ends[:-1] - missing, 0).tolist(), (ends[1:] + missing).tolist(), strict=True)
     return np.array([np.quantile(drawn.p[order[low:high]], share) for low, high in ranges])
 
 

@@ -282,7 +282,7 @@ class ReadRows:
         epsilon  as for `hpcvdj.chance.calls.contradicted`
         """
         names = (PGEN_COLUMNS[0 if has_nucleotides(part.repertoire) else 1],)
-        likely = likely_of_length(model, names, EXPLAINED, part.repertoire.longest)[part.repertoire.lengths]
+        likely = likely_of_length(model, names, EXPLAINED)[part.repertoire.lengths]
         limits = limits_of(model, names)[0], likely
         sides = contradicting(part.repertoire, model, names, limits=limits, epsilon=epsilon)
         wrong = (sides > 0) & (sides < RARE_ALLELE)

@@ -146,7 +146,7 @@ def test_the_rows_that_are_excluded(model, name):
     if name == "pgen_aa":
         table = table.drop(["junction"])
     own, p, others, _ = judged(table, model, name)
-    smallest = check.likely_of_length(model, (name,), EXPLAINED, own.longest)[own.lengths]
+    smallest = check.likely_of_length(model, (name,), EXPLAINED)[own.lengths]
     sides = contradicted(own, p, others, model, smallest, 0.003)
     excluded = (sides > 0) & (sides < RARE_ALLELE)
     found = ReadRows()
@@ -227,19 +227,19 @@ def test_what_is_kept_of_a_model_is_of_no_other_one():
 
 @pytest.mark.parametrize("name", ["pgen_nt", "pgen_aa"])
 def test_what_most_draws_of_a_length_exceed(model, name):
-    names, share, longest = (name,), 0.03, 128
+    names, share = (name,), 0.03
     drawn = check._draws_in_frames(model, names)["productive"]
-    found = check.likely_of_length(model, names, share, longest)
-    assert found.shape == (longest + 1,)
+    found = check.likely_of_length(model, names, share)
+    assert found.shape == (256,)
     lengths = drawn.repertoire.lengths.astype(int)
-    often = [length for length in range(longest + 1) if (lengths == length).sum() >= check.FEWEST_OF_LENGTH]
+    often = [length for length in range(256) if (lengths == length).sum() >= check.FEWEST_OF_LENGTH]
     assert len(often) > 5
     for length in often:
         assert found[length] == np.quantile(drawn.p[lengths == length], share)
     # Rare lengths get draws of the nearest lengths, on both sides.
     order = np.argsort(lengths, kind="stable")
     assert found[0] == np.quantile(drawn.p[order[: check.FEWEST_OF_LENGTH]], share)
-    assert found[longest] == np.quantile(drawn.p[order[-check.FEWEST_OF_LENGTH :]], share)
+    assert found[255] == np.quantile(drawn.p[order[-check.FEWEST_OF_LENGTH :]], share)
     before, rare = (lengths < 24).sum(), (lengths == 24).sum()
     beside = check.FEWEST_OF_LENGTH - rare
     assert 0 < beside < before
