@@ -1,5 +1,6 @@
 """The fields in which tables have the sequences of junctions: nucleotides, or amino acids only."""
 
+import logging
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import get_args
@@ -10,6 +11,8 @@ from hpcvdj.errors import InputError
 from hpcvdj.recombination.repertoire import JunctionField
 from hpcvdj.repertoires.batches import without_missing
 from hpcvdj.repertoires.table import Table
+
+log = logging.getLogger(__name__)
 
 FIELDS: tuple[JunctionField, ...] = get_args(JunctionField)
 """The fields, in order of preference."""
@@ -26,14 +29,17 @@ def first_fields(tables: Sequence[Table]) -> list[JunctionField]:
 def common_fields(tables: Sequence[Table]) -> list[JunctionField]:
     """The fields that all tables have.  A table that cannot be read is ignored: reading it raises the error later.
 
+    Logs a warning if only some tables have nucleotides.
     InputError if tables have sequences, and no field in common.
     """
     common: list[JunctionField] = []
-    first = None
+    first, named = None, dict[bool, Table]()
     for table in tables:
         fields: list[JunctionField] = []
         with suppress(InputError):
             fields = fields_of(table)
+        if fields:
+            named.setdefault("junction" in fields, table)
         if first is None or not common:
             common, first = fields, table
         elif fields and not set(common) & set(fields):
@@ -43,6 +49,8 @@ def common_fields(tables: Sequence[Table]) -> list[JunctionField]:
             )
         elif fields:
             common = [field for field in common if field in fields]
+    if len(named) == 2:
+        log.warning("%s has no junction in nucleotides, and %s has", named[False].path, named[True].path)
     return common
 
 

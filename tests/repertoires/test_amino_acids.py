@@ -9,6 +9,8 @@ from hpcvdj.recombination.exclusions import ExclusionKind
 from hpcvdj.recombination.symbols import Alphabet
 from hpcvdj.repertoires.inputs import read_table
 from hpcvdj.repertoires.reading import Reading, reading_of
+from hpcvdj.repertoires.sequence_fields import common_fields
+from hpcvdj.repertoires.table import table_at
 from tests.kernels.pgen.models import random_model
 
 ALPHABET = Alphabet.of({"%": "AC", "c": ["W"]})
@@ -117,3 +119,22 @@ def test_fields_and_alphabets_that_do_not_fit():
         Reading("junction_aa")
     with pytest.raises(InputError, match="sequence_field must be one of junction_aa"):
         Reading("junction", alphabet=ALPHABET)
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2)])
+def test_tables_of_which_some_have_nucleotides(tmp_path, caplog, order):
+    """The line names one of each kind, whichever is first."""
+    texts = [
+        "junction\tjunction_aa\nTGTGCC\tCA\n",
+        "junction\tjunction_aa\n\tCA\n",
+        "junction\tjunction_aa\nTGTGCC\tCA\n",
+    ]
+    tables = []
+    for k in order:
+        (tmp_path / f"{k}.tsv").write_text(texts[k])
+        tables.append(table_at(tmp_path / f"{k}.tsv"))
+    with caplog.at_level("WARNING"):
+        assert common_fields(tables) == ["junction_aa"]
+        assert common_fields(tables[2:]) == ["junction", "junction_aa"]
+    named = tmp_path / "0.tsv"
+    assert caplog.messages == [f"{tmp_path / '1.tsv'} has no junction in nucleotides, and {named} has"]
