@@ -51,6 +51,10 @@ class AssociationQuestion(CohortQuestion[Association]):
         super().require(inputs)
         phenotypes_of(self.naming, self.naming.people(inputs.repertoires).subject)
 
+    @property
+    def fewest(self) -> int:
+        return self.settings.min_individuals
+
     def answer(self, rows: Rows, model: Model, run: Run) -> Association | None:
         subject = self.naming.people(rows.inputs.repertoires).subject
         phenotypes = run.from_root(lambda: phenotypes_of(self.naming, subject, told=True))

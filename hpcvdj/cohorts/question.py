@@ -43,6 +43,11 @@ class CohortQuestion(Question[A]):
     """Whether the answer names rows of the input, if their reads are known."""
 
     @property
+    def fewest(self) -> int:
+        """The number of individuals that a sequence must have to be listed; 0 if none are listed."""
+        return 0
+
+    @property
     def alike(self) -> Alike:
         """What rows that must be on one rank have in common."""
         return "amino acids"
@@ -64,7 +69,9 @@ class CohortQuestion(Question[A]):
                 raise InputError(
                     f"{table.path}: {table.unnamed:,} rows have no {column}, and would be an individual; fill it"
                 )
-        self.naming.people(inputs.repertoires)
+        number = len({*self.naming.people(inputs.repertoires).subject.values()})
+        if self.fewest > number > 1:
+            raise InputError(f"{option('min_individuals', self.fewest)}: there are {number}; give at most as many")
 
     def clones(self, answer: A, rows: Rows, model: Model) -> Mapping[str, CloneSizes]:
         """Return the clone sizes of each individual of the cohort that was compared."""

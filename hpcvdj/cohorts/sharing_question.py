@@ -41,6 +41,10 @@ class SharingQuestion(CohortQuestion[Sharing]):
     def genes(self) -> Genes:  # type: ignore[override]
         return self.settings.genes
 
+    @property
+    def fewest(self) -> int:
+        return self.settings.min_individuals
+
     def answer_in_blocks(self, rows: Rows, model: Model, run: Run) -> tuple[Sharing | None, TableBlocks]:
         return share(self.cohort(rows, model, run), model, self.settings, run, model.selection, rows.fit)
 
