@@ -271,11 +271,9 @@ class World:
         values = self.gather_everywhere(value)
         other = next((rank for rank, text in enumerate(values) if text != values[ROOT]), None)
         if other is not None:
-            error = LauncherError(
+            raise LauncherError(
                 f"rank {other} has other {what} than rank {ROOT}: {values[other]!r}, not {values[ROOT]!r}; {remedy}"
-            )
-            error.on_every_rank = True
-            raise error
+            ).everywhere()
 
     def on_root(self, work: Callable[..., T], *known: Any) -> T | None:
         """Return `work(*known)` on root, None on the other ranks.  Raise an HpcvdjError of root on every rank.
@@ -293,8 +291,7 @@ class World:
                 error = failure
         error = self.broadcast(error)
         if error is not None:
-            error.on_every_rank = True
-            raise error
+            raise error.everywhere()
         return result
 
 
