@@ -448,14 +448,10 @@ def _alarm_seconds(patience: float) -> int:
     return math.ceil(patience if math.isfinite(patience) else PATIENCE_SECONDS)
 
 
-def started() -> bool:
-    """Return whether this process has started MPI, as one of several ranks."""
-    return world.cache_info().currsize > 0 and world().size > 1
-
-
 def abort(exit_code: int = 1) -> None:
     """End every rank with `exit_code`, also those that wait.  Return only if there is no other rank."""
-    if started():
+    # There are others if this process has started MPI, as one of several ranks.
+    if world.cache_info().currsize > 0 and world().size > 1:
         from mpi4py import MPI
 
         last_words()
