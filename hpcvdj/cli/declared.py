@@ -8,7 +8,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from hpcvdj.cli.common import Command, Group
+from hpcvdj.cli.common import Command, Group, begin
 from hpcvdj.cli.helping import MORE
 from hpcvdj.errors import HpcvdjError
 from hpcvdj.options import REQUIRED, Declared, Settings, declaration, declared
@@ -24,16 +24,25 @@ class App(typer.Typer):
         super().__init__(cls=Group, no_args_is_help=True, **about)
 
     def command(  # type: ignore[override]
-        self, name: str | None = None, **about: Any
+        self, name: str | None = None, *, of_root: bool = False, **about: Any
     ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """Add a command."""
+        """Add a command, or a command `of_root`, in which the other ranks do nothing."""
         add = super().command(name, cls=Command, **about)
 
         def adding(function: Callable[..., Any]) -> Callable[..., Any]:
-            add(unfolded(function))
+            add(unfolded(_on_root(function) if of_root else function))
             return function
 
         return adding
+
+
+def _on_root(function: Callable[..., None]) -> Callable[..., None]:
+    @wraps(function)
+    def called(**values: Any) -> None:
+        if begin().is_root:
+            function(**values)
+
+    return called
 
 
 def unfolded(function: Callable[..., Any]) -> Callable[..., Any]:

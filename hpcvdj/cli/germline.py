@@ -15,7 +15,7 @@ from hpcvdj.storage.files import require_writable
 app = App(help="Germline tables: which ones have a name, and how to make one from what a database publishes.")
 
 
-@app.command("list")
+@app.command("list", of_root=True)
 def list_tables() -> None:
     """List the germline tables that can be named, with their numbers of V, D and J alleles.
 
@@ -24,8 +24,6 @@ def list_tables() -> None:
 
     Example: hpcvdj count repertoire.tsv -g human_trb -o counts.tsv
     """
-    if not common.begin().is_root:
-        return
     from hpcvdj.recombination.germline import SEGMENT_TYPES, read_germline
     from hpcvdj.recombination.packaged import germline_names
 
@@ -42,7 +40,7 @@ def list_tables() -> None:
         common.answer(line)
 
 
-@app.command("import")
+@app.command("import", of_root=True)
 def import_(
     sources: Annotated[list[Path], options.argument("SOURCE...", f"Files or folders. {summaries()}.")],
     output: Annotated[
@@ -69,8 +67,6 @@ def import_(
 
     Example: hpcvdj germline import TRBV.fasta TRBD.fasta TRBJ.fasta --species 'Homo sapiens' -o human_trb.tsv
     """
-    if not common.begin().is_root:
-        return
     require_writable(output, overwrite=overwrite)
     imported = import_germline(
         sources,

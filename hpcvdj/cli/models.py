@@ -20,7 +20,7 @@ app = App(help="Recombination models: what there is, what is in one, how differe
 _MODEL = "Name that hpcvdj models list shows, or folder in IGoR's format."
 
 
-@app.command("list")
+@app.command("list", of_root=True)
 def list_models() -> None:
     """List the models that can be named: species, locus, selection, rows they were inferred from, what to use them for.
 
@@ -30,8 +30,6 @@ def list_models() -> None:
 
     Example: hpcvdj pgen repertoire.tsv -m human_trb_m15 -o pgen.tsv
     """
-    if not common.begin().is_root:
-        return
     from hpcvdj.recombination.igor import OLGA_FOLDERS, model_folders, origin_of
     from hpcvdj.recombination.origin import species_in
     from hpcvdj.recombination.selection import FILE
@@ -51,7 +49,7 @@ def list_models() -> None:
         common.answer(f"not installed: {', '.join(OLGA_FOLDERS)}: {installing('models')}")
 
 
-@app.command("from-sonia")
+@app.command("from-sonia", of_root=True)
 def from_sonia(
     folder: Annotated[Path, options.argument("FOLDER", "Folder of a linear model of SONIA or soNNia.")],
     output: Annotated[Path, options.output("MODEL", "Folder to write: the model with its factor.")],
@@ -68,8 +66,6 @@ def from_sonia(
 
     Example: hpcvdj models from-sonia human_T_beta -o human_trb_sonia
     """
-    if not common.begin().is_root:
-        return
     from hpcvdj.inference.folder import write_with_selection
     from hpcvdj.inference.selection import sonia_model
     from hpcvdj.recombination.corrections import checked
@@ -86,7 +82,7 @@ def from_sonia(
     common.say(f"written    {output}")
 
 
-@app.command("show")
+@app.command("show", of_root=True)
 def show(
     model: Annotated[str, options.argument("MODEL", _MODEL)],
     output: Annotated[
@@ -103,8 +99,6 @@ def show(
 
     Example: hpcvdj models show mouse_trb -o mouse_trb.png
     """
-    if not common.begin().is_root:
-        return
     from hpcvdj.model_views.page import InferenceRecord, draw, usable
     from hpcvdj.recombination.germline import SEGMENT_TYPES
     from hpcvdj.recombination.igor import load_model, model_folder
@@ -188,7 +182,7 @@ def _print_sonia(selection: "SelectionFactor") -> None:
     common.answer(f"mean of Q  {facts['mean_of_q']:.4g} over {facts['fresh']:,} productive draws from the model")
 
 
-@app.command("compare")
+@app.command("compare", of_root=True)
 def compare(
     a: Annotated[str, options.argument("A", _MODEL)],
     b: Annotated[str, options.argument("B", "The other model.")],
@@ -215,8 +209,6 @@ def compare(
 
     Example: hpcvdj models compare human_trb my_model -o divergences.tsv
     """
-    if not common.begin().is_root:
-        return
     from hpcvdj.api.models import compare_models
     from hpcvdj.model_views.likelihoods import likelihoods_of
     from hpcvdj.recombination.igor import load_model

@@ -96,7 +96,7 @@ def _print_comparison(summary: "MotifSummary", output: Path) -> None:
     common.say(f"result     {output}")
 
 
-@app.command()
+@app.command(of_root=True)
 def export(
     result: options.MotifResultFile,
     output: Annotated[
@@ -120,8 +120,6 @@ def export(
 
     Example: hpcvdj motifs export genes.h5 --min-score 0.2 -o genes.graphml
     """
-    if not common.begin().is_root:
-        return
     from hpcvdj.motifs import export as exporting
     from hpcvdj.motifs.results import MotifResult
 
@@ -132,7 +130,7 @@ def export(
     common.say(f"written    {output}")
 
 
-@app.command()
+@app.command(of_root=True)
 def cluster(
     result: options.MotifResultFile,
     output: options.OutputTable,
@@ -154,8 +152,6 @@ def cluster(
 
     Example: hpcvdj motifs cluster genes.h5 --min-score 0.2 -o clusters.tsv
     """
-    if not common.begin().is_root:
-        return
     from hpcvdj.motifs.graph import score_matrix, selected_edges, strands_of
     from hpcvdj.motifs.results import MotifResult
     from hpcvdj.motifs.sequences import read_again
@@ -190,7 +186,7 @@ def _print_clusters(clustering: clusters.Clustering) -> None:
         common.say(f"modularity {clustering.modularity:.4f}")
 
 
-@app.command()
+@app.command(of_root=True)
 def show(
     sequences: options.Sequences,
     a: Annotated[str, options.argument("A", "Name of a sequence, or its number (from 1).")],
@@ -215,8 +211,6 @@ def show(
 
     Example: hpcvdj motifs show genes.fasta YAL003W YBR118W -k 12 -d 2 --strands both
     """
-    if not common.begin().is_root:
-        return
     from hpcvdj.motifs.sequences import inputs_of, read_inputs
 
     read = read_inputs(inputs_of(sequences), sequence_field, rows)
@@ -291,7 +285,7 @@ def _alignment(number: int, region: Region) -> Iterator["Text"]:
         yield from (line_a, Text(" " * (9 + margin) + bars, style="dim"), line_b, Text())
 
 
-@app.command()
+@app.command(of_root=True)
 def plot(
     result: options.MotifResultFile,
     output: Annotated[Path, options.output("FIG", "Figure to write: .png or .svg.")],
@@ -316,8 +310,6 @@ def plot(
 
     Example: hpcvdj motifs plot genes.h5 --min-score 0.2 --clusters clusters.tsv -o genes.png
     """
-    if not common.begin().is_root:
-        return
     from hpcvdj.motifs.clusters import read_clusters
     from hpcvdj.motifs.plots import Drawing, draw
     from hpcvdj.motifs.results import MotifResult

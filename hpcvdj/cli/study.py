@@ -344,12 +344,10 @@ def motifs(
         rows += measure(source, plan, common.say)
 
 
-@app.command(rich_help_panel=_RENDER)
+@app.command(of_root=True, rich_help_panel=_RENDER)
 def render(folder: Folder) -> None:
     """Make DIR/README.md and the plots of a study from its raw rows; needs no GPU."""
-    run = common.begin()
-    if run.is_root:
-        from hpcvdj.studies import pages
+    from hpcvdj.studies import pages
 
-        pages.render(folder)
-        common.say(f"written    {folder / pages.PAGE}")
+    pages.render(folder)
+    common.say(f"written    {folder / pages.PAGE}")

@@ -12,7 +12,7 @@ import os
 import resource
 import weakref
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -166,26 +166,21 @@ def _row_datasets(file: h5py.File) -> list[h5py.Dataset]:
     return [file[f"{group}/row"] for group in _VIEWS]
 
 
-class HeldParts:
-    """The parts of an open result.  They count towards the number of files that this process may open.
+_held: list[int] = []
+"""The numbers of parts of open results, which count towards the number of files that this process may open."""
+
+
+def hold_parts(result: Any, path: Path, file: h5py.File) -> Callable[[], object]:
+    """Hold the parts of an open result until it calls what is returned, at the latest until it is deleted.
 
     Raises InputError if a part is missing, cannot be read, or has other rows than the result, and MachineError if the
     process may not open so many files.
     """
-
-    _held = 0
-
-    def __init__(self, path: Path, file: h5py.File) -> None:
-        parts = parts_of(path, file)
-        _require_all(path, parts, file)
-        _allow_files(path, HeldParts._held, len(parts))
-        HeldParts._held += len(parts)
-        self.release = weakref.finalize(self, HeldParts._release, len(parts))
-        """Called when the result is closed, at the latest when it is deleted."""
-
-    @classmethod
-    def _release(cls, parts: int) -> None:
-        cls._held -= parts
+    parts = parts_of(path, file)
+    _require_all(path, parts, file)
+    _allow_files(path, sum(_held), len(parts))
+    _held.append(len(parts))
+    return weakref.finalize(result, _held.remove, len(parts))
 
 
 def _require_all(path: Path, parts: list[Path], file: h5py.File) -> None:

@@ -19,7 +19,7 @@ from hpcvdj.repertoires.junctions import REPERTOIRE
 from hpcvdj.repertoires.table import Table
 from hpcvdj.results.attributes import FORMAT, VERSION
 from hpcvdj.results.joining import join
-from hpcvdj.results.parts import HeldParts, parts_of
+from hpcvdj.results.parts import hold_parts, parts_of
 from hpcvdj.results.schema import WRITTEN_BY, columns, read_group, require_layout, strings
 from hpcvdj.results.selection import Selection
 from hpcvdj.storage.damage import damage, damaged
@@ -36,7 +36,7 @@ class Result(OpenFile):
         width = self.counters.shape[1]
         if len(self.quantity.columns(width)) != width:
             raise damaged(self.path, f"{self.counters.name} has {width:,} columns, not those of its names")
-        self._parts = HeldParts(self.path, self._file)
+        self._release_parts = hold_parts(self, self.path, self._file)
 
     @property
     def parts(self) -> list[Path]:
@@ -46,7 +46,7 @@ class Result(OpenFile):
     def close(self) -> None:
         """Close the file.  Arrays read so far stay usable, datasets do not."""
         super().close()
-        self._parts.release()
+        self._release_parts()
 
     def __len__(self) -> int:
         return int(self.counters.shape[0])

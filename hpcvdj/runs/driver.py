@@ -55,6 +55,7 @@ class Timings:
 
     kernel, reduce, wall      float64 [units]
     rank_kernel, rank_reduce  float64 [ranks]
+    save, store               seconds in which root saved work, and stored values
     """
 
     units: list[Unit]
@@ -63,6 +64,8 @@ class Timings:
     wall: NDArray[np.float64]
     rank_kernel: NDArray[np.float64]
     rank_reduce: NDArray[np.float64]
+    save: float
+    store: float
 
 
 @dataclass(frozen=True)
@@ -89,7 +92,7 @@ class Driver:
         saved = run.target is not None
         self._pacer = Pacer(FIRST_WORK, FASTEST_GROWTH, STEP_SECONDS if saved else math.inf)
         self._agreement = Agreement(run.world, lambda: saved and bool(run.request))
-        self.save_seconds = self.store_seconds = 0.0
+        self._saving = self._storing = 0.0
 
     def compute(
         self, units: Sequence[Unit], store: Store | None, begun: Partial | None = None, done_before: float = 0.0
@@ -126,9 +129,11 @@ class Driver:
                     self.run.on_root(lambda: self._save(last))
                     share = 100 * self._progress.share
                     raise self.run.stopped(f"with {share:.1f} % done and saved; {option('resume', True)} continues")
-        slowest, seconds = self.run.world.maximum(self._seconds), self._seconds.sum(axis=1)
+        (kernel, reduce, wall), seconds = self.run.world.maximum(self._seconds), self._seconds.sum(axis=1)
         by_rank = np.array(self.run.gather(seconds) or [seconds])
-        return Timings(list(units), slowest[0], slowest[1], slowest[2], by_rank[:, 0], by_rank[:, 1])
+        return Timings(
+            list(units), kernel, reduce, wall, by_rank[:, 0], by_rank[:, 1], save=self._saving, store=self._storing
+        )
 
     def _pieces(self, units: Sequence[Unit], first: int) -> Iterator[_Piece]:
         """Yield the pieces of the units, of the first unit from task `first`.  They are the same on every rank."""
@@ -190,7 +195,7 @@ class Driver:
         self._sum = None if piece.ends_unit else values.copy()
         if piece.ends_unit:
             self._store.put(piece.unit, values)
-        self.store_seconds += time.monotonic() - begun
+        self._storing += time.monotonic() - begun
         if time.monotonic() - self._saved > self.run.save_seconds and self.run.target is not None:
             self._save(piece)
 
@@ -200,4 +205,4 @@ class Driver:
         begun = time.monotonic()
         self._store.save(None if piece.ends_unit else Partial(piece.unit, piece.last, self._sum))
         self._saved = time.monotonic()
-        self.save_seconds += self._saved - begun
+        self._saving += self._saved - begun

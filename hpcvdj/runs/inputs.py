@@ -34,7 +34,14 @@ def surveyed(inputs: Inputs, run: Run, beside: Callable[[], None] | None = None)
     surveys: dict[int, Table | InputError] = {}
 
     def survey_table(k: int) -> None:
-        surveys[k] = _survey(inputs, inputs.tables[k], run.raise_if_stopping)
+        """Keep the surveyed table, or the error that explains why it cannot be read: the other ranks wait for it."""
+        table = inputs.tables[k]
+        try:
+            surveys[k] = table if table.surveyed else survey(inputs, table, run.raise_if_stopping)
+        except InputError as error:
+            surveys[k] = error
+        except OSError as error:
+            surveys[k] = InputError(f"{table.path}: cannot be read ({error.strerror})")
 
     steps: list[Callable[[], None]] = [beside] if beside is not None and run.is_root else []
     steps += [partial(survey_table, k) for k in shares[run.rank]]
@@ -51,15 +58,3 @@ def surveyed(inputs: Inputs, run: Run, beside: Callable[[], None] | None = None)
         return numbered(inputs, tables)
 
     return run.from_root(together)
-
-
-def _survey(inputs: Inputs, table: Table, between: Callable[[], None]) -> Table | InputError:
-    """Return the surveyed table, or the error that explains why it cannot be read: the other ranks wait for it."""
-    if table.surveyed:
-        return table
-    try:
-        return survey(inputs, table, between)
-    except InputError as error:
-        return error
-    except OSError as error:
-        return InputError(f"{table.path}: cannot be read ({error.strerror})")

@@ -271,11 +271,9 @@ class World:
         values = self.gather_everywhere(value)
         other = next((rank for rank, text in enumerate(values) if text != values[ROOT]), None)
         if other is not None:
-            error = LauncherError(
+            raise LauncherError(
                 f"rank {other} has other {what} than rank {ROOT}: {values[other]!r}, not {values[ROOT]!r}; {remedy}"
-            )
-            error.on_every_rank = True
-            raise error
+            ).everywhere()
 
     def on_root(self, work: Callable[..., T], *known: Any) -> T | None:
         """Return `work(*known)` on root, None on the other ranks.  Raise an HpcvdjError of root on every rank.
@@ -293,8 +291,7 @@ class World:
                 error = failure
         error = self.broadcast(error)
         if error is not None:
-            error.on_every_rank = True
-            raise error
+            raise error.everywhere()
         return result
 
 
@@ -451,14 +448,10 @@ def _alarm_seconds(patience: float) -> int:
     return math.ceil(patience if math.isfinite(patience) else PATIENCE_SECONDS)
 
 
-def started() -> bool:
-    """Return whether this process has started MPI, as one of several ranks."""
-    return world.cache_info().currsize > 0 and world().size > 1
-
-
 def abort(exit_code: int = 1) -> None:
     """End every rank with `exit_code`, also those that wait.  Return only if there is no other rank."""
-    if started():
+    # There are others if this process has started MPI, as one of several ranks.
+    if world.cache_info().currsize > 0 and world().size > 1:
         from mpi4py import MPI
 
         last_words()

@@ -234,8 +234,7 @@ class Run:
         outcomes = self.gather_everywhere((failure, finished))
         for failed, _ in outcomes:
             if failed is not None:
-                failed.on_every_rank = True
-                raise failed
+                raise failed.everywhere()
         if not all(done for _, done in outcomes):
             raise self.stopped(saved)
 
@@ -320,9 +319,7 @@ class Run:
     def stopped(self, saved: str) -> StoppedError:
         """Return the error that every rank raises when a signal stops the run; `saved` says what is saved."""
         names = sorted({name for name in self.gather_everywhere(self.request.name) if name})
-        error = stopped_by(" and ".join(names) or StoppedError.signal, saved)
-        error.on_every_rank = True
-        return error
+        return stopped_by(" and ".join(names) or StoppedError.signal, saved).everywhere()
 
 
 def _check_binding(uuids: list[str], *, strict: bool) -> None:

@@ -127,8 +127,8 @@ def require_writable(target: Path, *, overwrite: bool) -> None:
         raise InputError(f"{target}: is a folder; name a file")
     if target.exists() and not target.is_file():
         raise InputError(f"{target}: is not a regular file, and would be replaced by one; name a file")
-    if not overwrite:
-        require_absent(target)
+    if target.exists() and not overwrite:
+        raise InputError(f"{target}: exists already; give another name, or {option('overwrite', True)} to replace it")
     require_folder(target)
     part, probe, _ = _beside(behind_links(target))
     if part.is_symlink() or (part.exists() and not part.is_file()):
@@ -145,12 +145,6 @@ def require_writable(target: Path, *, overwrite: bool) -> None:
         probe.unlink(missing_ok=True)
     except OSError as error:
         raise InputError(f"{target}: cannot be written ({error.strerror}); write elsewhere") from None
-
-
-def require_absent(target: Path) -> None:
-    """Raise InputError if there is a file or a folder `target`."""
-    if target.exists():
-        raise InputError(f"{target}: exists already; give another name, or {option('overwrite', True)} to replace it")
 
 
 def require_folder(target: Path) -> None:

@@ -27,7 +27,7 @@ def compute_at_once(task: Task) -> Summary:
     store = UnitStore(problem, method, task.files.folder) if run.is_root else None
     run.request.begin()
     backend = run.bind(config.backend, strict=config.strict_binding)
-    computed = compute(problem, config, backend, run, store)
+    timings, prepare = compute(problem, config, backend, run, store)
     counted = time.perf_counter()
     ranks = run.rank_facts(backend)
 
@@ -35,9 +35,9 @@ def compute_at_once(task: Task) -> Summary:
         assert junctions is not None
         assert store is not None
         batches = task.sliced.all_rows(run.raise_if_stopping)
-        rows = ComputedRows(inputs, junctions, output.quantity, store.values, computed.timings, batches)
+        rows = ComputedRows(inputs, junctions, output.quantity, store.values, timings, batches)
         settled = {**task.facts["config"], **config.recorded()}
-        attributes = {"config": settled, "checkpoint_seconds": computed.save, **rows.facts.attributes()}
+        attributes = {"config": settled, "checkpoint_seconds": timings.save, **rows.facts.attributes()}
         makers = Makers.of(config.judged, [config.judged_values(problem, store.values)]) if config.judged else None
         output.write(rows, task.facts | attributes | recorded_makers(makers), ranks)
         task.files.folder.remove()
@@ -48,9 +48,8 @@ def compute_at_once(task: Task) -> Summary:
     except StoppedError:
         run.on_root(UnitStore.save, store, None)
         raise
-    timings = computed.timings
     seconds = (
-        read - started, computed.prepare, float(timings.kernel.sum()), float(timings.reduce.sum()), computed.save,
-        computed.store + time.perf_counter() - counted,
+        read - started, prepare, float(timings.kernel.sum()), float(timings.reduce.sum()), timings.save,
+        timings.store + time.perf_counter() - counted,
     )  # fmt: skip
     return summary_of(task, facts, makers, config, backend, seconds)

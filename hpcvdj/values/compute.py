@@ -1,7 +1,7 @@
 """Compute a problem over the ranks, one unit after another, into a store; and tables in memory."""
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -56,18 +56,8 @@ class ArrayStore(Store):
         self.of(unit)[...] = values
 
 
-@dataclass(frozen=True)
-class Computed:
-    """Seconds that a computation took: for its units, to load the kernel, to save and to store."""
-
-    timings: Timings
-    prepare: float
-    save: float
-    store: float
-
-
-def compute(problem: Any, config: Plan, backend: Backend, run: Run, store: ArrayStore | None) -> Computed:
-    """Compute what root's `store` lacks."""
+def compute(problem: Any, config: Plan, backend: Backend, run: Run, store: ArrayStore | None) -> tuple[Timings, float]:
+    """Compute what root's `store` lacks.  Return the seconds that it took, and those to load the kernel."""
     method, threads = config.method_class(), config.threads_per_block
     started = time.perf_counter()
     with told_if_slow(COMPILING, shown=run.is_root):
@@ -83,8 +73,7 @@ def compute(problem: Any, config: Plan, backend: Backend, run: Run, store: Array
 
     units, begun, done = run.from_root(begin)
     driver = Driver(kernel, method, threads, run)
-    timings = driver.compute(units, store, begun if store is None else store.begun, done)
-    return Computed(timings, prepare, driver.save_seconds, driver.store_seconds)
+    return driver.compute(units, store, begun if store is None else store.begun, done), prepare
 
 
 def count_in_memory(problem: Any, config: Plan, run: Run, backend: Backend | None = None) -> NDArray[Any] | None:

@@ -164,9 +164,9 @@ class _SliceWork:
         task.output.require_columns(part.tables, store.values.shape[1])
         read = time.perf_counter()
         alone = self.run.alone()
-        computed = compute(problem, task.config, self.backend, alone, store)
-        timings, ranks = computed.timings, alone.rank_facts(self.backend)
-        self.seconds[:3] += read - begun, computed.prepare, float(timings.kernel.sum())
+        timings, prepare = compute(problem, task.config, self.backend, alone, store)
+        ranks = alone.rank_facts(self.backend)
+        self.seconds[:3] += read - begun, prepare, float(timings.kernel.sum())
 
         def write() -> None:
             begun = time.perf_counter()
