@@ -320,11 +320,8 @@ def exchange_rows(  # type: ignore[no-untyped-def]
     later = np.zeros((places + 1, max(v.beyond.shape[1], j.beyond.shape[1]), 3, 4))
     far, pair, single = np.zeros(later.shape[1:]), np.zeros((2, 4, 4)), np.zeros(16)
     values = np.zeros((places, len(residues)))
-    first, last = rows
-    kind = np.searchsorted(offsets, first, side="right") - 1
-    for row in range(first, last):
-        while offsets[kind + 1] <= row:
-            kind += 1
+    for row in range(rows[0], rows[1]):
+        kind = np.searchsorted(offsets, row, side="right") - 1
         n, text, total = codons[row], symbols[row], 0.0
         for k in range(n):
             if is_ambiguous[text[k]]:
