@@ -5,7 +5,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-from hpcvdj.kernels.device import DeviceClock, Struct, compile_kernels, gpu_errors, in_batches
+from hpcvdj.kernels.device import ROWS, DeviceClock, Struct, compile_kernels, gpu_errors, in_batches
 from hpcvdj.kernels.generation.draw_cpu import Drawn
 from hpcvdj.kernels.generation.tables import BASE_BLOCK, EVENTS, FIRST_BASE, PAIR, DrawTables
 
@@ -15,9 +15,6 @@ CONSTANTS: dict[str, int | type] = {
     "EVENTS": len(EVENTS), "BASE_BLOCK": BASE_BLOCK, "FIRST_BASE": FIRST_BASE, "PAIR": PAIR, "DrawTables": DrawTables,
 }  # fmt: skip
 """What host and device share."""
-
-ROWS = 1 << 24
-"""Sequences on the GPU at a time, at most; fewer where memory is short."""
 
 THREADS = 256
 
