@@ -170,8 +170,7 @@ def cluster(
         names, tables = source.names, source.tables
         read = read_again(source.compared, names, sequences)
     clustering = clusters.cluster(matrix, settings)
-    table = clustering.to_table(names, clusters.further_columns(clustering, tables, read))
-    write_table(output, table.to_batches(), overwrite=overwrite)
+    write_table(output, clustering.to_table(names, tables, read).to_batches(), overwrite=overwrite)
     _print_clusters(clustering)
     common.say(f"written    {output}")
 
