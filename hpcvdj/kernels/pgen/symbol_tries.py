@@ -156,7 +156,7 @@ def _trees(
         trees = empty(begin[-1])
         for tree, first, end in zip(chosen, begin, begin[1:], strict=False):
             trees.put(tree, first, end)
-        if sum(tree.bytes for tree in (*known.values(), *made.values())) <= MOST_KEPT_BYTES:
+        if sum(part.nbytes for tree in (*known.values(), *made.values()) for part in tree) <= MOST_KEPT_BYTES:
             known.update(made)
     return begin[tree_of, 1], SymbolTries(*trees, steps.one, steps.two, steps.whole)
 
@@ -181,10 +181,6 @@ class _Trees(NamedTuple):
     @property
     def sizes(self) -> NDArray[np.int64]:
         return np.array([len(self.after), len(self.child), len(self.beyond)])
-
-    @property
-    def bytes(self) -> int:
-        return sum(part.nbytes for part in self)
 
     def cut(self, first: NDArray[np.int64], end: NDArray[np.int64]) -> "_Trees":
         """One of the trees, by itself."""
