@@ -13,7 +13,6 @@ from hpcvdj.api.parameters import InOneProcess, taking
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.kmers.sequences import SequenceSet, sequence_set
 from hpcvdj.motifs.clusters import cluster as cluster_matrix
-from hpcvdj.motifs.clusters import further_columns
 from hpcvdj.motifs.comparison import compare_sequences
 from hpcvdj.motifs.edges import EdgeFilter
 from hpcvdj.motifs.fasta import fasta_name
@@ -124,4 +123,4 @@ def cluster(result: MotifResult | str | Path, *, strand: str, **options: Any) ->
         clustering = cluster_matrix(score_matrix(pieces, len(opened)), settings)
         present = all(source.path is not None and source.path.is_file() for source in opened.compared.inputs)
         read = read_again(opened.compared, opened.names) if present else None
-        return clustering.to_table(opened.names, further_columns(clustering, opened.tables, read))
+        return clustering.to_table(opened.names, opened.tables, read)

@@ -76,22 +76,21 @@ def _rows_of(source: "Input", rows: str) -> str:
 
 
 def _print_comparison(summary: "MotifSummary", output: Path) -> None:
+    task = summary.task
     for source in summary.inputs:
-        count = _rows_of(source, summary.rows) if source.is_table else f"{source.rows:,} sequences"
+        count = _rows_of(source, task.config.rows) if source.is_table else f"{source.rows:,} sequences"
         common.say(f"read       {source}: {count}")
-    n = summary.sequences
+    n, bases = len(task.profile), len(task.profile.sequences.codes)
     possible = n * (n - 1) // 2
-    common.say(
-        f"sequences  {n:,} of {summary.bases:,} bases; {summary.skipped:,} windows with an ambiguous base skipped"
-    )
+    common.say(f"sequences  {n:,} of {bases:,} bases; {task.profile.skipped:,} windows with an ambiguous base skipped")
     for pairs_of_strand, strand in zip(summary.pairs, ("", ", opposite strands"), strict=False):
         for h, pairs in enumerate(pairs_of_strand):
             share = 100 * pairs / possible if possible else 0.0
             common.say(f"pairs      {pairs:,} ({share:.2f} %) share k-mers at distance {h}{strand}")
     if summary.edges is not None:
         common.say(f"edges      {summary.edges:,}")
-    common.say(f"score      {summary.score}")
-    common.say(f"method     {summary.method} on {summary.hardware}, {summary.ranks} rank(s)")
+    common.say(f"score      {task.config.score}")
+    common.say(f"method     {task.method} on {task.backend.describe()}, {summary.ranks} rank(s)")
     common.say("time       " + ", ".join(f"{name} {seconds:.2f} s" for name, seconds in summary.seconds.items()))
     common.say(f"result     {output}")
 
@@ -166,8 +165,7 @@ def cluster(
         names, tables = source.names, source.tables
         read = read_again(source.compared, names, sequences)
     clustering = clusters.cluster(matrix, settings)
-    table = clustering.to_table(names, clusters.further_columns(clustering, tables, read))
-    write_table(output, table.to_batches(), overwrite=overwrite)
+    write_table(output, clustering.to_table(names, tables, read).to_batches(), overwrite=overwrite)
     _print_clusters(clustering)
     common.say(f"written    {output}")
 

@@ -151,6 +151,10 @@ def fitting_threads(kernel: Any, threads: int, shared: Callable[[int], int]) -> 
     return threads
 
 
+ROWS = 1 << 24
+"""Sequences on the GPU at a time, at most; fewer where memory is short."""
+
+
 def in_batches(work: Callable[[int, int], None], first: int, last: int, rows: int, smallest: int = 1024) -> int:
     """Run work(begin, end) for first … last - 1, `rows` at a time, or half as many while the GPU lacks memory.
 

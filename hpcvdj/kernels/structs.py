@@ -38,7 +38,8 @@ def declarations(structs: dict[str, type]) -> str:
     """The structs of NamedTuples, whose fields are arrays or integers, under the names that the kernels know."""
     text = TABLE if structs else ""
     for name, struct in structs.items():
-        lines = (f"    {_c_type(hint)} {field};\n" for field, hint in get_type_hints(struct).items())
+        kinds = {field: element(hint) for field, hint in get_type_hints(struct).items()}
+        lines = (f"    {f'Table<{NAMES[kind]}>' if kind else 'int'} {field};\n" for field, kind in kinds.items())
         text += f"struct {name} {{\n{''.join(lines)}}};\n"
     return text
 
@@ -65,8 +66,3 @@ def places(sizes: NamedTuple) -> tuple[Any, int]:
     """Where parts of these sizes begin, one after another, each at a multiple of 16, and the size of all."""
     padded = np.array([-(-size // 16) * 16 for size in sizes], dtype=np.int64)
     return type(sizes)(*map(int, padded.cumsum() - padded)), int(padded.sum())  # type: ignore[call-overload]
-
-
-def _c_type(hint: Any) -> str:
-    kind = element(hint)
-    return f"Table<{NAMES[kind]}>" if kind else "int"

@@ -53,16 +53,20 @@ class Clustering:
         """Number of sequences of clusters 1, 2, …, int64 [clusters]."""
         return np.bincount(self.cluster, minlength=1)[1:]
 
-    def to_table(self, names: list[str], further: dict[str, list[str]] | None = None) -> Any:
+    def to_table(self, names: list[str], tables: Sequence[str] = (), read: "InputSet | None" = None) -> Any:
         """Return a pyarrow Table of `COLUMNS` with a row for each sequence in order; cluster 0 has size 0 there.
 
-        further  more columns
+        tables  see `MotifResult.tables`: a further column if there are any
+        read    see `read_again`: for junctions, columns of their genes and of their cluster's consensus follow
         """
         import pyarrow as pa
 
         sizes = np.concatenate([[0], self.sizes])
         values = names, self.cluster, sizes[self.cluster], self.degree, self.weighted_degree
-        columns = dict(zip(COLUMNS, values, strict=True)) | (further or {})
+        columns: dict[str, Any] = dict(zip(COLUMNS, values, strict=True)) | ({"tables": tables} if tables else {})
+        if read is not None and read.columns:
+            *_, sequences = read.columns.values()
+            columns |= {**read.columns, "consensus": consensus(sequences, self.cluster)}
         return pa.table({name: pa.array(column) for name, column in columns.items()})
 
 
@@ -80,19 +84,6 @@ def consensus(sequences: Sequence[str], clusters: NDArray[np.int32]) -> list[str
         members.setdefault(number, []).append(sequence)
     texts = {number: majority(texts_of, "N") if number else "" for number, texts_of in members.items()}
     return [texts[number] for number in clusters.tolist()]
-
-
-def further_columns(clustering: Clustering, tables: list[str], read: "InputSet | None") -> dict[str, list[str]]:
-    """Return more columns for a table of clusters: the tables and genes of junctions, and their cluster's consensus.
-
-    tables  see `MotifResult.tables`
-    read    see `read_again`
-    """
-    columns = dict(read.columns) if read is not None else {}
-    if columns:
-        *_, sequences = columns.values()
-        columns["consensus"] = consensus(sequences, clustering.cluster)
-    return ({"tables": tables} if tables else {}) | columns
 
 
 def most_frequent_length(sequences: Sequence[str]) -> list[str]:

@@ -22,7 +22,6 @@ from hpcvdj.motifs.scores import Score, Scoring, Terms, base_frequencies, defaul
 from hpcvdj.motifs.sequences import Input, InputSet, read_inputs
 from hpcvdj.motifs.settings import MotifConfig
 from hpcvdj.motifs.tiles import Tile, layout_of, plan, tiles_of_rank
-from hpcvdj.recombination.productive import Rows
 from hpcvdj.repertoires.inputs import require_hdf5
 from hpcvdj.runs.folder import Identity, RunFolder, raise_if_complete, save_failure
 from hpcvdj.runs.pacing import Pacer
@@ -38,33 +37,7 @@ _KEPT_EDGES = 1 << 24
 
 
 @dataclass(frozen=True)
-class MotifSummary:
-    """The outcome of a comparison and the time it took; complete on root.
-
-    inputs   the inputs, with facts about what was read
-    rows     which rows of tables were read
-    score    the name of the score
-    pairs    by strand and distance h: number of pairs of different sequences that share a k-mer at distance h
-    edges    number of edges; None if the result has all pairs
-    seconds  time of each stage: read, load (tables; maximum over ranks), compare (maximum over ranks), store, total
-    """
-
-    inputs: tuple[Input, ...]
-    rows: Rows
-    score: str
-    sequences: int
-    bases: int
-    skipped: int
-    method: str
-    hardware: str
-    ranks: int
-    edges: int | None
-    pairs: list[list[int]]
-    seconds: dict[str, float]
-
-
-@dataclass(frozen=True)
-class _Task:
+class Task:
     """What to compare, and how; the same on all ranks, except for the backend."""
 
     profile: Profile
@@ -72,6 +45,25 @@ class _Task:
     method: KmerMethod
     backend: Backend
     scoring: Scoring
+
+
+@dataclass(frozen=True)
+class MotifSummary:
+    """The outcome of a comparison and the time it took; complete on root.
+
+    task     what was compared; its settings have the name of the score, and say which rows of tables were read
+    inputs   the inputs, with facts about what was read
+    pairs    by strand and distance h: number of pairs of different sequences that share a k-mer at distance h
+    edges    number of edges; None if the result has all pairs
+    seconds  time of each stage: read, load (tables; maximum over ranks), compare (maximum over ranks), store, total
+    """
+
+    task: Task
+    inputs: tuple[Input, ...]
+    ranks: int
+    pairs: list[list[int]]
+    edges: int | None
+    seconds: dict[str, float]
 
 
 def compare_sequences(source: SequenceSet | Sequence[Input], config: MotifConfig, run: Run) -> MotifSummary:
@@ -126,20 +118,8 @@ def compare_sequences(source: SequenceSet | Sequence[Input], config: MotifConfig
             )
     ended = time.perf_counter()
     seconds = (read - started, load_seconds, compare_seconds, ended - compared, ended - started)
-    return MotifSummary(
-        inputs=read_set.inputs if read_set else (),
-        rows=config.rows,
-        score=task.scoring.score.name,
-        sequences=len(task.profile),
-        bases=len(task.profile.sequences.codes),
-        skipped=task.profile.skipped,
-        method=str(task.method),
-        hardware=task.backend.describe(),
-        ranks=run.ranks,
-        edges=edges,
-        pairs=pairs,
-        seconds=dict(zip(("read", "load", "compare", "store", "total"), seconds, strict=True)),
-    )
+    stages = dict(zip(("read", "load", "compare", "store", "total"), seconds, strict=True))
+    return MotifSummary(task, read_set.inputs if read_set else (), run.ranks, pairs, edges, stages)
 
 
 def _files(source: SequenceSet | Sequence[Input]) -> list[Path]:
@@ -154,7 +134,7 @@ def _read(source: SequenceSet | Sequence[Input], config: MotifConfig, run: Run) 
     return read_inputs(source, config.sequence_field, config.rows, between=run.raise_if_stopping)
 
 
-def _task(sequences: SequenceSet | None, config: MotifConfig, run: Run) -> _Task:
+def _task(sequences: SequenceSet | None, config: MotifConfig, run: Run) -> Task:
     names = run.from_root(lambda: sequences.names if sequences else [])
     arrays = run.share_arrays({"codes": sequences.codes, "offsets": sequences.offsets} if sequences else None)
     backend = run.bind(config.backend, strict=config.strict_binding)
@@ -166,7 +146,7 @@ def _task(sequences: SequenceSet | None, config: MotifConfig, run: Run) -> _Task
     score = config.make_score()
     if run.is_root and config.method != name:
         log.info("%s: the method is %s", config.method, method)
-    return _Task(forward, config, method, backend, Scoring(score, _terms(forward, config, score, run)))
+    return Task(forward, config, method, backend, Scoring(score, _terms(forward, config, score, run)))
 
 
 def _terms(forward: Profile, config: MotifConfig, score: Score, run: Run) -> list[Terms]:
@@ -191,7 +171,7 @@ def _terms(forward: Profile, config: MotifConfig, score: Score, run: Run) -> lis
     return [Terms.joined(parts) for parts in zip(*run.gather_everywhere(terms), strict=True)]
 
 
-def _identity(task: _Task, read: InputSet) -> Identity:
+def _identity(task: Task, read: InputSet) -> Identity:
     """Return the facts that two runs must have in common to resume; ranks, method, tiles and backend may differ."""
     config, score = task.config, task.scoring.score
     digests = [[source.name, source.sha256] for source in read.inputs if source.sha256]
@@ -213,7 +193,7 @@ def _identity(task: _Task, read: InputSet) -> Identity:
 class _TileWork:
     """Computes the tiles of a rank one after another, and keeps the loaded columns as long as tiles need them."""
 
-    def __init__(self, task: _Task, folder: RunFolder, run: Run) -> None:
+    def __init__(self, task: Task, folder: RunFolder, run: Run) -> None:
         self._task, self._folder, self._run = task, folder, run
         self._pacer = Pacer(between=run.raise_if_stopping)
         edges = task.config.edges
@@ -288,7 +268,7 @@ def _count_pairs(counters: Any, tile: Tile) -> tuple[NDArray[np.int64], NDArray[
 
 
 def _put_together(
-    task: _Task,
+    task: Task,
     read_set: InputSet | None,
     tiles: list[Tile],
     folder: RunFolder,
@@ -324,7 +304,7 @@ def _put_together(
     return pairs.tolist(), number
 
 
-def _edges_of_tiles(task: _Task, tiles: list[Tile], folder: RunFolder, run: Run) -> tuple[int, Iterator[Edges]]:
+def _edges_of_tiles(task: Task, tiles: list[Tile], folder: RunFolder, run: Run) -> tuple[int, Iterator[Edges]]:
     def batches() -> Iterator[Edges]:
         """Yield the edges of the tiles, some millions at a time."""
         waiting: list[Edges] = []

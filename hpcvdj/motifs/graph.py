@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError, option
 from hpcvdj.motifs.edges import STRANDS, EdgeFilter, EdgeFinder, Edges, edge_type, joined
@@ -58,21 +57,16 @@ def _stored_edges(result: MotifResult, edge_filter: EdgeFilter, strands: Sequenc
 
 
 def _edges_of_tiles(result: MotifResult, edge_filter: EdgeFilter, strands: Sequence[int]) -> Iterator[Edges]:
+    """Yield the edges of the tiles on and above the diagonal of a dense result."""
     finder = EdgeFinder(result.scoring, edge_filter, len(result))
-    for strand, row, column, counters in tiles(result, strands):
-        edges = finder.of_tile(counters, strand, row, column)
-        if len(edges):
-            yield edges
-
-
-def tiles(result: MotifResult, strands: Sequence[int]) -> Iterator[tuple[int, int, int, NDArray[Any]]]:
-    """Yield (strand, first row, first column, counters) of the tiles on and above the diagonal of a dense result."""
     n, width = len(result), PIECE // CHUNK
     for strand in strands:
         for row in range(0, n, CHUNK):
             for column in range(row, n, width):
                 rows, columns = slice(row, min(row + CHUNK, n)), slice(column, min(column + width, n))
-                yield strand, row, column, result.counters(strand, rows, columns)
+                edges = finder.of_tile(result.counters(strand, rows, columns), strand, row, column)
+                if len(edges):
+                    yield edges
 
 
 def score_matrix(pieces: Iterable[Edges], n: int) -> Any:

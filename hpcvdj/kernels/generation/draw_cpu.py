@@ -1,6 +1,6 @@
 """Drawing scenarios on CPU cores."""
 
-from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -17,8 +17,7 @@ LOW = np.uint64(0xFFFFFFFF)
 HALF = np.uint64(32)
 
 
-@dataclass(frozen=True)
-class Drawn:
+class Drawn(NamedTuple):
     """Sequences that were drawn.
 
     words    uint64 [sequences, width]: the junctions, packed
@@ -31,12 +30,12 @@ class Drawn:
     events: NDArray[np.int16]
 
     @staticmethod
-    def empty(sequences: int, width: int) -> "Drawn":
-        """Room for some sequences."""
+    def empty(sequences: int, width: int, xp: Any = np) -> "Drawn":
+        """Room for some sequences, in arrays of NumPy or cupy."""
         return Drawn(
-            np.empty((sequences, width), dtype=np.uint64),
-            np.empty(sequences, dtype=np.uint16),
-            np.empty((sequences, len(EVENTS)), dtype=np.int16),
+            xp.empty((sequences, width), dtype=np.uint64),
+            xp.empty(sequences, dtype=np.uint16),
+            xp.empty((sequences, len(EVENTS)), dtype=np.int16),
         )
 
 
@@ -49,8 +48,7 @@ class Sampler:
     def __call__(self, first: int, count: int, seed: int) -> Drawn:
         """Sequences first … first+count-1."""
         drawn = Drawn.empty(count, self._tables.width)
-        arguments = np.uint64(first), np.uint64(seed), self._tables, drawn.words, drawn.lengths, drawn.events
-        on_threads(draw_rows, parts_of(count, CHUNK), *arguments)
+        on_threads(draw_rows, parts_of(count, CHUNK), np.uint64(first), np.uint64(seed), self._tables, *drawn)
         return drawn
 
 

@@ -4,9 +4,8 @@ from typing import Any
 
 import cupy
 import numpy as np
-from numpy.typing import NDArray
 
-from hpcvdj.kernels.device import DeviceClock, Struct, compile_kernels, gpu_errors, in_batches
+from hpcvdj.kernels.device import ROWS, DeviceClock, Struct, compile_kernels, gpu_errors, in_batches
 from hpcvdj.kernels.generation.draw_cpu import Drawn
 from hpcvdj.kernels.generation.tables import BASE_BLOCK, EVENTS, FIRST_BASE, PAIR, DrawTables
 
@@ -16,9 +15,6 @@ CONSTANTS: dict[str, int | type] = {
     "EVENTS": len(EVENTS), "BASE_BLOCK": BASE_BLOCK, "FIRST_BASE": FIRST_BASE, "PAIR": PAIR, "DrawTables": DrawTables,
 }  # fmt: skip
 """What host and device share."""
-
-ROWS = 1 << 24
-"""Sequences on the GPU at a time, at most; fewer where memory is short."""
 
 THREADS = 256
 
@@ -42,7 +38,7 @@ class Sampler:
         drawn = Drawn.empty(count, self._width)
 
         def batch(begin: int, end: int) -> None:
-            arrays: tuple[NDArray[Any], ...] = (drawn.words, drawn.lengths, drawn.events)
+            arrays: tuple[Any, ...] = drawn
             for there, here in zip(self.on_device(first + begin, end - begin, seed), arrays, strict=True):
                 there.get(out=here[begin:end])
             self.clock.pending(drawn.words)()
@@ -51,11 +47,8 @@ class Sampler:
         return drawn
 
     def on_device(self, first: int, count: int, seed: int) -> tuple[Any, ...]:
-        """The same sequences, as arrays on the GPU: words, lengths and events."""
-        out = (
-            cupy.empty((count, self._width), np.uint64), cupy.empty((count,), np.uint16),
-            cupy.empty((count, len(EVENTS)), np.int16),
-        )  # fmt: skip
+        """The same sequences, as arrays on the GPU."""
+        out = Drawn.empty(count, self._width, cupy)
         blocks = min(MOST_BLOCKS, -(-count // THREADS))
         arguments = (np.uint64(first), np.uint64(seed), self._tables, np.int64(count), *out)
         self.clock.launch(self._kernel, (blocks,), THREADS, arguments, 0)

@@ -239,10 +239,8 @@ def expected_counts(  # type: ignore[no-untyped-def]
     by_length, cover = np.zeros(max(len(vd.lengths), len(dj.lengths))), np.zeros(wide)
     for chunk in range(part, chunks, parts):
         low = begin + chunk * CHUNK
-        pair = np.searchsorted(offsets, low, side="right") - 1
         for row in range(low, min(stop, low + CHUNK)):
-            while offsets[pair + 1] <= row:
-                pair += 1
+            pair = np.searchsorted(offsets, row, side="right") - 1
             vs = v_masks.places[v_masks.first[pair] : v_masks.first[pair + 1]]
             js = j_masks.places[j_masks.first[pair] : j_masks.first[pair + 1]]
             length = np.int64(lengths[row])

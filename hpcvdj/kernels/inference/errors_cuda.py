@@ -1,17 +1,16 @@
 """Expected counts with sequencing errors on a GPU: a warp has one junction at a time."""
 
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import cupy
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.kernels.device import Struct, compile_kernels, fitting_threads, gpu_errors, on_gpu
+from hpcvdj.kernels.device import Struct, gpu_errors, on_gpu
 from hpcvdj.kernels.inference.errors_layout import ErrorCounts, Masks, Weights
 from hpcvdj.kernels.inference.expectation_cuda import PAIRS, THREADS, ExpectationKernel
 from hpcvdj.kernels.inference.layout import begins
 from hpcvdj.kernels.inference.method import InferenceProblem
-from hpcvdj.kernels.kernel import Pending, Unit
 from hpcvdj.kernels.pathways.forms import Texts
 from hpcvdj.kernels.pgen.tables import Chain, chains
 from hpcvdj.kernels.structs import places
@@ -82,22 +81,18 @@ CONSTANTS: dict[str, int | type] = {
 class ErrorsKernel(ExpectationKernel):
     """As `hpcvdj.kernels.inference.errors_cpu.ErrorsKernel`, and with its counts, but for rounding."""
 
-    def _load(self, problem: InferenceProblem, threads: int) -> None:
-        layout, repertoire = self.layout, problem.repertoire
-        self._words = 2 if repertoire.longest <= 2 * BASES_PER_WORD else 4
-        self._offsets = on_gpu(repertoire.offsets.astype(np.int64))
+    _program: ClassVar = (FILE, CONSTANTS, "expectation_with_errors")
+
+    def _load(self, problem: InferenceProblem) -> None:
+        layout = self.layout
+        self._offsets = on_gpu(problem.repertoire.offsets.astype(np.int64))
         # Without D genes, their texts have no bases.
         d = Texts(np.pad(layout.d.codes, ((0, 0), (0, 1))), layout.d.lengths)
         sides = (PackedTexts.of(texts, self._words) for texts in (layout.v, layout.j))
         self._tables = tuple(map(Struct, (layout.v_masks, layout.j_masks, *sides, d)))
-        self._columns = np.int32(layout.shapes[-1][-1])
-        name = f"expectation_with_errors<{self._words}>"
-        self._kernel = compile_kernels(FILE, (name,), **CONSTANTS).get_function(name)
-        self._threads = fitting_threads(self._kernel, threads, lambda threads: self._shared(threads)[1])
-        parts, self._bytes = self._shared(self._threads)
-        self._places = Struct(begins(layout.sizes)), Struct(parts)
+        self._places, self._behind = (np.int32(layout.shapes[-1][-1]), Struct(begins(layout.sizes))), ()
 
-    def _shared(self, threads: int) -> tuple[Shared, int]:  # type: ignore[override]
+    def _shared(self, threads: int) -> tuple[Any, int]:
         """Where the parts of a block's shared memory begin, and its bytes."""
         warps, bases = threads // WARP, self._words * BASES_PER_WORD
         (vd, dj), sizes = self.layout.lags, self.layout.sizes
@@ -111,18 +106,7 @@ class ErrorsKernel(ExpectationKernel):
         """Count the events of another model with the same alleles."""
         self._weights = tuple(map(Struct, (Weights.of(model), Powers.of(model.error_rate), *chains(model))))
 
-    @gpu_errors()
-    def start(self, unit: Unit, first: int, last: int) -> Pending:
-        """Begin to count junctions first … last-1: int64 [1, counts]."""
-        words, lengths = self._junctions
-        out = cupy.zeros((1, sum(self.layout.sizes)), np.uint64)
-        if last > first:
-            blocks = -(-(last - first) // (self._threads // WARP))
-            blocks = min(blocks, BLOCKS * int(cupy.cuda.Device().attributes["MultiProcessorCount"]))
-            arguments = (
-                words[first:last], np.int32(words.shape[1]), lengths[first:last], self._row_weights[first:last],
-                self._offsets, np.int32(len(self._offsets) - 1), np.int64(first), np.int64(last - first),
-                *self._tables, *self._weights, self._columns, *self._places, *self._units, out,
-            )  # fmt: skip
-            self.clock.launch(self._kernel, (blocks,), self._threads, arguments, self._bytes)
-        return self._counts(out)
+    def _blocks(self, first: int, last: int) -> tuple[int, tuple[Any, ...]]:
+        blocks = -(-(last - first) // (self._threads // WARP))
+        of_pairs = self._offsets, np.int32(len(self._offsets) - 1), np.int64(first), np.int64(last - first)
+        return min(blocks, BLOCKS * int(cupy.cuda.Device().attributes["MultiProcessorCount"])), of_pairs

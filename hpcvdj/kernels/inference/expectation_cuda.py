@@ -1,6 +1,6 @@
 """Expected counts of events on a GPU: junctions and trees stay there, a model's numbers are copied for each E step."""
 
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import cupy
 import numpy as np
@@ -79,6 +79,8 @@ class ExpectationKernel(Kernel):
     MachineError for junctions of more than LONGEST_CDR3 bases.
     """
 
+    _program: ClassVar = (FILE, CONSTANTS, "expectation")
+
     @gpu_errors()
     def __init__(self, problem: InferenceProblem, threads_per_block: int) -> None:
         repertoire, layout = problem.repertoire, problem.layout
@@ -92,24 +94,28 @@ class ExpectationKernel(Kernel):
         self._junctions = on_gpu(repertoire.words), on_gpu(repertoire.lengths)
         self.weigh(problem)
         self.take(problem.model)
-        self._load(problem, min(THREADS, max(32, threads_per_block // 32 * 32)))
+        self._words = 2 if repertoire.longest <= 2 * BASES_PER_WORD else 4
+        self._load(problem)
+        file, constants, kernel = self._program
+        name = f"{kernel}<{self._words}>"
+        self._kernel = compile_kernels(file, (name,), **constants).get_function(name)
+        threads = min(THREADS, max(32, threads_per_block // 32 * 32))
+        self._threads = fitting_threads(self._kernel, threads, lambda threads: self._shared(threads)[1])
+        parts, self._bytes = self._shared(self._threads)
+        self._parts = Struct(parts)
 
-    def _load(self, problem: InferenceProblem, threads: int) -> None:
-        """Compile the kernel, and copy what does not change with the model or the weights."""
-        layout, repertoire = self.layout, problem.repertoire
+    def _load(self, problem: InferenceProblem) -> None:
+        """Copy what does not change with the model or the weights."""
+        layout = self.layout
         trees, groups = layout.trees, layout.groups
         sizes = TreeSizes(_tree_sizes(groups.v, len(trees.v)), _tree_sizes(groups.j, len(trees.j)))
         most = *(int(size.max(initial=0)) for size in sizes), len(trees.d)
         self._here = Here(*(min(MOST_HERE, size) for size in most))
         self._tables: tuple[Struct, ...] = Struct(groups), Struct(sizes), Struct(trees)
-        self._places = Struct(self._here), Struct(begins(layout.sizes))
-        name = f"expectation<{2 if repertoire.longest <= 2 * BASES_PER_WORD else 4}>"
-        self._kernel = compile_kernels(FILE, (name,), **CONSTANTS).get_function(name)
-        self._threads = fitting_threads(self._kernel, threads, lambda threads: self._shared(threads)[1])
-        parts, self._bytes = self._shared(self._threads)
-        self._parts = Struct(parts)
+        self._places: tuple[Any, ...] = Struct(self._here), Struct(begins(layout.sizes))
+        self._behind: tuple[Any, ...] = (np.int32(problem.repertoire.longest),)
 
-    def _shared(self, threads: int) -> tuple[Shared, int]:
+    def _shared(self, threads: int) -> tuple[Any, int]:
         """Where the parts of a block's shared memory begin, and its bytes."""
         here, sizes = self._here, self.layout.sizes
         vd, dj = (lags + STEP + PAIRS + 4 for lags in self.layout.lags)
@@ -133,23 +139,23 @@ class ExpectationKernel(Kernel):
     def start(self, unit: Unit, first: int, last: int) -> Pending:
         """Begin to count junctions first … last-1: int64 [1, counts]."""
         words, lengths = self._junctions
-        turns = max(1, min(MOST_TURNS, (last - first) // ROWS_OF_A_TURN))
-        tiles = split_pairs(self.problem.repertoire.offsets, first, last, self._threads * turns)
         out = cupy.zeros((1, sum(self.layout.sizes)), np.uint64)
-        if len(tiles):
+        if last > first:
+            blocks, of_pairs = self._blocks(first, last)
             arguments = (
                 words[first:last], np.int32(words.shape[1]), lengths[first:last], self._row_weights[first:last],
-                on_gpu(tiles.view(np.uint8)), *self._tables, *self._weights,
-                *self._places, self._parts, *self._units, np.int32(self.problem.repertoire.longest), out,
+                *of_pairs, *self._tables, *self._weights, *self._places, self._parts, *self._units, *self._behind, out,
             )  # fmt: skip
-            self.clock.launch(self._kernel, (len(tiles),), self._threads, arguments, self._bytes)
-        return self._counts(out)
-
-    def _counts(self, out: cupy.ndarray) -> Pending:
-        """Wait for the counts, int64 [1, counts]."""
+            self.clock.launch(self._kernel, (blocks,), self._threads, arguments, self._bytes)
         counts = self._host.next(1)
         out.get(out=counts, blocking=False)
         return self.clock.pending(counts.view(np.int64))
+
+    def _blocks(self, first: int, last: int) -> tuple[int, tuple[Any, ...]]:
+        """How many blocks count junctions first … last-1, and what says of which pairs these are."""
+        turns = max(1, min(MOST_TURNS, (last - first) // ROWS_OF_A_TURN))
+        tiles = split_pairs(self.problem.repertoire.offsets, first, last, self._threads * turns)
+        return len(tiles), (on_gpu(tiles.view(np.uint8)),)
 
 
 def _tree_sizes(roots: NDArray[np.int64], nodes: int) -> NDArray[np.int64]:

@@ -37,6 +37,9 @@ ROW_BITS = 7
 LOG_BITS = 10
 """Logarithms of probabilities are above -2^10."""
 
+ONE, NONE = -1, -2
+"""In place of a choice's place: what is always taken, and what never is."""
+
 LEAST = 1e-100
 """A probability below it, 0 among them, counts as this one in log-likelihoods, and the row is lost: nothing is counted.
 
@@ -49,7 +52,7 @@ class TreeSide:
 
     child     int32 [nodes, 4]
     node      int64 [entries]: a form's node
-    choice    int64 [entries]: place of the probability of its allele in the flat array of choices; -1 for 1
+    choice    int64 [entries]: place of the probability of its allele in the flat array of choices; ONE for 1
     deletion  int64 [entries]: place of the probability of its deletion in the flat array of deletions
     """
 
@@ -60,7 +63,7 @@ class TreeSide:
 
     def entry_weights(self, choices: Array, deletions: Array) -> Array:
         """The weight of each entry, float64 [entries]."""
-        return np.asarray(_or_one(choices)[self.choice] * deletions.reshape(-1)[self.deletion])
+        return np.asarray(_chosen(choices, self.choice) * deletions.reshape(-1)[self.deletion])
 
     def node_weights(self, choices: Array, deletions: Array) -> Array:
         """The weight of each node, float64 [nodes]."""
@@ -75,15 +78,15 @@ class TreeSide:
         return _of_choices(self.choice, shares, choices), of_deletions.reshape(deletions.shape)
 
 
-def _or_one(choices: Array) -> Array:
-    """Choices in a flat array, the last of which, number -1, is 1."""
-    return np.append(choices, 1.0)
+def _chosen(choices: Array, choice: Ints) -> Array:
+    """The probabilities at places in the flat array of choices; 1 for ONE, 0 for NONE."""
+    return np.asarray(np.append(choices, (0.0, 1.0))[choice])
 
 
 def _of_choices(choice: Ints, shares: Array, choices: Array) -> Array:
     """The sums of the shares of each choice, in the shape of `choices`."""
-    added = summed(choice.reshape(-1) + 1, shares.reshape(-1), choices.size + 1)
-    return added[1:].reshape(choices.shape)
+    added = summed(choice.reshape(-1) - NONE, shares.reshape(-1), choices.size - NONE)
+    return added[-NONE:].reshape(choices.shape)
 
 
 def _ratio(a: Array, b: Array) -> Array:
@@ -101,7 +104,7 @@ class _SideBuilder(TextTree):
         self._roots: dict[Any, int] = {}
 
     def root_of(self, key: Any, alleles: Sequence[tuple[int, int]]) -> int:
-        """The root of the tree of some (allele, place of its choice or -1); made if there is none of that key yet."""
+        """The root of the tree of some (allele, place of its choice or ONE); made if there is none of that key yet."""
         if key not in self._roots:
             self._roots[key] = root = self.root()
             for allele, choice in alleles:
@@ -205,8 +208,8 @@ class Layout:
     A group is a set of V alleles with a J allele or a D gene, as of `hpcvdj.kernels.pgen.tables`.
 
     v, j, d      the sides, and the D forms
-    table_d      bool [tables, D]: the D genes of each table; table_choice int64 [tables, D]: places of their
-                 probabilities in the flat array of P(D, J), -1 for 1
+    table_choice int64 [tables, D]: places of the D genes' probabilities in the flat array of P(D, J), or ONE; NONE for
+                 genes that the table does not have
     groups       of each pair
     depth        the most bases that a tree has
     lags         lengths of insertions, after V and before J
@@ -215,7 +218,6 @@ class Layout:
     v: TreeSide
     j: TreeSide
     d: DEntries
-    table_d: NDArray[np.bool_]
     table_choice: Ints
     groups: Groups
     depth: int
@@ -239,24 +241,22 @@ class Layout:
                 else:
                     v_root = v.root_of((v_mask, place), [(a, a * alleles + place) for a in v_mask])
                 if by_allele:
-                    j_root = j.root_of(place, [(place, -1)])
+                    j_root = j.root_of(place, [(place, ONE)])
                 else:
                     j_root = j.root_of((j_mask, place), [(b, place * alleles + b) for b in j_mask])
                 key = ("J" if by_allele else "D", place) if model.has_d else ("D", 0)
                 groups.append((v_root, j_root, tables.setdefault(key, len(tables))))
             sizes.append(len(members) if v_mask else 0)
-        table_d = np.zeros((len(tables), genes), dtype=bool)
-        table_choice = np.full((len(tables), genes), -1, dtype=np.int64)
+        table_choice = np.full((len(tables), genes), NONE, dtype=np.int64)
         for (kind, place), table in tables.items():
             if kind == "J":
-                table_d[table] = True
                 table_choice[table] = np.arange(genes) * alleles + place
             else:
-                table_d[table, place] = True
+                table_choice[table, place] = ONE
         depth = max(len(template.extended) for template in (*model.v, *model.j))
         vd, dj = (len(chain.lengths) for chain in chains(model))
         return Layout(
-            v.side(), j.side(), DEntries.of(model), table_d, table_choice, Groups.of(sizes, *columns(groups, 3)), depth,
+            v.side(), j.side(), DEntries.of(model), table_choice, Groups.of(sizes, *columns(groups, 3)), depth,
             (vd, dj),
         )  # fmt: skip
 
@@ -270,20 +270,16 @@ class Layout:
         """How many counts there are of each."""
         v, j, forms = map(len, self.trees)
         vd, dj = self.lags
-        return Counts(v=v, j=j, d=len(self.table_d) * forms, vd_lengths=vd, dj_lengths=dj, **OF_INSERTIONS)
+        return Counts(v=v, j=j, d=len(self.table_choice) * forms, vd_lengths=vd, dj_lengths=dj, **OF_INSERTIONS)
 
     def weights(self, model: Model) -> tuple[NodeWeights, Chain, Chain]:
         """The weights and insertions of a model with the same alleles."""
         choices = model.p_v if model.has_d else model.p_vj
         weights = NodeWeights(
             self.v.node_weights(choices, model.v_deletions), self.j.node_weights(model.p_dj, model.j_deletions),
-            self._chances(model) @ self.d.weights(model),
+            _chosen(model.p_dj, self.table_choice) @ self.d.weights(model),
         )  # fmt: skip
         return weights, *chains(model)
-
-    def _chances(self, model: Model) -> Array:
-        """float64 [tables, D]: the probability of each D gene in each table."""
-        return np.asarray(self.table_d * _or_one(model.p_dj)[self.table_choice])
 
     def expected(self, counts: NDArray[np.int64], model: Model, rows: int) -> Expected:
         """The expected numbers of events of `model` from the sum of the kernels' counts of so many rows."""
@@ -293,14 +289,14 @@ class Layout:
         dj, j_deletions = self.j.spread(j, model.p_dj, model.j_deletions)
         d_deletions = np.zeros_like(model.d_deletions)
         if model.has_d:
-            more, d_deletions = self._spread_forms(d.reshape(len(self.table_d), -1), model)
+            more, d_deletions = self._spread_forms(d.reshape(len(self.table_choice), -1), model)
             dj = dj + more
         return Expected(
             choices=choices, dj=dj, v=v_deletions, j=j_deletions, d=d_deletions, **common_parts(parts, model, rows)
         )
 
     def _spread_forms(self, counts: Array, model: Model) -> tuple[Array, Array]:
-        chances, forms = self._chances(model), self.d.weights(model)
+        chances, forms = _chosen(model.p_dj, self.table_choice), self.d.weights(model)
         ratio = _ratio(counts, chances @ forms)
         of_d = chances * (ratio @ forms.T)
         dj = _of_choices(self.table_choice, of_d, model.p_dj)

@@ -1,5 +1,6 @@
 """The methods of comparing sequences by their k-mers; all give the same counters."""
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from math import ceil, log
 from pkgutil import resolve_name
@@ -254,8 +255,4 @@ def choose(name: str, k: int, d: int, backend: str, *, blocks: int = 0, kmers: f
 
 def array_module(array: Any) -> Any:
     """NumPy, or cupy for an array on the GPU."""
-    import sys
-
-    import numpy as np
-
     return np if isinstance(array, np.ndarray) else sys.modules["cupy"]

@@ -45,8 +45,14 @@ def exchanged(queries: CountedSequences, others: CountedSequences, most: int, ti
     others  as of `CountedSequences.largest_first`
     """
     out = np.zeros(len(queries), dtype=bool)
-    index = _Index(others[others.reads // times >= queries.reads.min(initial=np.iinfo(np.int64).max)], times)
-    left = np.flatnonzero(queries.reads <= index.limits.max(initial=0))
+    others = others[others.reads // times >= queries.reads.min(initial=np.iinfo(np.int64).max)]
+    others = others[np.argsort(others.lengths, kind="stable")]
+    limits, sizes = others.reads // times, np.bincount(others.lengths, minlength=256)
+    bits = np.array([buckets_for(int(size)) for size in sizes])
+    # A length that no sequence has needs no buckets.
+    first, shifts = np.concatenate([[0], np.cumsum(np.where(sizes, 1 << bits, 0))]), (64 - bits).astype(np.uint64)
+    bucket, members = np.empty((2, len(others)), dtype=np.int64)
+    left = np.flatnonzero(queries.reads <= limits.max(initial=0))
     parts = most + 1
     while len(left):
         few = len(left) <= LISTING * comb(parts, most)
@@ -55,7 +61,17 @@ def exchanged(queries: CountedSequences, others: CountedSequences, most: int, ti
         most_compared = len(others) if few or parts >= MANY_PARTS else MOST_COMPARED
         state = np.zeros(len(left), dtype=np.uint8)
         for bases in kept:
-            index.look_up(queries, left, bases, most, most_compared, state)
+            starts = np.zeros(first[-1] + 1, dtype=np.int64)
+            on_threads(
+                _buckets, parts_of(len(others), ROWS_AT_ONCE), others.words, others.lengths, others.individuals, bases,
+                first, shifts, bucket,
+            )  # fmt: skip
+            fill(bucket, starts, members)
+            on_threads(
+                _look_up, parts_of(len(left), ROWS_AT_ONCE), queries.words, queries.lengths, queries.reads,
+                queries.individuals, left, bases, first, shifts, starts, members, others.words, limits,
+                others.individuals, most, most_compared, state,
+            )  # fmt: skip
         out[left[state == _FOUND]] = True
         left = left[state == _OPEN]
         parts *= 2
@@ -72,38 +88,6 @@ def _kept_bases(parts: int, most: int, words: int) -> Iterator[NDArray[np.uint64
     for chosen in combinations(range(parts), most):
         kept = np.where(np.isin(position % parts, chosen), np.uint64(0), bits)
         yield np.bitwise_or.reduce(kept.reshape(words, BASES_PER_WORD), axis=1)
-
-
-class _Index:
-    """Sequences by their bases at some positions."""
-
-    def __init__(self, others: CountedSequences, times: int) -> None:
-        limits = others.reads // times
-        order = np.argsort(others.lengths, kind="stable")
-        self._others, self.limits = others[order], limits[order]
-        sizes = np.bincount(others.lengths, minlength=256)
-        bits = np.array([buckets_for(int(size)) for size in sizes])
-        self._shifts = (64 - bits).astype(np.uint64)
-        # A length that no sequence has needs no buckets.
-        self._first = np.concatenate([[0], np.cumsum(np.where(sizes, 1 << bits, 0))])
-        self._bucket, self._members = np.empty((2, len(others)), dtype=np.int64)
-
-    def look_up(
-        self, queries: CountedSequences, rows: NDArray[np.int64], kept: NDArray[np.uint64], most: int,
-        most_compared: int, state: NDArray[np.uint8],
-    ) -> None:  # fmt: skip
-        """Compare some rows of `queries` with the sequences that have the same `kept` bases; changes their states."""
-        others, starts = self._others, np.zeros(self._first[-1] + 1, dtype=np.int64)
-        on_threads(
-            _buckets, parts_of(len(others), ROWS_AT_ONCE), others.words, others.lengths, others.individuals, kept,
-            self._first, self._shifts, self._bucket,
-        )  # fmt: skip
-        fill(self._bucket, starts, self._members)
-        on_threads(
-            _look_up, parts_of(len(rows), ROWS_AT_ONCE), queries.words, queries.lengths, queries.reads,
-            queries.individuals, rows, kept, self._first, self._shifts, starts, self._members, others.words,
-            self.limits, others.individuals, most, most_compared, state,
-        )  # fmt: skip
 
 
 @njit(cache=True, nogil=True, forceinline=True)

@@ -5,6 +5,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.kernels.device import (
+    ROWS,
     DeviceClock,
     HostArrays,
     compile_kernels,
@@ -20,9 +21,6 @@ from hpcvdj.kernels.tiles import split_pairs
 from hpcvdj.recombination.alphabet import BASES_PER_WORD
 from hpcvdj.recombination.germline import extended_j, extended_v
 from hpcvdj.recombination.repertoire import Problem
-
-ROWS = 1 << 24
-"""Sequences on the GPU at a time, at most; fewer where memory is short."""
 
 SMALL_COUNT = 1 << 30
 """Counters that stay below this are added up in 32 bits on the GPU."""

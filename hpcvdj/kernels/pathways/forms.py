@@ -27,11 +27,6 @@ def codes_table(texts: list[str], width: int = 0) -> NDArray[np.uint8]:
     return table
 
 
-def lengths_of(texts: list[str]) -> NDArray[np.int64]:
-    """The lengths, int64 [texts]."""
-    return np.array([len(text) for text in texts], dtype=np.int64)
-
-
 class Texts(NamedTuple):
     """Texts in base codes: uint8 [texts, longest], and int64 [texts], how many bases each has."""
 
@@ -41,7 +36,7 @@ class Texts(NamedTuple):
     @staticmethod
     def of(texts: list[str]) -> "Texts":
         """Texts from their bases."""
-        return Texts(codes_table(texts), lengths_of(texts))
+        return Texts(codes_table(texts), np.array([len(text) for text in texts], dtype=np.int64))
 
 
 def packed_table(texts: list[str], words: int) -> NDArray[np.uint64]:
@@ -57,7 +52,7 @@ class FormTable:
 
     @cached_property
     def lengths(self) -> NDArray[np.int64]:
-        return lengths_of(self.forms)
+        return np.array([len(form) for form in self.forms], dtype=np.int64)
 
     @cached_property
     def codes(self) -> NDArray[np.uint8]:

@@ -209,11 +209,8 @@ def amino_acid_rows(rows, symbols, codons, offsets, out, groups, v, j, forms, tr
     more_forms = has_forms(forms, trie)
     left, right = np.empty((2, places, 4))
     before, after = np.empty((2, CUTS))
-    first, last = rows
-    pair = np.searchsorted(offsets, first, side="right") - 1
-    for row in range(first, last):
-        while offsets[pair + 1] <= row:
-            pair += 1
+    for row in range(rows[0], rows[1]):
+        pair = np.searchsorted(offsets, row, side="right") - 1
         n, text = np.int64(codons[row]), symbols[row]
         total, made = np.nan if n == 0 else 0.0, np.int64(-1)
         for group in range(groups.first[pair], groups.first[pair + 1]):

@@ -321,11 +321,8 @@ def ball_rows(  # type: ignore[no-untyped-def]
     left, right = np.empty((2, 3 * places, BOTH))
     far, before, afters = np.empty((places, 3, BOTH)), np.empty((2, CUTS)), np.empty((places, 2, CUTS))
     texts = np.empty(places, dtype=np.int64)
-    first, last = rows
-    pair = np.searchsorted(offsets, first, side="right") - 1
-    for row in range(first, last):
-        while offsets[pair + 1] <= row:
-            pair += 1
+    for row in range(rows[0], rows[1]):
+        pair = np.searchsorted(offsets, row, side="right") - 1
         n, text, made = np.int64(codons[row]), symbols[row], np.int64(-1)
         value = slope = np.nan if n == 0 else 0.0
         for group in range(groups.first[pair], groups.first[pair + 1]):

@@ -95,11 +95,6 @@ def _row(a, q):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, forceinline=True)
-def _of(a, j, f):  # type: ignore[no-untyped-def]
-    return a[j, f, 0], a[j, f, 1], a[j, f, 2], a[j, f, 3]
-
-
-@njit(nogil=True, forceinline=True)
 def _put(a, j, f, w):  # type: ignore[no-untyped-def]
     a[j, f, 0], a[j, f, 1], a[j, f, 2], a[j, f, 3] = w
 
@@ -151,7 +146,7 @@ def _insertions(symbols, codons, forwards, side, worth, later):  # type: ignore[
             _put(later[k], 0, 2, _worth(side.whole, s, (end, end, end, end)))
         for j in range(1, min(width, codons - k)):
             for f in range(3):
-                _put(later[k], j, f, _worth(side.whole, s, _of(later[k + 1], j - 1, f)))
+                _put(later[k], j, f, _worth(side.whole, s, _row(later[k + 1, j - 1], f)))
 
 
 @njit(cache=True, nogil=True)
@@ -188,7 +183,7 @@ def _exchange_side(  # type: ignore[no-untyped-def]
                     leaf = -1 - side.after[node]
                     for j in range(min(width, codons - at)):
                         for f in range(3):
-                            total += _product(_of(side.beyond[leaf], j, f), _of(later[at], j, f))
+                            total += _product(_row(side.beyond[leaf, j], f), _row(later[at, j], f))
                     break
                 node = side.child[side.after[node], symbols[within(codons, forwards, at)[0]]]
             out[place, r] += total
@@ -222,7 +217,7 @@ def _exchange_side(  # type: ignore[no-untyped-def]
         s = symbols[place]
         for j in range(1, ahead):
             for f in range(3):
-                _put(far, j - 1, f, through(_of(far, j, f), side.whole, s))
+                _put(far, j - 1, f, through(_row(far[j], f), side.whole, s))
         if ahead == width:
             far[width - 1] = 0.0
         k += 1
@@ -320,11 +315,8 @@ def exchange_rows(  # type: ignore[no-untyped-def]
     later = np.zeros((places + 1, max(v.beyond.shape[1], j.beyond.shape[1]), 3, 4))
     far, pair, single = np.zeros(later.shape[1:]), np.zeros((2, 4, 4)), np.zeros(16)
     values = np.zeros((places, len(residues)))
-    first, last = rows
-    kind = np.searchsorted(offsets, first, side="right") - 1
-    for row in range(first, last):
-        while offsets[kind + 1] <= row:
-            kind += 1
+    for row in range(rows[0], rows[1]):
+        kind = np.searchsorted(offsets, row, side="right") - 1
         n, text, total = codons[row], symbols[row], 0.0
         for k in range(n):
             if is_ambiguous[text[k]]:

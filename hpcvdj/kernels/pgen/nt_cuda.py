@@ -50,8 +50,8 @@ class Nucleotides:
         self._staged = self.nodes <= MOST_STAGED
         self.name = f"nucleotides<{width}, {str(self._staged).lower()}>"
         rows = tables.forms.rows.reshape(-1, ROWS, 2, ROW_BASES // 2).transpose(0, 2, 1, 3)
-        groups, v, j, vd, dj, forms = tables.arguments
-        self.tables = [*map(Struct, (groups, v, j, vd, dj, forms._replace(rows=rows)))]
+        forms = tables.forms._replace(rows=rows)
+        self.tables = [*map(Struct, (tables.groups, tables.v, tables.j, tables.vd, tables.dj, forms))]
 
     def rows_of_block(self, threads: int, rows: int) -> int:
         """How many of `rows` sequences a block takes: several a thread if there are enough for all blocks."""

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.kernels.device import (
+    ROWS,
     DeviceClock,
     HostArrays,
     Struct,
@@ -24,9 +25,6 @@ from hpcvdj.kernels.pgen import aa_cuda, nt_cuda, pgen_cpu
 from hpcvdj.kernels.pgen.tables import Tables
 from hpcvdj.kernels.tiles import split_pairs
 from hpcvdj.recombination.repertoire import LONGEST_CDR3, PgenProblem
-
-ROWS = 1 << 24
-"""Sequences on the GPU at a time, at most; fewer where memory is short."""
 
 CLASSES = {"pgen_nt": (48, 72, LONGEST_CDR3), "pgen_aa": (*range(30, 73, 3), LONGEST_CDR3)}
 CLASSES["pgen_aa_1mm"] = CLASSES["pgen_aa"]

@@ -78,14 +78,9 @@ class SymbolTries(NamedTuple):
         first, sizes = groups.first[ambiguous.pair], np.diff(groups.first)[ambiguous.pair]
         sequence = np.repeat(np.arange(len(sizes)), sizes)
         group = np.arange(len(sequence)) + np.repeat(first - sizes.cumsum() + sizes, sizes)
-        needed_v = groups.v[group], ambiguous.symbols[sequence]
-        needed_j = groups.j[group], reversed_texts(ambiguous.symbols)[sequence]
-        row_v, v = _trees(tables, "V", alphabet, ambiguous, needed_v)
-        row_j, j = _trees(tables, "J", alphabet, ambiguous, needed_j)
-        rows_v, rows_j = (
-            row_v[np.searchsorted(tables.v.root, groups.v)],
-            row_j[np.searchsorted(tables.j.root, groups.j)],
-        )
+        backwards = reversed_texts(ambiguous.symbols)
+        rows_v, v = _trees(tables, "V", alphabet, ambiguous, groups.v, group, ambiguous.symbols[sequence])
+        rows_j, j = _trees(tables, "J", alphabet, ambiguous, groups.j, group, backwards[sequence])
         return groups._replace(v=rows_v, j=rows_j), v, j
 
 
@@ -100,12 +95,14 @@ def amino_acid_tables(tables: Tables, alphabet: Alphabet, ambiguous: Ambiguous) 
 
 
 def _trees(
-    tables: Tables, segment: SegmentType, alphabet: Alphabet, ambiguous: Ambiguous,
-    needed_by: tuple[NDArray[np.int64], NDArray[np.uint8]],
+    tables: Tables, segment: SegmentType, alphabet: Alphabet, ambiguous: Ambiguous, roots: NDArray[np.int64],
+    group: NDArray[np.int64], symbols_needed: NDArray[np.uint8],
 ) -> tuple[NDArray[np.int64], SymbolTries]:  # fmt: skip
-    """The row in `child` of each tree's empty text, and the trees of V or of J.
+    """The row in `child` of the empty text of each group's tree, and the trees of V or of J.
 
-    needed_by  roots, and the sequences with ambiguous symbols that need their trees
+    roots           of the groups
+    group           of sequences with ambiguous symbols, each of which needs the tree of its group
+    symbols_needed  of these sequences
     """
     templates = tables.model.templates(segment)
     tries, chain = (tables.v, tables.vd) if segment == "V" else (tables.j, tables.dj)
@@ -113,9 +110,8 @@ def _trees(
     # Trees that no such sequence adds to, by their nodes and weights; those that are made are added.
     known = _known(tables.model, segment, alphabet.codons.tobytes(), ambiguous.ball)
     reach = max((len(template.extended) for template in templates), default=0)
-    owner, needed = ambiguous.sorted(
-        alphabet, np.searchsorted(tries.root, needed_by[0]), cut(needed_by[1], 0, reach // 3 + 1)
-    )
+    tree_of = np.searchsorted(tries.root, roots)
+    owner, needed = ambiguous.sorted(alphabet, tree_of[group], cut(symbols_needed, 0, reach // 3 + 1))
     first_needed = np.searchsorted(owner, np.arange(len(tries.root) + 1))
     lengths = np.pad(chain.lengths, (0, 3))
     symbols, codons = len(alphabet.symbols), max(0, len(chain.lengths) // 3)
@@ -160,9 +156,9 @@ def _trees(
         trees = empty(begin[-1])
         for tree, first, end in zip(chosen, begin, begin[1:], strict=False):
             trees.put(tree, first, end)
-        if sum(tree.bytes for tree in (*known.values(), *made.values())) <= MOST_KEPT_BYTES:
+        if sum(part.nbytes for tree in (*known.values(), *made.values()) for part in tree) <= MOST_KEPT_BYTES:
             known.update(made)
-    return begin[:-1, 1], SymbolTries(*trees, steps.one, steps.two, steps.whole)
+    return begin[tree_of, 1], SymbolTries(*trees, steps.one, steps.two, steps.whole)
 
 
 @kept_with_model
@@ -185,10 +181,6 @@ class _Trees(NamedTuple):
     @property
     def sizes(self) -> NDArray[np.int64]:
         return np.array([len(self.after), len(self.child), len(self.beyond)])
-
-    @property
-    def bytes(self) -> int:
-        return sum(part.nbytes for part in self)
 
     def cut(self, first: NDArray[np.int64], end: NDArray[np.int64]) -> "_Trees":
         """One of the trees, by itself."""

@@ -319,11 +319,6 @@ class Tables:
     dj: Chain
     forms: DForms
 
-    @property
-    def arguments(self) -> tuple[Groups, Tries, Tries, Chain, Chain, DForms]:
-        """What the kernels for nucleotides take."""
-        return self.groups, self.v, self.j, self.vd, self.dj, self.forms
-
     @staticmethod
     def of(model: Model, pairs: Sequence[tuple[Mask, Mask]]) -> "Tables":
         """The tables of a model for pairs of sets of V and J alleles."""
