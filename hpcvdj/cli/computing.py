@@ -59,7 +59,7 @@ def compute_each(
                 common.say(f"{inputs.path.name}: {_rows(summary)}, {target}")
             return summary
 
-        sizes = [sum((table.state or (0, 0))[1] for table in inputs.tables) for inputs, _ in work]
+        sizes = [sum(table.bytes for table in inputs.tables) for inputs, _ in work]
         done, errors = run.deal(work, compute, sizes, common.complain, most_uneven=MOST_UNEVEN)
     computed = [(inputs, summary) for (inputs, _), summary in done]
     refused = [inputs.path.name for (inputs, _), _ in errors]

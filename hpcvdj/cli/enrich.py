@@ -87,7 +87,7 @@ def command(
         question = EnrichmentQuestion(settings, choice, others)
         work = run.from_root(plan)
         loaded = run.from_root(lambda: used_model(model))
-        sizes = [sum((table.state or (0, 0))[1] for table in tables) for tables, _ in work]
+        sizes = [sum(table.bytes for table in tables) for tables, _ in work]
         _, refused = run.deal(work, compute, sizes, common.complain)
     if refused:
         raise not_all([name_of(tables).name for (tables, _), _ in refused], len(work), "tested")

@@ -220,7 +220,7 @@ def memory(junctions: options.Junctions, germline: options.GermlineTables, outpu
         rows += run.on_root(lambda: memory_rows(problem, open_backend())) or []
 
 
-@app.command(rich_help_panel=_PATHWAYS)
+@app.command(rich_help_panel=_PATHWAYS, of_root=True)
 def forms(
     germline: Annotated[Path, options.argument("GERMLINE", "Germline table, name or file.")],
     alleles: GermlineSettings,
@@ -234,7 +234,6 @@ def forms(
     """
     from hpcvdj.studies.memory import IN_VIVO_BYTES, IN_VIVO_PACKED_BYTES, forms_tables
 
-    common.begin()
     table = alleles.read(germline)
     for locus, rows in forms_tables(table, d_forms).items():
         _report_forms(locus, rows)

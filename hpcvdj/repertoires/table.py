@@ -49,6 +49,11 @@ class Table:
         return bool(self.repertoires)
 
     @property
+    def bytes(self) -> int:
+        """The size of the file; 0 for a table in memory, or standard input."""
+        return 0 if self.state is None else self.state[2]
+
+    @property
     def in_memory(self) -> bool:
         return bool(self.readers) and isinstance(self.readers[0], MemoryReader)
 

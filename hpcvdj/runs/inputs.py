@@ -29,7 +29,7 @@ def surveyed(inputs: Inputs, run: Run, beside: Callable[[], None] | None = None)
     unknown = sum(not table.surveyed for table in inputs.tables)
     if run.is_root and unknown > 1:
         log.info("reading %s tables once for their rows and repertoires", f"{unknown:,}")
-    sizes = [0 if table.surveyed else (table.state or (0, 0))[1] for table in inputs.tables]
+    sizes = [0 if table.surveyed else table.bytes for table in inputs.tables]
     shares = evenly(sizes, run.ranks, of_root=BESIDE_BYTES if beside is not None else 0)
     surveys: dict[int, Table | InputError] = {}
 

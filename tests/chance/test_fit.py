@@ -67,7 +67,12 @@ def test_truncated_genes(name):
 def test_what_a_model_makes_fits_it(name):
     model = load_model(name)
     for productive in (False, True):
-        fit = fit_of(rows_of(model, productive=productive), model)
+        rows = rows_of(model, productive=productive)
+        whole = [not {v.partition("*")[0], j.partition("*")[0]} & TRUNCATED[name]
+                 for v, j in zip(*(rows[column].to_pylist() for column in COLUMNS[:2]), strict=True)]  # fmt: skip
+        # Without rows, a gene is not called truncated.
+        assert "truncated" not in findings(fit_of(rows.filter(pa.array(whole)), model)).values()
+        fit = fit_of(rows, model)
         assert fit.compared
         assert (fit.lengths, fit.contradicted, fit.better, fit.impossible) == ((), (), None, 0)
         truncated = {own.gene: own.finding for own in fit.genes}
@@ -141,6 +146,7 @@ def test_usage_and_lengths(model):
         none = pa.array([not call.startswith(f"{gene}*") for call in table[column].to_pylist()])
         (absent,) = fit_of(table.filter(none), model).genes
         assert (absent.gene, absent.rows, absent.share, absent.finding) == (gene, 0, 0.0, "usage")
+        assert (absent.zero, absent.improbable, absent.log10_shift) == (0.0, 0.0, None)
         assert str(absent).startswith(f"{gene}: 0 % of the out-of-frame rows, ")
     short = pa.array([len(text) != 44 or k % 50 == 0 for k, text in enumerate(texts)])
     assert [own.nucleotides for own in fit_of(table.filter(short), model).lengths] == [44]

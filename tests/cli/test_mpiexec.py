@@ -270,6 +270,12 @@ def test_info_names_every_rank(on_ranks):
 
 
 @pytest.mark.slow
+def test_what_root_alone_does_is_printed_once(on_ranks):
+    out, _ = on_ranks(2, "study", "forms", GERMLINE)
+    assert out.count("threads of the V-J alternative") == 1
+
+
+@pytest.mark.slow
 def test_ranks_with_other_options_are_named(tmp_path):
     words = [sys.executable, "-m", "hpcvdj", "-q", "count", SMALL, "-g", GERMLINE, "-o", tmp_path / "o.h5", "--max-n"]
     both = [MPIEXEC, "-n", "1", *words, "2", ":", "-n", "1", *words, "3"]
@@ -301,7 +307,7 @@ def test_a_slice_may_take_longer_than_the_patience(tmp_path):
         "import time, hpcvdj.repertoires.readers.parquet as tables\n"
         "from hpcvdj.__main__ import main\n"
         "as_strings, tables.reader.BATCH_ROWS = tables.as_strings, 50\n"
-        "tables.as_strings = lambda batch: (time.sleep(0.7), as_strings(batch))[1]\n"
+        "tables.as_strings = lambda *given: (time.sleep(0.7), as_strings(*given))[1]\n"
         "main()"
     )
     words = [MPIEXEC, "-n", "2", sys.executable, "-c", slow, "-q", "count", tmp_path / "t.parquet"]

@@ -14,7 +14,7 @@ from hpcvdj.repertoires.inputs import Inputs, numbered, survey, tables_of, targe
 from hpcvdj.repertoires.readers import read_batches
 from hpcvdj.repertoires.readers.parquet import ParquetReader
 from hpcvdj.repertoires.reading import Reading
-from hpcvdj.repertoires.table import Table, repertoire_name
+from hpcvdj.repertoires.table import Table, repertoire_name, table_at, table_of
 from hpcvdj.repertoires.writers import write_table
 from tests.commands import hpcvdj_command
 
@@ -169,3 +169,10 @@ def test_a_folder_of_parts_is_one_sample(tmp_path, write_parts):
     )
     assert len(parts) == 4_000
     assert parts == one
+
+
+def test_ranks_share_files_by_their_bytes(tmp_path):
+    path = tmp_path / "t.tsv"
+    path.write_text("v_call\tj_call\tjunction\n" * 3)
+    assert table_at(path).bytes == path.stat().st_size
+    assert table_of(pa.table({"junction": ["TGT"]})).bytes == 0
