@@ -7,10 +7,11 @@ from functools import partial
 from typing import Any
 
 import hpcvdj
+from hpcvdj.chance.check import check_tables
 from hpcvdj.chance.clonotypes import DistinctJunctions, distinct_junctions
 from hpcvdj.chance.dealing import Dealt
 from hpcvdj.chance.question import Lines, Question, Rows, read_on_root
-from hpcvdj.chance.settings import ClonotypeChoice
+from hpcvdj.chance.settings import Checks, ClonotypeChoice
 from hpcvdj.enrichment.enrich import Enrichment, ReadOnce, enrich, enrich_over
 from hpcvdj.enrichment.settings import EnrichmentSettings
 from hpcvdj.errors import InputError, few, option
@@ -75,7 +76,9 @@ class EnrichmentQuestion(Question[Enrichment]):
         samples = [self._distinct(rows.on_root, run)]
         control = self._control(rows.inputs, run)
         if control is not None:
-            samples.append(self._distinct(read_on_root(control, model, run, rows.fit), run))
+            checks = Checks(force=rows.fit.force, keep_misfits=rows.fit.keep_misfits)
+            fit = run.from_root(lambda: check_tables(checks, [control], model, run=run))
+            samples.append(self._distinct(read_on_root(control, model, run, fit), run))
         backend = run.bind(self.settings.backend, strict=self.settings.strict_binding)
         test = partial(self._test, samples, rows, model, run, backend)
         answer = test(self.choice.min_reads)

@@ -234,6 +234,17 @@ def test_tables_are_of_one_individual(table, control, model, tmp_path):
     assert not (tmp_path / "o.tsv").exists()
 
 
+def test_a_control_with_wrong_calls(table, model):
+    """The control is checked by itself: its rows with such calls are excluded, unless they are to stay."""
+    rows = rows_of(model, 4_000, seed=9, productive=True)
+    calls = rows["v_call"].to_pylist()
+    wrong = ["TRBV5-1*01" if k % 3 == 0 and call.startswith("TRBV20-1") else call for k, call in enumerate(calls)]
+    rows = rows.set_column(rows.column_names.index("v_call"), "v_call", pa.array(wrong))
+    for keep in (False, True):
+        _, said = in_memory(table, model, control=rows, checks=Checks(keep_misfits=keep))
+        assert any("V call TRBV5-1 contradicts the bases" in line for line in said) != keep
+
+
 def test_a_control_leaves_no_kappa(table, control, model):
     with pytest.raises(InputError, match=r"kappa=2.0: a control has the selection of its people, so there is no kappa"):
         enrich_table(table, model, replace(SETTINGS, kappa=2.0), None, control, CHECKS)
