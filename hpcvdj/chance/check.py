@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from hpcvdj.chance.calls import (
 from hpcvdj.chance.draws import recombined
 from hpcvdj.chance.fit import TAIL, Frame, Side, compare
 from hpcvdj.chance.model_fit import MANY_IMPOSSIBLE, MOST_IMPOSSIBLE, UNCHECKED, ModelFit
+from hpcvdj.chance.mutations import mutated_rows
 from hpcvdj.chance.p_values import Counts, Floats
 from hpcvdj.chance.settings import Checks
 from hpcvdj.errors import InputError, few, option
@@ -139,7 +141,7 @@ def check_tables(
 
     def check() -> ModelFit:
         sample = together.sample(model, SAMPLE)
-        for line in other_amino_acids(together.tables):
+        for line in chain(other_amino_acids(together.tables), mutated_rows(together.tables, model)):
             log.warning("%s", line)
         if not checks.force:
             _require_readable(sample, model, together.names)
