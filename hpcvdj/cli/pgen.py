@@ -50,15 +50,16 @@ def command(
     Example: hpcvdj pgen repertoire.tsv -m mouse_trb -o pgen.tsv
     """
     run = common.begin(launch, shared=True)
+    # All ranks import at once, not first root and then, after it, the others.
+    from hpcvdj.api.tables import used_model
+    from hpcvdj.recombination.symbols import read_alphabet
+    from hpcvdj.repertoires.folders import tables_in
+    from hpcvdj.repertoires.reading import reading_of
+    from hpcvdj.repertoires.sequence_fields import first_fields
+
     checks = Checks(ties=ties, force=force, missing_alleles=missing_alleles)
 
     def settled() -> "tuple[list[Table], Model, PgenConfig, Reading]":
-        from hpcvdj.api.tables import used_model
-        from hpcvdj.recombination.symbols import read_alphabet
-        from hpcvdj.repertoires.folders import tables_in
-        from hpcvdj.repertoires.reading import reading_of
-        from hpcvdj.repertoires.sequence_fields import first_fields
-
         symbols, opened = read_alphabet(settings.alphabet) if settings.alphabet else None, opening.opening()
         tables = tables_in(junctions, opened)
         reading = reading_of(first_fields(tables), settings.sequence_field, symbols, opened, strict=strict)
