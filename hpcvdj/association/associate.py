@@ -16,6 +16,7 @@ from hpcvdj.association.scores import CANDIDATES, Scores, scores_of
 from hpcvdj.association.settings import WITH_GENES, AssociationSettings
 from hpcvdj.association.tables import association_table, donors_table
 from hpcvdj.association.tested import Tested, reached_of, tests_of
+from hpcvdj.association.unlike_genes import Usage, unlike_genes, unlike_text, usage_of
 from hpcvdj.chance.draws import Chance, log_factors
 from hpcvdj.chance.model_fit import UNCHECKED, ModelFit
 from hpcvdj.chance.p_values import Floats
@@ -49,6 +50,7 @@ class Association(Shown):
     improbable  improbable junctions, and pairs of individuals that share them; None without nucleotides
     max_q       the false discovery rate of hits
     fit         how the model fits the tables
+    unlike      the genes that cases or controls have far more often, in words; empty if there are none
     unmatched   donors without a value and rows of the metadata without a table, in words; empty if there are none
     """
 
@@ -65,6 +67,7 @@ class Association(Shown):
     improbable: Improbable | None
     max_q: float
     fit: ModelFit
+    unlike: str = ""
     unmatched: str = ""
 
     def __repr__(self) -> str:
@@ -119,8 +122,10 @@ def associate(
     likely_copies = 0 if carriers.copy is None else int(carriers.copy.sum())
     number, likely_copies = run.sum(np.array([len(carriers.p), likely_copies])).tolist()
     gathered = carriers.on_root(np.flatnonzero(reached.matters), run)
+    usage = usage_of(cohort)
 
-    def tested(gathered: Carriers) -> Association:
+    def tested(gathered: Carriers, usage: Usage) -> Association:
+        asked = [phenotype for phenotype in phenotypes if phenotype.family == "case"]
         tests = tests_of(gathered, phenotypes, used, settings, reached)
         labelled = next((test for test in tests if test.phenotype.family == "case"), None)
         scores = None if labelled is None else _scores(labelled, gathered, used, settings)
@@ -139,9 +144,10 @@ def associate(
             improbable=improbable,
             max_q=settings.max_q,
             fit=fit,
+            unlike=unlike_text([name for phenotype in asked for name in unlike_genes(usage, cohort.sizes, phenotype)]),
         )
 
-    return run.on_root(tested, gathered)
+    return run.on_root(tested, gathered, usage)
 
 
 def _scores(tested: Tested, carriers: Carriers, sizes: Floats, settings: AssociationSettings) -> Scores | None:

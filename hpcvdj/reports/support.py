@@ -187,8 +187,9 @@ def _association(outputs: Outputs) -> Iterator[Statement]:
             text += f"{facts['likely_copies']:,} sequences are likely copies, which do not count. "
         if facts.get("standing_out"):
             text += "Pairs of individuals share improbable junctions: copies within a batch look like association. "
-        if facts.get("unmatched"):
-            text += _sentence(facts["unmatched"])
+        for name in ("unmatched", "unlike_genes"):
+            if facts.get(name):
+                text += _sentence(facts[name])
         if hits:
             text += "A hit goes with the phenotype, which is no proof of a cause."
         elif tested < FEWEST_TESTS:
