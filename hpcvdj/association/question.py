@@ -130,7 +130,9 @@ class AssociationQuestion(CohortQuestion[Association]):
         elif answer.unscored:
             lines.append(("AUC", f"none: without {answer.unscored:,} of the donors nothing is a hit, so hits rest on "
                           "single donors"))  # fmt: skip
-        return [*lines, ("hits", f"{answer.hits:,} with q_value <= {answer.max_q:g}")]
+        copies = sum(int((test.q <= answer.max_q).sum()) for test in answer.tested) - answer.hits
+        more = f"; {copies:,} more {'is a likely copy' if copies == 1 else 'are likely copies'}" if copies else ""
+        return [*lines, ("hits", f"{answer.hits:,} with q_value <= {answer.max_q:g}{more}")]
 
     def _lines(self, answer: Association, test: Tested) -> Lines:
         """The lines of the summary for a phenotype."""

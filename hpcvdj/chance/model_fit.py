@@ -146,7 +146,7 @@ class ModelFit:
         lines += [line for finding, line in of_genes if finding in ("broken", "truncated")]
         if self.miscalled:
             lines.append(
-                f"{self.miscalled:,} of {self.calls:,} rows have a call that contradicts the bases, such as "
+                f"at least {self.miscalled:,} of {self.calls:,} rows have a call that contradicts the bases, such as "
                 f"{self.examples[0]}"
             )
         lines += [

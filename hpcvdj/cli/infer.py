@@ -41,7 +41,8 @@ def command(
 
     If fewer than a quarter of the rows are possible at the start, it is of another species or locus: that is an error.
 
-    With fewer than 3,000 rows, only gene usage is inferred unless --only names other parameters.
+    With fewer than 3,000 rows, only gene usage is inferred, unless --only names other parameters or the start is
+    uniform.
 
     The model is the same for any number of ranks and threads. Every iteration is saved: --resume continues a run that
     was stopped.

@@ -133,7 +133,7 @@ class ExclusionKind(Enum):
         "sequence_id that repeats that of an earlier row",
         "{together}",
         False,
-        "those that have another repertoire_id",
+        "those that have another repertoire_id, in commands that have it",
     )
 
     def __init__(self, message: str, summary: str, option: str = "", listed: bool = True, kept: str = "them") -> None:

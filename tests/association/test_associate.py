@@ -1,6 +1,7 @@
 """`hpcvdj associate`: tests of a small cohort by loops, copies, units, ranks, and what it writes."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -10,6 +11,8 @@ from scipy import stats
 import hpcvdj
 from hpcvdj.association.law import Laws, laws_of_cases, rates
 from hpcvdj.association.multiplicity import q_values
+from hpcvdj.association.question import AssociationQuestion
+from hpcvdj.association.settings import AssociationSettings
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.repertoires.writers import write_table
@@ -228,6 +231,20 @@ def test_copies_are_no_carriers_and_are_named(pool, model):
     without = asked({name: table.drop_columns(["duplicate_count"]) for name, table in tables.items()}, model)
     assert text not in without.table["junction_aa"].to_pylist()
     assert without.likely_copies >= 1
+
+
+def test_the_summary_tells_hits_from_likely_copies(answer):
+    """A row with a small q-value that is a likely copy is no hit, and the last line says so."""
+    question = AssociationQuestion(None, AssociationSettings())
+    (test,) = answer.tested
+    hits = np.flatnonzero(test.q <= answer.max_q)
+    assert len(hits) > 2
+    for copies, more in ((0, ""), (1, "; 1 more is a likely copy"), (2, "; 2 more are likely copies")):
+        copy = np.zeros(len(answer.carriers.p), dtype=bool)
+        copy[test.rows[hits[:copies]]] = True
+        changed = replace(answer, carriers=replace(answer.carriers, copy=copy))
+        title, line = question.summary(changed)[-1]
+        assert (title, line) == ("hits", f"{len(hits) - copies:,} with q_value <= 0.05{more}")
 
 
 def written(tables, folder):

@@ -152,7 +152,7 @@ def read_once(model, drawn):
     """Two planted groups of junctions beside drawn ones: of three reads each, and of one; most others have one read."""
     rng = np.random.default_rng(3)
     rows = []
-    for reads, genes in ((3, ("TRBV6-5*01", "TRBJ2-7*01")), (1, ("TRBV9*01", "TRBJ2-5*01"))):
+    for reads, genes in ((3, ("TRBV6-5*01", "TRBJ2-7*01")), (1, ("TRBV9*01", "TRBJ2-7*01"))):
         text = misread(LARGE, 3, rng)
         rows += [(f"p{reads}_{k}", *genes, misread(text, 1, rng), reads) for k in range(12)]
     table = pa.table(dict(zip(NAMES, map(list, zip(*rows, strict=True)), strict=True))).cast(drawn.schema)
