@@ -30,20 +30,22 @@ def named(numbers, sizes, case=CASE):
 
 
 def test_by_hand():
-    sizes = np.full(10, 1_000)
+    sizes = np.full(10, 100_000)
     numbers = {
-        "none": np.full(10, 50), "absent in controls": 50 * CASE, "absent in cases": 50 * (1 - CASE),
-        "ten times": 20 + 180 * CASE, "three times": 20 + 40 * CASE, "too rare": 4 * CASE,
+        "none": np.full(10, 5_000), "absent in controls": 5_000 * CASE, "absent in cases": 5_000 * (1 - CASE),
+        "ten times": 2_000 + 18_000 * CASE, "three times": 2_000 + 4_000 * CASE, "too rare": 400 * CASE,
         # One donor of five has no say.
-        "one donor": np.where(np.arange(10) == 1, 500, 20),
-        # Nor has chance: 6 of 5,000 and none.
-        "few": np.where(np.arange(10) == 3, 0, 6) * CASE,
+        "one donor": np.where(np.arange(10) == 1, 50_000, 2_000),
     }  # fmt: skip
     assert named(numbers, sizes) == ["absent in controls", "absent in cases", "ten times"]
-    assert 4 / 1_000 < COMMON < 6 / 1_000
-    # Shares count, not numbers: the cases are ten times as deep.
-    assert named({"deep": 50 + 450 * CASE}, sizes * (1 + 9 * CASE)) == []
-    assert named({"one arm": np.full(4, 30)}, np.full(4, 100), np.array([1, 1, 1, 0])) == []
+    assert 0.004 < COMMON < 0.01
+    # Shares count, not numbers.
+    deep = sizes * (1 + 9 * CASE)
+    assert named({"deep": 5_000 + 45_000 * CASE, "same": np.full(10, 10_000)}, deep) == ["same"]
+    # Chance may make 6 of 4,000, and none of 5,000.
+    assert named({"few": np.where(np.arange(10) == 3, 0, 6) * CASE}, np.full(10, 1_000)) == []
+    assert named({"one control": np.full(4, 30)}, np.full(4, 100), np.array([1, 1, 1, 0])) == []
+    sizes = np.full(10, 1_000)
     (text,) = unlike_genes({"V": 50 * CASE}, sizes, Phenotype("x", "case", np.arange(10), CASE, CASE, []))
     assert text == "V (5 % of the junctions of cases, 0 % of controls)"
     assert unlike_text([]) == ""
@@ -65,9 +67,10 @@ def said_of(tables, model, **options):
 
 
 def without(tables, gene, case):
-    """The tables, in which one side lacks a V gene."""
+    """The tables, in which one side lacks a gene."""
+    column = f"{gene[3].lower()}_call"
     return {
-        name: table.filter(pa.array([not call.startswith(f"{gene}*") for call in table["v_call"].to_pylist()]))
+        name: table.filter(pa.array([not call.startswith(f"{gene}*") for call in table[column].to_pylist()]))
         if CASE[k] == case else table
         for k, (name, table) in enumerate(tables.items())
     }  # fmt: skip
@@ -77,10 +80,10 @@ def test_a_gene_that_one_side_lacks(tmp_path):
     model = few_genes()
     tables = donors_of(model, 6, 600)
     assert said_of(tables, model) == ""
-    for case in (0, 1):
-        said = said_of(without(tables, "TRBV20-1", case), model)
+    for gene, case in (("TRBV20-1", 0), ("TRBV20-1", 1), ("TRBJ2-7", 1)):
+        said = said_of(without(tables, gene, case), model)
         assert said.count(" % of the junctions of cases") == 1
-        assert "donors: TRBV20-1 (" in said
+        assert f"donors: {gene} (" in said
     folder = tmp_path / "donors"
     folder.mkdir()
     for name, table in without(tables, "TRBV20-1", 0).items():
