@@ -15,6 +15,7 @@ from hpcvdj.cohorts import question as asking
 from hpcvdj.cohorts.cohort import REPEATED, names_of_holders, sequences_of
 from hpcvdj.cohorts.question import CohortQuestion, rows_text
 from hpcvdj.cohorts.settings import Naming, SharingSettings
+from hpcvdj.cohorts.sharing_question import SharingQuestion
 from hpcvdj.errors import InputError, StoppedError
 from hpcvdj.repertoires.folders import tables_in
 from hpcvdj.repertoires.formats.format import BY_HEADER, Opening
@@ -329,6 +330,18 @@ def test_two_individuals_must_have_junctions(few, model):
     stops = renamed(few, "junction", lambda text: text[:3] + "TAA" + text[6:])
     with pytest.raises(InputError, match=f"^only nobody {remedy}$"):
         in_memory(stops, model, checks=Checks(force=True))
+
+
+def test_no_more_individuals_are_asked_for_than_there_are(few, model):
+    number = len(set(few["repertoire_id"].to_pylist()))
+    for asked in (number, number + 1):
+        question = SharingQuestion(Naming(), SharingSettings(min_individuals=asked))
+        tables = [table_of(few, question.opening())]
+        if asked == number:
+            assert read_rows(question, tables, model, CHECKS, Run()).inputs.rows == len(few)
+        else:
+            with pytest.raises(InputError, match=f"^min_individuals={asked}: there are {number}; give at most as many"):
+                read_rows(question, tables, model, CHECKS, Run())
 
 
 @pytest.mark.parametrize("unit", ["nt", "vj-aa"])
