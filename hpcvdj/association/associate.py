@@ -11,12 +11,12 @@ import pyarrow as pa
 
 from hpcvdj.association.ball import COLUMNS, Balls
 from hpcvdj.association.carriers import Carriers, carriers_of
+from hpcvdj.association.gene_usage import Usage, usage_of, usage_text
 from hpcvdj.association.phenotypes import Phenotype
 from hpcvdj.association.scores import CANDIDATES, Scores, scores_of
 from hpcvdj.association.settings import WITH_GENES, AssociationSettings
 from hpcvdj.association.tables import association_table, donors_table
 from hpcvdj.association.tested import Tested, reached_of, tests_of
-from hpcvdj.association.unlike_genes import Usage, unlike_genes, unlike_text, usage_of
 from hpcvdj.chance.draws import Chance, log_factors
 from hpcvdj.chance.model_fit import UNCHECKED, ModelFit
 from hpcvdj.chance.p_values import Floats
@@ -50,7 +50,7 @@ class Association(Shown):
     improbable  improbable junctions, and pairs of individuals that share them; None without nucleotides
     max_q       the false discovery rate of hits
     fit         how the model fits the tables
-    unlike      the genes that cases or controls have far more often, in words; empty if there are none
+    gene_usage  the genes that cases or controls have far more often, in words; empty if there are none
     unmatched   donors without a value and rows of the metadata without a table, in words; empty if there are none
     """
 
@@ -67,7 +67,7 @@ class Association(Shown):
     improbable: Improbable | None
     max_q: float
     fit: ModelFit
-    unlike: str = ""
+    gene_usage: str = ""
     unmatched: str = ""
 
     def __repr__(self) -> str:
@@ -125,7 +125,6 @@ def associate(
     usage = usage_of(cohort)
 
     def tested(gathered: Carriers, usage: Usage) -> Association:
-        asked = [phenotype for phenotype in phenotypes if phenotype.family == "case"]
         tests = tests_of(gathered, phenotypes, used, settings, reached)
         labelled = next((test for test in tests if test.phenotype.family == "case"), None)
         scores = None if labelled is None else _scores(labelled, gathered, used, settings)
@@ -144,7 +143,7 @@ def associate(
             improbable=improbable,
             max_q=settings.max_q,
             fit=fit,
-            unlike=unlike_text([name for phenotype in asked for name in unlike_genes(usage, cohort.sizes, phenotype)]),
+            gene_usage=usage_text(usage, cohort.sizes, phenotypes),
         )
 
     return run.on_root(tested, gathered, usage)

@@ -70,7 +70,7 @@ class AssociationQuestion(CohortQuestion[Association]):
             "sequences": answer.sequences,
             "likely_copies": answer.likely_copies,
             "unmatched": answer.unmatched or None,
-            "unlike_genes": answer.unlike or None,
+            "gene_usage": answer.gene_usage or None,
             "tested": sum(int(test.kept.sum()) for test in answer.tested),
             "hits": answer.hits,
             "phenotypes": [self._phenotype(answer, test) for test in answer.tested],
@@ -102,7 +102,7 @@ class AssociationQuestion(CohortQuestion[Association]):
 
     def warnings(self, answer: Association) -> list[str]:
         pairs = pairs_text(answer.cohort, answer.improbable)
-        said = [line for line in (answer.unmatched, answer.unlike) if line]
+        said = [line for line in (answer.unmatched, answer.gene_usage) if line]
         return [*said, *(f"{line}; see {command_name('contamination')}" for line in pairs)]
 
     def summary(self, answer: Association) -> Lines:

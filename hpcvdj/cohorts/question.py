@@ -71,7 +71,9 @@ class CohortQuestion(Question[A]):
                 )
         number = len({*self.naming.people(inputs.repertoires).subject.values()})
         if self.fewest > number > 1:
-            raise InputError(f"{option('min_individuals', self.fewest)}: there are {number}; give at most as many")
+            raise InputError(
+                f"{option('min_individuals', self.fewest)}: there are {number} individuals; give at most {number}"
+            )
 
     def clones(self, answer: A, rows: Rows, model: Model) -> Mapping[str, CloneSizes]:
         """Return the clone sizes of each individual of the cohort that was compared."""

@@ -76,6 +76,7 @@ class EnrichmentQuestion(Question[Enrichment]):
         samples = [self._distinct(rows.on_root, run)]
         control = self._control(rows.inputs, run)
         if control is not None:
+            log.info("the control, %s, is compared with the model, too", control.path)
             checks = Checks(force=rows.fit.force, keep_misfits=rows.fit.keep_misfits)
             fit = run.from_root(lambda: check_tables(checks, [control], model, run=run))
             samples.append(self._distinct(read_on_root(control, model, run, fit), run))

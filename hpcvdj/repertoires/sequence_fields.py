@@ -50,7 +50,10 @@ def common_fields(tables: Sequence[Table]) -> list[JunctionField]:
         elif fields:
             common = [field for field in common if field in fields]
     if len(named) == 2:
-        log.warning("%s has no junction in nucleotides, and %s has", named[False].path, named[True].path)
+        log.warning(
+            "%s has no junction in nucleotides, and %s has; leave such tables out to read nucleotides",
+            named[False].path, named[True].path,
+        )  # fmt: skip
     return common
 
 

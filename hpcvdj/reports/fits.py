@@ -84,7 +84,7 @@ def _causes(fit: dict[str, Any]) -> Iterator[str]:
     if alleles := [allele[0] for allele in fit["alleles"]]:
         yield f"alleles that the model hardly ever chooses: {', '.join(alleles)}"
     if fit["miscalled"]:
-        yield f"{fit['miscalled']:,} of {fit['calls']:,} rows have a call that contradicts the bases"
+        yield f"at least {fit['miscalled']:,} of {fit['calls']:,} rows have a call that contradicts the bases"
 
 
 def fit_sections(outputs: Outputs) -> list[Section]:

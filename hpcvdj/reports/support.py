@@ -187,7 +187,7 @@ def _association(outputs: Outputs) -> Iterator[Statement]:
             text += f"{facts['likely_copies']:,} sequences are likely copies, which do not count. "
         if facts.get("standing_out"):
             text += "Pairs of individuals share improbable junctions: copies within a batch look like association. "
-        for name in ("unmatched", "unlike_genes"):
+        for name in ("unmatched", "gene_usage"):
             if facts.get(name):
                 text += _sentence(facts[name])
         if hits:

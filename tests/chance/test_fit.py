@@ -72,6 +72,11 @@ def test_what_a_model_makes_fits_it(name):
                  for v, j in zip(*(rows[column].to_pylist() for column in COLUMNS[:2]), strict=True)]  # fmt: skip
         # Without rows, a gene is not called truncated.
         assert "truncated" not in findings(fit_of(rows.filter(pa.array(whole)), model)).values()
+        calls = [call.partition("*")[0] for call in rows["v_call"].to_pylist()]
+        commonest = max(sorted(set(calls)), key=calls.count)
+        lacking = fit_of(rows.filter(pa.array([gene != commonest for gene in calls])), model).genes
+        # Its twin is too common, if reads hardly tell it from one.
+        assert any((own.gene, own.finding) == (commonest, "usage") or commonest in own.twins for own in lacking)
         fit = fit_of(rows, model)
         assert fit.compared
         assert (fit.lengths, fit.contradicted, fit.better, fit.impossible) == ((), (), None, 0)

@@ -340,7 +340,9 @@ def test_no_more_individuals_are_asked_for_than_there_are(few, model):
         if asked == number:
             assert read_rows(question, tables, model, CHECKS, Run()).inputs.rows == len(few)
         else:
-            with pytest.raises(InputError, match=f"^min_individuals={asked}: there are {number}; give at most as many"):
+            with pytest.raises(
+                InputError, match=f"^min_individuals={asked}: there are {number} individuals; give at most {number}$"
+            ):
                 read_rows(question, tables, model, CHECKS, Run())
 
 

@@ -91,7 +91,7 @@ def test_from_python(folder, tmp_path, model):
     for wrong, message in (
         ({"q": 2}, "q=2: give"), ({"draws": 3}, "draws=3: give"), ({"unit": "x"}, "must be one of nt, vj-aa, aa"),
         ({"min_individuals": 0}, "min_individuals=0"),
-        ({"min_individuals": 4}, "^min_individuals=4: there are 3; give at most as many$"),
+        ({"min_individuals": 4}, "^min_individuals=4: there are 3 individuals; give at most 3$"),
         ({"individual": "who"}, "individual='who': the keys of a dict"), ({"group": "x"}, "needs metadata"),
         ({"metadata": frame}, "needs group"), ({"metadata": frame, "group": "z"}, "no column z"),
         ({"metadata": frame.slice(1), "group": "group"}, "no group for a"),
@@ -111,7 +111,10 @@ def test_wrong_usage(folder, tmp_path):
         ([folder / "a.tsv", "-o", target], "only a has productive junctions"),
         ([folder, "-o", tmp_path / "o.h5"], "must end in .tsv"),
         ([folder, "-o", target, "--q", "0"], "give a number from 0.001 to 1"),
-        ([folder, "-o", target, "--min-individuals", 4], "--min-individuals 4: there are 3; give at most as many"),
+        (
+            [folder, "-o", target, "--min-individuals", 4],
+            "--min-individuals 4: there are 3 individuals; give at most 3",
+        ),
         ([folder, "-o", target, "--group", "batch"], "needs --metadata"),
         ([folder, "-o", target, "--individual", "nosuch"], "no column nosuch"),
         ([folder, "-o", target, "--metadata", tmp_path / "two.tsv", "--group", "batch"], "a has the groups x and y"),

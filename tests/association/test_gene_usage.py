@@ -1,14 +1,15 @@
-"""hpcvdj.association.unlike_genes: genes that cases or controls lack are named, chance names none."""
+"""hpcvdj.association.gene_usage: genes that cases or controls lack are named, chance names none."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import hpcvdj
+from hpcvdj.association.gene_usage import differing_genes, usage_text
 from hpcvdj.association.phenotypes import Phenotype
-from hpcvdj.association.unlike_genes import unlike_genes, unlike_text
 from hpcvdj.chance.fit import COMMON
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.repertoires.writers import write_table
@@ -26,7 +27,7 @@ def named(numbers, sizes, case=CASE):
     donors = np.arange(len(case))
     phenotype = Phenotype("ill", "case", donors, case, np.zeros(len(case), int), ["all"])
     usage = {name: np.array(of_donors) for name, of_donors in numbers.items()}
-    return [text.partition(" (")[0] for text in unlike_genes(usage, np.array(sizes), phenotype)]
+    return [text.partition(" (")[0] for text in differing_genes(usage, np.array(sizes), phenotype)]
 
 
 def test_by_hand():
@@ -46,10 +47,15 @@ def test_by_hand():
     assert named({"few": np.where(np.arange(10) == 3, 0, 6) * CASE}, np.full(10, 1_000)) == []
     assert named({"one control": np.full(4, 30)}, np.full(4, 100), np.array([1, 1, 1, 0])) == []
     sizes = np.full(10, 1_000)
-    (text,) = unlike_genes({"V": 50 * CASE}, sizes, Phenotype("x", "case", np.arange(10), CASE, CASE, []))
+    ill = Phenotype("x", "case", np.arange(10), CASE, CASE, [])
+    (text,) = differing_genes({"V": 50 * CASE}, sizes, ill)
     assert text == "V (5 % of the junctions of cases, 0 % of controls)"
-    assert unlike_text([]) == ""
-    assert unlike_text([text]).startswith(f"cases and controls have other genes, by medians of donors: {text}; were")
+    assert usage_text({"V": 50 * CASE}, sizes, [ill]).startswith(
+        f"cases and controls have other genes, by medians of donors: {text}; if they"
+    )
+    assert usage_text({"V": sizes}, sizes, [ill]) == ""
+    # Of HLA alleles there are too many, and a gene may go with one.
+    assert usage_text({"V": 50 * CASE}, sizes, [replace(ill, family="hla")]) == ""
 
 
 def donors_of(model, number, rows, seed=5):
@@ -62,8 +68,8 @@ def said_of(tables, model, **options):
     with warnings_said() as said:
         answer = hpcvdj.associate(tables, model, metadata=about, case={"ill": "yes"}, draws=1_000, backend="cpu",
                                   **options)  # fmt: skip
-    assert ([answer.unlike] if answer.unlike else []) == [line for line in said if "have other genes" in line]
-    return answer.unlike
+    assert ([answer.gene_usage] if answer.gene_usage else []) == [line for line in said if "have other genes" in line]
+    return answer.gene_usage
 
 
 def without(tables, gene, case):
@@ -94,7 +100,7 @@ def test_a_gene_that_one_side_lacks(tmp_path):
     _, err = hpcvdj_command("associate", folder, "-m", "human_trb_m15", "--metadata", tmp_path / "about.tsv", "--case",
                             "ill=yes", "-o", tmp_path / "o.tsv", "--draws", "1000")  # fmt: skip
     assert "cases and controls have other genes" in err
-    assert "TRBV20-1 (" in json.loads((tmp_path / "o.tsv.json").read_text())["unlike_genes"]
+    assert "TRBV20-1 (" in json.loads((tmp_path / "o.tsv.json").read_text())["gene_usage"]
 
 
 @pytest.mark.exhaustive

@@ -1,6 +1,6 @@
 """Genes that one of cases and controls has far more often: the two were sequenced, or called, in another way."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -36,7 +36,7 @@ def usage_of(cohort: Cohort) -> Usage | None:
     return {name: np.sum([part.get(name, none) for part in parts], axis=0) for name in names}
 
 
-def unlike_genes(usage: Usage, sizes: Counts, phenotype: Phenotype) -> Iterator[str]:
+def differing_genes(usage: Usage, sizes: Counts, phenotype: Phenotype) -> Iterator[str]:
     """Name the genes that one of cases and controls has `MARGIN` times as often as the other, beyond chance.
 
     sizes  int64 [individuals]: the number of distinct junctions
@@ -52,11 +52,13 @@ def unlike_genes(usage: Usage, sizes: Counts, phenotype: Phenotype) -> Iterator[
             yield f"{gene} ({100 * shares[0]:.2g} % of the junctions of cases, {100 * shares[1]:.2g} % of controls)"
 
 
-def unlike_text(names: list[str]) -> str:
-    """Say which genes differ; empty if none does."""
+def usage_text(usage: Usage, sizes: Counts, phenotypes: Sequence[Phenotype]) -> str:
+    """Say which genes differ between cases and controls; empty if none does."""
+    asked = [phenotype for phenotype in phenotypes if phenotype.family == "case"]
+    names = [name for phenotype in asked for name in differing_genes(usage, sizes, phenotype)]
     if not names:
         return ""
     return (
-        f"cases and controls have other genes, by medians of donors: {few(names, 6)}; were they sequenced, or called, "
-        "in another way? Hits of these genes may say that alone"
+        f"cases and controls have other genes, by medians of donors: {few(names, 6)}; if they were sequenced, or "
+        "called, in another way, hits of these genes say that alone: compare donors of one protocol"
     )
