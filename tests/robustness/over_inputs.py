@@ -77,15 +77,18 @@ COMMANDS = {
         {"-o": "o.tsv", "--junctions-out": "j.parquet", "--plot": "p.svg", "--write-clean": "clean"},
     ),
     "enrich": Command(
-        ("enrich", "y.tsv", "--control", "c.tsv", *mutate.ENRICH[2:], *MODEL), {"-o": "o.tsv", "--plot": "p.png"},
-        options=BOTH,
+        ("enrich", "y.tsv", "--control", "c.tsv", *ON_CPU, *mutate.ENRICH[-2:], *MODEL),
+        {"-o": "o.tsv", "--plot": "p.png"}, options=BOTH,
     ),
     "enrich a folder": Command(("enrich", "cohort", *mutate.ENRICH[2:], *MODEL), {"-o": "out"}, options=BOTH),
     "annotate": Command(
         ("annotate", "cohort", *MODEL, *ON_CPU, "--kappa", "1", "--database", "b.tsv"), {"-o": "folder"}, options=BOTH
     ),
     "associate": Command(
-        ("associate", "cohort", *MODEL, *ON_CPU, *METADATA[:2], "--case", "group=a", "--draws", "1000"),
+        (
+            "associate", "cohort", *MODEL, *ON_CPU, *METADATA[:2], "--case", "group=a", "--draws", "1000",
+            "--min-individuals", "2",
+        ),
         {"-o": "o.tsv", "--donors": "d.tsv", "--plot": "p.svg"},
     ),
     "infer": Command(

@@ -36,7 +36,7 @@ ALLOWED = 2.0**-44
 """Of a row: what counts and log-likelihoods may differ by.  The largest difference seen is 2^-48: a count is rounded
 for each D gene and word of a junction, to 2^-49 for these numbers of rows."""
 
-AFTER_A_COLLECTIVE = (2, 3, 4, 8)
+AFTER_A_COLLECTIVE = (0, 3, 4, 5, 6, 10)
 """Barriers of a warp that a sum or a shuffle comes before.  On a GPU, these do not order what lanes write, as here."""
 
 
@@ -151,7 +151,7 @@ def test_a_missing_barrier_shows(cuda_on_host):
     own = problem_with(at_rate(small_model(2)), "lists", 40, errors=True)
     expected = on_host(own, 64)
     unseen = []
-    for barrier, number in (*product(["__syncwarp(ALL);"], range(9)), *product(["__syncthreads();"], range(2))):
+    for barrier, number in (*product(["__syncwarp(ALL);"], range(11)), *product(["__syncthreads();"], range(2))):
         cuda_on_host.change = fake_cupy.without_barrier(number, barrier)
         same = []
         for cuda_on_host.order in fake_cupy.ORDERS:
