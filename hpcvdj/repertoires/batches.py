@@ -37,6 +37,8 @@ def as_strings(batch: pa.RecordBatch, encoded: Collection[str] = ()) -> pa.Recor
 def distinct_texts(column: pa.Array) -> tuple[list[str], NDArray[np.int32]]:
     """The distinct texts of a column, in the order of the rows, and the index of each row's text, int32 [rows]."""
     encoded = pc.dictionary_encode(column)
+    if len(encoded.dictionary) == 1 and not encoded.null_count:
+        return encoded.dictionary.to_pylist(), np.zeros(len(encoded), dtype=np.int32)
     # The dictionary of a file may have texts that these rows do not have, and in any order.
     used = encoded.indices.dictionary_encode()
     texts = encoded.dictionary.take(used.dictionary).to_pylist()

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hpcvdj.kernels.text import translate_rows, unpack_rows
+from hpcvdj.kernels.threads import on_threads
 from hpcvdj.recombination import alphabet
 from hpcvdj.recombination.germline import SegmentType
 from hpcvdj.recombination.models import ANY, Alleles, Model
@@ -82,11 +84,15 @@ def stacked(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
     """The rows of several matrices, padded with zeros to the width of the widest."""
     if len(parts) == 1:
         return parts[0]
-    rows = np.zeros((sum(map(len, parts)), max(part.shape[1] for part in parts)), dtype=parts[0].dtype)
-    first = 0
-    for part in parts:
-        rows[first : first + len(part), : part.shape[1]] = part
-        first += len(part)
+    rows = np.empty((sum(map(len, parts)), max(part.shape[1] for part in parts)), dtype=parts[0].dtype)
+    firsts = accumulate(map(len, parts), initial=0)
+
+    def copy(place: tuple[int, NDArray[Any]]) -> None:
+        first, part = place
+        of_part = rows[first : first + len(part)]
+        of_part[:, : part.shape[1]], of_part[:, part.shape[1] :] = part, 0
+
+    on_threads(copy, list(zip(firsts, parts, strict=False)))
     return rows
 
 

@@ -22,7 +22,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hpcvdj.errors import InputError, few, option
-from hpcvdj.repertoires.batches import with_columns, without_missing
+from hpcvdj.recombination.names import MISSING
+from hpcvdj.repertoires.batches import distinct_texts, with_columns
 from hpcvdj.repertoires.folders import tables_in
 from hpcvdj.repertoires.formats.format import REASON
 from hpcvdj.repertoires.junctions import REPERTOIRE, FirstRows, Junctions, Reference, read_junctions
@@ -314,12 +315,11 @@ def names_repertoires(table: Table) -> bool:
 
 def with_repertoire(batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
     """A batch with the column repertoire_id, which has `name` where it was missing; a new column is the last."""
+    texts, rows = [name], np.zeros(batch.num_rows, dtype=np.int32)
     if REPERTOIRE in batch.schema.names:
-        named = without_missing(batch.column(REPERTOIRE))
-        column = pc.if_else(pc.equal(named, ""), pa.scalar(name, named.type), named)
-    else:
-        column = pa.repeat(pa.scalar(name, pa.string()), batch.num_rows)
-    return with_columns(batch, {REPERTOIRE: column})
+        given, rows = distinct_texts(batch.column(REPERTOIRE))
+        texts = [name if text in ("", *MISSING) else text for text in given]
+    return with_columns(batch, {REPERTOIRE: pa.DictionaryArray.from_arrays(rows, pa.array(texts, pa.large_string()))})
 
 
 def columns_of_all(tables: Sequence[Table]) -> list[str]:

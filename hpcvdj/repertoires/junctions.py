@@ -6,8 +6,10 @@ module removes them.
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import permutations
 from types import MappingProxyType
 from typing import Any
 
@@ -26,7 +28,7 @@ from hpcvdj.recombination.germline import Germline, Segment, SegmentType
 from hpcvdj.recombination.models import Alleles, Model
 from hpcvdj.recombination.repertoire import Repertoire
 from hpcvdj.recombination.symbols import ANY_RESIDUE, PRODUCTIVE_END
-from hpcvdj.repertoires.batches import distinct_texts, numbers_by_text, without_missing
+from hpcvdj.repertoires.batches import distinct_texts, without_missing
 from hpcvdj.repertoires.exclusion_collector import Codes, ExclusionCollector
 from hpcvdj.repertoires.formats.format import REASON, ROW_ID
 from hpcvdj.repertoires.genes import stacked, unpacked
@@ -147,8 +149,9 @@ def read_junctions(
     InputError if a row cannot be counted and `reading` is strict.
     """
     builder = _Builder(germline, reading, sources, repertoires, first_rows)
-    for packed in in_threads(builder.packed, _numbered(batches, first_row)):
-        builder.add(packed)
+    resolved = map(builder.resolved, in_threads(builder.packed, _numbered(batches, first_row)))
+    for part in in_threads(lambda part: part(), resolved):
+        builder.add(part)
         if reading.strict and builder.excluded:
             break
     junctions = builder.finish()
@@ -182,29 +185,111 @@ def _numbered(batches: Iterable[pa.RecordBatch], first_row: int) -> Iterator[tup
 
 
 @dataclass(frozen=True)
+class _Texts:
+    """The distinct texts of a column, and the index of each row's text, int32 [rows]."""
+
+    texts: list[str]
+    rows: NDArray[np.int32]
+
+    @classmethod
+    def of(cls, batch: pa.RecordBatch, name: str) -> "_Texts":
+        """The texts of a column; one empty text if the batch lacks it."""
+        if name not in batch.schema.names:
+            return cls([""], np.zeros(batch.num_rows, dtype=np.int32))
+        return cls(*distinct_texts(batch.column(name)))
+
+    def numbers(self, of_text: Sequence[int], dtype: Any) -> NDArray[Any]:
+        """The number of each row's text, `dtype` [rows]."""
+        numbers = np.array(of_text, dtype=dtype)
+        return np.full(len(self.rows), numbers[0]) if len(numbers) == 1 else numbers[self.rows]
+
+
+@dataclass(frozen=True)
 class _Packed:
     """A batch whose sequences are packed.
 
-    rows     int64 [rows]: their numbers
-    ids      pyarrow large_string Array
-    hashes   uint64 [rows]: of the ids
-    calls    the distinct calls of V and of J, and the index of each row's call, int32 [rows]; none if any gene will do
-    reads    int64 [rows]: read counts, `UNKNOWN` for a row without one; None if they are not read
-    words    uint64 [rows, W]: the packed sequences
-    lengths  uint8 [rows]: their lengths in nucleotides
-    unfit    rows of the batch without a valid count, that could not be packed, or that are not productive; the last
-             reason of a row counts
+    rows        int64 [rows]: their numbers
+    ids         pyarrow large_string Array
+    hashes      uint64 [rows]: of the ids
+    calls       of V and of J; one empty text if any gene will do
+    repertoire  names of repertoires; one empty text for one table
+    reasons     why the table's format cannot give a junction to a row, or the empty text
+    scope       the scope of the ids, as a part of their hash
+    reads       int64 [rows]: read counts, `UNKNOWN` for a row without one; None if they are not read
+    words       uint64 [rows, W]: the packed sequences
+    lengths     uint8 [rows]: their lengths in nucleotides
+    unfit       rows of the batch without a valid count, that could not be packed, or that are not productive; the last
+                reason of a row counts
     """
 
-    batch: pa.RecordBatch
     rows: NDArray[np.int64]
     ids: pa.Array
     hashes: NDArray[np.uint64]
-    calls: dict[SegmentType, tuple[list[str], NDArray[np.int32]]]
+    calls: tuple[_Texts, _Texts]
+    repertoire: _Texts
+    reasons: _Texts
+    scope: np.uint64
     reads: NDArray[np.int64] | None
     words: NDArray[np.uint64]
     lengths: NDArray[np.uint8]
     unfit: list[Unfit]
+
+
+@dataclass(frozen=True)
+class _Part:
+    """The rows of a batch that take part.
+
+    columns   words, lengths, V–J pairs, numbers of the rows, hashes of their ids, and indices of their repertoires
+    excluded  of the others: rows, ids, codes and repertoires, as of `ExclusionCollector.add`; None if there are none
+    """
+
+    rows_read: int
+    columns: tuple[NDArray[Any], ...]
+    ids: pa.Array
+    reads: NDArray[np.int64] | None
+    excluded: tuple[Any, ...] | None
+
+
+def _part(
+    packed: _Packed,
+    letters: Letters,
+    calls: Sequence[tuple[Sequence[int], Sequence[int]]],
+    of_loci: Callable[[NDArray[np.int64], NDArray[np.int64]], Codes],
+    repertoires: Sequence[int],
+    reasons: Sequence[int],
+    unfit: Sequence[tuple[int | NDArray[np.int64], int]],
+) -> _Part:
+    """The rows of a batch that take part, and those that do not.  Several threads may call it.
+
+    calls        of V and of J: the index of the segment of each distinct call, or -1, and the code of what is wrong
+    of_loci      gives the codes of rows whose segments are of two loci
+    repertoires  the index of each distinct repertoire
+    reasons      the code of each distinct reason
+    unfit        rows of `_Packed.unfit`, and their codes
+    """
+    repertoire = packed.repertoire.numbers(repertoires, np.int32)
+    v, j = (texts.numbers(indices, np.int64) for texts, (indices, _) in zip(packed.calls, calls, strict=True))
+    no_v, no_j = (texts.numbers(codes, np.int32) for texts, (_, codes) in zip(packed.calls, calls, strict=True))
+    # The reason of a row's sequence takes precedence over that of its calls.
+    not_fit = np.zeros(len(v), dtype=np.int32)
+    for rows, code in unfit:
+        not_fit[rows] = code
+    why = np.zeros(len(v), dtype=np.int32)
+    for codes in (of_loci(v, j), no_j, no_v, not_fit, packed.reasons.numbers(reasons, np.int32)):
+        if codes.any():
+            why = np.where(codes > 0, codes, why)
+    # Most batches have no excluded row: a slice copies nothing.
+    keep: Any = slice(None)
+    ids, words, excluded = packed.ids, packed.words, None
+    if why.any():
+        out, keep = np.flatnonzero(why), np.flatnonzero(why == 0)
+        excluded = packed.rows[out], ids.take(pa.array(out)), why[out], repertoire[out]
+        ids, words = ids.take(pa.array(keep)), words.take(keep, axis=0)
+    lengths, repertoire = packed.lengths[keep], repertoire[keep]
+    hashes = packed.hashes[keep] ^ (repertoire.astype(np.uint64) | packed.scope) * SCATTER
+    words = _narrow(words, lengths // letters.bases, letters)
+    columns = words, lengths, v[keep] * _MOST_SETS + j[keep], packed.rows[keep], hashes, repertoire
+    return _Part(len(v), columns, ids, None if packed.reads is None else packed.reads[keep], excluded)
 
 
 class _Builder:
@@ -222,14 +307,12 @@ class _Builder:
         }
         # The index of a call's segment, or why it has none; and the allele that replaces the call, or nothing.
         self._resolved: dict[tuple[SegmentType, str], tuple[int | Exclusion, str]] = {}
-        self.rows_read = 0
-        self.batches: list[tuple[Any, ...]] = []
-        self.reads: list[NDArray[np.int64]] = []
-        self.ids: list[pa.Array] = []
+        self.parts: list[_Part] = []
         self.excluded = ExclusionCollector()
         self._of_any_gene = isinstance(germline, Model) and reading.genes == "any"
         self._together = repertoires is not None
         self._repertoire = {name: k for k, name in enumerate(dict.fromkeys(repertoires or ()))}
+        self.rows_read = 0
         self.substituted: Counter[tuple[str, str]] = Counter()
 
     def packed(self, numbered: tuple[int, pa.RecordBatch]) -> _Packed:
@@ -241,54 +324,39 @@ class _Builder:
         rows = first_row + np.arange(batch.num_rows)
         ids = batch.column("sequence_id") if "sequence_id" in batch.schema.names else pa.array(rows.astype(str))
         ids = without_missing(ids.cast(pa.large_string()))
-        segments: tuple[SegmentType, ...] = () if self._of_any_gene else ("V", "J")
-        calls = {segment: distinct_texts(batch.column(f"{segment.lower()}_call")) for segment in segments}
+        v, j = (_Texts.of(batch, "" if self._of_any_gene else call) for call in ("v_call", "j_call"))
+        repertoire = _Texts.of(batch, REPERTOIRE if self._together else "")
+        scope = np.uint64(0)
+        if self._together and ROW_ID in batch.schema.names:
+            # All rows of a batch are of one table.
+            scope = id_scopes(self.sources, rows[:1])[0] << SCOPE_SHIFT
         words, lengths, unfit = self._pack(batch.column(self.reading.sequence_field))
         has_reads = READS in batch.schema.names
         reads, no_count = read_counts(batch.column(READS)) if has_reads else (None, {})
-        unfit = [*no_count.items(), *unfit]
-        return _Packed(batch, rows, ids, hashes_of_ids(ids, rows), calls, reads, words, lengths, unfit)
+        return _Packed(
+            rows, ids, hashes_of_ids(ids, rows), (v, j), repertoire, _Texts.of(batch, REASON), scope, reads, words,
+            lengths, [*no_count.items(), *unfit],
+        )  # fmt: skip
 
-    def add(self, packed: _Packed) -> None:
-        batch, rows, ids = packed.batch, packed.rows, packed.ids
-        self.rows_read += batch.num_rows
-        repertoire = self._repertoires(batch)
-        v, no_v = self._calls("V", packed)
-        j, no_j = self._calls("J", packed)
-        # The reason of a row's sequence takes precedence over that of its calls.
-        unfit = np.zeros(batch.num_rows, dtype=np.int32)
-        for unfit_rows, exclusion in packed.unfit:
-            unfit[unfit_rows] = self.excluded.code(exclusion)
-        why = np.zeros(batch.num_rows, dtype=np.int32)
-        for codes in (self._two_loci(v, j), no_j, no_v, unfit, self._reasons(batch)):
-            if codes.any():
-                why = np.where(codes > 0, codes, why)
-        # Most batches have no excluded row: a slice copies nothing.
-        keep: Any = slice(None)
-        if why.any():
-            out, keep = np.flatnonzero(why), np.flatnonzero(why == 0)
-            self.excluded.add(rows[out], ids.take(pa.array(out)), why[out], repertoire[out])
-            ids = ids.take(pa.array(keep))
-        scope = repertoire.astype(np.uint64)
-        if self._together and ROW_ID in batch.schema.names:
-            # All rows of a batch are of one table.
-            scope |= id_scopes(self.sources, rows[:1]) << SCOPE_SHIFT
-        hashes = packed.hashes[keep] ^ scope[keep] * SCATTER
-        self.ids.append(ids)
-        pair, lengths = v[keep] * _MOST_SETS + j[keep], packed.lengths[keep]
-        words = packed.words if isinstance(keep, slice) else packed.words.take(keep, axis=0)
-        words = _narrow(words, lengths // self.reading.letters.bases, self.reading.letters)
-        self.batches.append((words, lengths, pair, rows[keep], hashes, repertoire[keep]))
-        if packed.reads is not None:
-            self.reads.append(packed.reads[keep])
+    def resolved(self, packed: _Packed) -> Callable[[], _Part]:
+        """Find out what the texts of a batch stand for, and return what is left to do, which changes nothing here.
 
-    def _reasons(self, batch: pa.RecordBatch) -> Codes:
-        """Why the table's format cannot give a junction to a row."""
-        if REASON not in batch.schema.names:
-            return np.zeros(batch.num_rows, dtype=np.int32)
-        return numbers_by_text(
-            batch.column(REASON), lambda text: self.excluded.code(Exclusion.from_text(text)) if text else 0, np.int32
-        )
+        The order of the batches decides the order of what is new.
+        """
+        calls = [self._calls(segment, texts) for segment, texts in zip(self._indices, packed.calls, strict=True)]
+        index_of = self._repertoire if self._together else {"": 0}
+        repertoires = [index_of.setdefault(name, len(index_of)) for name in packed.repertoire.texts]
+        reasons = [self.excluded.code(Exclusion.from_text(text)) if text else 0 for text in packed.reasons.texts]
+        unfit = [(rows, self.excluded.code(exclusion)) for rows, exclusion in packed.unfit]
+        return partial(
+            _part, packed, self.reading.letters, calls, self._two_loci(), repertoires, reasons, unfit
+        )  # fmt: skip
+
+    def add(self, part: _Part) -> None:
+        self.rows_read += part.rows_read
+        if part.excluded is not None:
+            self.excluded.add(*part.excluded)
+        self.parts.append(part)
 
     def _require_storable(self, name: str, column: pa.Array, first_row: int) -> None:
         """Raise InputError for text that results cannot hold."""
@@ -301,35 +369,24 @@ class _Builder:
             source, data_row = source_of(self.sources, first_row + row)
             raise InputError(f"{source.path}, data row {data_row}: {name} {fault}")
 
-    def _repertoires(self, batch: pa.RecordBatch) -> NDArray[np.int32]:
-        """Each row's index in `self._repertoire`; 0 for the rows of one table."""
-        if not self._together:
-            return np.zeros(batch.num_rows, dtype=np.int32)
-        return numbers_by_text(
-            batch.column(REPERTOIRE), lambda name: self._repertoire.setdefault(name, len(self._repertoire)), np.int32
-        )
-
-    def _calls(self, segment: SegmentType, packed: _Packed) -> tuple[NDArray[np.int64], Codes]:
-        """The index of each row's segment in `_indices`, -1 without one; and why a row has none."""
-        if self._of_any_gene:
-            assert isinstance(self.germline, Model)
-            index = self._index(segment, self.germline.alleles(segment))
-            return np.full(len(packed.rows), index), np.zeros(len(packed.rows), dtype=np.int32)
-        calls, rows = packed.calls[segment]
-        resolved = [self._resolve(segment, call) for call in calls]
-        counts = np.bincount(rows, minlength=len(calls)).tolist()
-        for call, (_, allele), count in zip(calls, resolved, counts, strict=True):
-            if allele:
-                self.substituted[call, allele] += count
-        indices = np.array([-1 if isinstance(r, Exclusion) else r for r, _ in resolved], dtype=np.int64)
-        codes = [self.excluded.code(r) if isinstance(r, Exclusion) else 0 for r, _ in resolved]
-        return indices[rows], np.array(codes, dtype=np.int32)[rows]
+    def _calls(self, segment: SegmentType, calls: _Texts) -> tuple[list[int], list[int]]:
+        """The index of the segment of each distinct call in `_indices`, -1 without one; and why a call has none."""
+        resolved = [self._resolve(segment, call) for call in calls.texts]
+        if any(allele for _, allele in resolved):
+            counts = np.bincount(calls.rows, minlength=len(resolved)).tolist()
+            for call, (_, allele), count in zip(calls.texts, resolved, counts, strict=True):
+                if allele:
+                    self.substituted[call, allele] += count
+        indices = [-1 if isinstance(r, Exclusion) else r for r, _ in resolved]
+        return indices, [self.excluded.code(r) if isinstance(r, Exclusion) else 0 for r, _ in resolved]
 
     def _resolve(self, segment: SegmentType, call: str) -> tuple[int | Exclusion, str]:
         key = (segment, call)
         if key not in self._resolved:
             entry: Segment | Alleles | Exclusion
-            if isinstance(self.germline, Model):
+            if isinstance(self.germline, Model) and self._of_any_gene:
+                entry, replaced = self.germline.alleles(segment), False
+            elif isinstance(self.germline, Model):
                 entry, replaced = self.germline.resolve(segment, call), self.germline.lacks(segment, call)
             else:
                 entry = self.reading.calls.resolve(self.germline, segment, call)
@@ -337,26 +394,29 @@ class _Builder:
             if isinstance(entry, Exclusion):
                 self._resolved[key] = entry, ""
             else:
-                self._resolved[key] = self._index(segment, entry), entry.allele if replaced else ""
+                indices = self._indices[segment]
+                self._resolved[key] = indices.setdefault(entry, len(indices)), entry.allele if replaced else ""
         return self._resolved[key]
 
-    def _index(self, segment: SegmentType, entry: Segment | Alleles) -> int:
-        return self._indices[segment].setdefault(entry, len(self._indices[segment]))
-
-    def _two_loci(self, v: NDArray[np.int64], j: NDArray[np.int64]) -> Codes:
+    def _two_loci(self) -> Callable[[NDArray[np.int64], NDArray[np.int64]], Codes]:
+        """A function of the indices of V and of J that gives the codes of rows of two loci, int32 [rows]."""
         loci: dict[str, int] = {}
         # Index -1 needs an entry, even if no call has been resolved yet.
         of_v, of_j = (
             np.array([loci.setdefault(entry.locus, len(loci)) for entry in entries] or [0])
             for entries in self._indices.values()
         )
-        if len(loci) <= 1:
-            return np.zeros(len(v), dtype=np.int32)
-        names, codes = list(loci), np.zeros((len(loci),) * 2, dtype=np.int32)
-        different = (of_v[v] != of_j[j]) & (v >= 0) & (j >= 0)
-        for a, b in {*zip(of_v[v[different]].tolist(), of_j[j[different]].tolist(), strict=True)}:
-            codes[a, b] = self.excluded.code(Exclusion.of(ExclusionKind.TWO_LOCI, v_locus=names[a], j_locus=names[b]))
-        return np.where(different, codes[of_v[v], of_j[j]], 0)
+        codes = np.zeros((len(loci),) * 2, dtype=np.int32)
+        for v, j in permutations(loci, 2):
+            exclusion = Exclusion.of(ExclusionKind.TWO_LOCI, v_locus=v, j_locus=j)
+            codes[loci[v], loci[j]] = self.excluded.code(exclusion)
+
+        def codes_of(v: NDArray[np.int64], j: NDArray[np.int64]) -> Codes:
+            if len(codes) <= 1:
+                return np.zeros(len(v), dtype=np.int32)
+            return np.where((v >= 0) & (j >= 0), codes[of_v[v], of_j[j]], 0)
+
+        return codes_of
 
     def _pack(self, column: pa.Array) -> tuple[NDArray[np.uint64], NDArray[np.uint8], list[Unfit]]:
         # The columns of a table in memory without rows have no type.
@@ -396,9 +456,10 @@ class _Builder:
         return [(np.flatnonzero(~fits), Exclusion.of(kind, field=name))]
 
     def finish(self) -> Junctions:
+        of_parts = [part.reads for part in self.parts if part.reads is not None]
+        reads = np.concatenate(of_parts) if of_parts else np.empty(0, dtype=np.int64)
+        ids = pa.chunked_array([part.ids for part in self.parts], pa.large_string()).combine_chunks()
         words, lengths, pair, row, hashes, repertoire_of = self._joined()
-        reads = np.concatenate(self.reads) if self.reads else np.empty(0, dtype=np.int64)
-        ids = pa.chunked_array(self.ids, pa.large_string()).combine_chunks()
         keep = self._without_repeated_ids(ids, hashes, row, repertoire_of)
         has_reads = bool((reads != UNKNOWN).any())
         if has_reads:
@@ -432,14 +493,13 @@ class _Builder:
         )
 
     def _joined(self) -> tuple[Any, ...]:
-        """The columns of all batches; the batches are no longer kept."""
-        if not self.batches:
+        """The columns of all parts; the parts are no longer kept."""
+        if not self.parts:
             kinds = (np.uint8, np.int64, np.int64, np.uint64, np.int32)
             return np.zeros((0, 2), np.uint64), *(np.empty(0, kind) for kind in kinds)
-        words, *columns = zip(*self.batches, strict=True)
-        joined = stacked(words), *(np.concatenate(column) for column in columns)
-        self.batches.clear()
-        return joined
+        words, *columns = zip(*(part.columns for part in self.parts), strict=True)
+        self.parts.clear()
+        return stacked(words), *(np.concatenate(column) for column in columns)
 
     def _without_repeated_ids(
         self, ids: pa.Array, hashes: NDArray[np.uint64], row: NDArray[np.int64], repertoire_of: NDArray[np.int32]

@@ -5,6 +5,9 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar, cast
 
+MOST_THREADS = 4
+"""Threads, at most, that work on items: a reader does not give items to more."""
+
 T = TypeVar("T")
 U = TypeVar("U")
 
@@ -19,8 +22,15 @@ def ahead(items: Iterable[T]) -> Iterator[T]:
             yield cast(T, item)
 
 
-def in_threads(work: Callable[[T], U], items: Iterable[T], threads: int = 2) -> Iterator[U]:
-    """`work` of each item, in their order, in other threads.  This thread makes the items: only it may use MPI."""
+def in_threads(work: Callable[[T], U], items: Iterable[T], threads: int | None = None) -> Iterator[U]:
+    """`work` of each item, in their order, in other threads.  This thread makes the items: only it may use MPI.
+
+    threads  by default those of this rank, at most `MOST_THREADS`; none if the rank has only this one
+    """
+    if threads is None:
+        from pyarrow import cpu_count
+
+        threads = min(MOST_THREADS, cpu_count()) if cpu_count() > 1 else 0
     if not threads:
         yield from map(work, items)
         return

@@ -14,6 +14,7 @@ from hpcvdj.public import OnFirstUse
 from hpcvdj.repertoires.batches import as_strings
 from hpcvdj.repertoires.readers import reader
 from hpcvdj.repertoires.readers.reader import TableReader, first_line
+from hpcvdj.storage.ahead import in_threads
 
 pq: Any = OnFirstUse("pyarrow.parquet")
 
@@ -101,7 +102,7 @@ class ParquetReader(TableReader):
         batches: Iterator[Any] = iter(())
         batch: Any = None
 
-        def batches_of(rows: range) -> Iterator[pa.RecordBatch]:
+        def given(rows: range) -> Iterator[pa.RecordBatch]:
             nonlocal group, position, batches, batch
             if rows and (first := bisect_right(starts, rows.start) - 1) != group:
                 group, position, batch = first, starts[first], None
@@ -113,7 +114,7 @@ class ParquetReader(TableReader):
                         raise ValueError("it has fewer rows than it says")
                     low, high = max(rows.start - position, 0), min(rows.stop - position, batch.num_rows)
                     if low < high:
-                        yield as_strings(batch.slice(low, high - low).select(columns), encoded)
+                        yield batch.slice(low, high - low).select(columns)
                     if high < batch.num_rows:
                         return
                     position, batch = position + batch.num_rows, None
@@ -130,8 +131,15 @@ class ParquetReader(TableReader):
             )
         except DAMAGE as error:
             raise self._damaged(error) from None
+
+        def in_text(batch: pa.RecordBatch) -> pa.RecordBatch:
+            try:
+                return as_strings(batch, encoded)
+            except DAMAGE as error:
+                raise self._damaged(error) from None
+
         with file:
-            yield batches_of
+            yield lambda rows: in_threads(in_text, given(rows))
 
     def _damaged(self, error: Exception) -> InputError:
         return InputError(f"{self.path}: the Parquet file is damaged ({first_line(error)})")
