@@ -22,7 +22,7 @@ from hpcvdj.runs.partition import evenly
 from hpcvdj.runs.provenance import run_facts
 from hpcvdj.runs.ranks import World, limit_arrow, starting
 from hpcvdj.runs.stopping import NOTHING_YET, Agreement, StopRequest, StopWorkError, stopped_by, told_otherwise
-from hpcvdj.storage.ahead import in_threads
+from hpcvdj.storage.ahead import MOST_THREADS, in_threads
 from hpcvdj.storage.files import behind_links, exclusive_lock, require_distinct, require_writable
 from hpcvdj.storage.folders import exclusive_folder
 
@@ -201,7 +201,7 @@ class Run:
 
         items  items, which may read files; call `raise_if_stopping` between steps, in `items` and in `work`
         work   may return a function that does the rest of its item without other ranks, such as to write files; if this
-               rank has more than one thread, another one calls it while this one goes on with the next item
+               rank has more than one thread, others call it while this one goes on with the next items
         saved  the end of the message if a signal stops the run: what is saved
 
         Raises StoppedError on every rank if a rank had a signal and work is left, and the HpcvdjError of a rank once
@@ -219,7 +219,7 @@ class Run:
         agreement = self._agreement = Agreement(self.world, lambda: bool(self.request) or failure is not None)
         try:
             try:
-                for _ in in_threads(lambda rest: rest(), left(), threads=int(starting.threads != 1)):
+                for _ in in_threads(lambda rest: rest(), left(), _writing_threads()):
                     pass
                 finished = True
             except StopWorkError:
@@ -320,6 +320,12 @@ class Run:
         """Return the error that every rank raises when a signal stops the run; `saved` says what is saved."""
         names = sorted({name for name in self.gather_everywhere(self.request.name) if name})
         return stopped_by(" and ".join(names) or StoppedError.signal, saved).everywhere()
+
+
+def _writing_threads() -> int:
+    """Threads that write while a rank goes on: one for four of the rank's threads, as each holds an item in memory."""
+    threads = starting.threads or 2
+    return min(MOST_THREADS, -(-threads // 4)) if threads > 1 else 0
 
 
 def _check_binding(uuids: list[str], *, strict: bool) -> None:

@@ -49,7 +49,7 @@ def compute_slices(task: Task, *, across: bool) -> Summary:
     run, output, files = task.run, task.output, task.files
     work = _SliceWork(task, across=across)
     work.compute_all()
-    read, prepare, kernel, write = run.slowest(*work.seconds)
+    read, prepare, kernel, write = run.slowest(*work.seconds, sum(work.writing))
     ranks = run.rank_facts(work.backend)
     begun = time.perf_counter()
 
@@ -96,7 +96,8 @@ class _SliceWork:
     """Reads, computes and writes slices.
 
     backend  the backend of this rank
-    seconds  float64 [4]: seconds that it took to read, to load the kernel, to compute and to write
+    seconds  float64 [3]: seconds that it took to read, to load the kernel, and to compute
+    writing  seconds that it took to write each slice, in threads beside each other
     checked  what root's check returned
     """
 
@@ -104,7 +105,7 @@ class _SliceWork:
         self.task, self.files, self.run, self.sliced = task, task.files, task.run, task.sliced
         self._across = across
         self._first: FirstRows = {}
-        self.seconds, self.checked = np.zeros(4), dict[str, Any]()
+        self.seconds, self.writing, self.checked = np.zeros(3), list[float](), dict[str, Any]()
 
     def compute_all(self) -> None:
         """Compute the unfinished slices, then again the slices that have ids of earlier slices."""
@@ -166,7 +167,7 @@ class _SliceWork:
         alone = self.run.alone()
         timings, prepare = compute(problem, task.config, self.backend, alone, store)
         ranks = alone.rank_facts(self.backend)
-        self.seconds[:3] += read - begun, prepare, float(timings.kernel.sum())
+        self.seconds += read - begun, prepare, float(timings.kernel.sum())
 
         def write() -> None:
             begun = time.perf_counter()
@@ -180,7 +181,7 @@ class _SliceWork:
             if task.config.judged:
                 arrays[JUDGED] = task.config.judged_values(problem, store.values)
             self.files.finish(part.index, rows.facts.recorded(), arrays)
-            self.seconds[3] += time.perf_counter() - begun
+            self.writing.append(time.perf_counter() - begun)
             log.debug("rows %s to %s are written", f"{part.first_row:,}", f"{part.first_row + part.rows:,}")
 
         if task.output.has_rows:
