@@ -15,6 +15,7 @@ from hpcvdj.errors import InputError
 from hpcvdj.kernels.neighbours.blocks import blocks, equal_runs
 from hpcvdj.kernels.neighbours.counted import CountedSequences
 from hpcvdj.kernels.neighbours.likely_errors import likely_errors
+from hpcvdj.kernels.threads import taken
 from hpcvdj.recombination.models import Alleles
 from hpcvdj.recombination.repertoire import Repertoire
 from hpcvdj.repertoires.genes import amino_acid_column, amino_acids, has_nucleotides, kinds_of, letter_words
@@ -125,8 +126,10 @@ def _translated(repertoire: Repertoire, rows: Counts, reads: Counts | None, left
     same, first = equal_runs(letter_words(letters), blocks(codons, kind)[1])
     chosen = same[first]
     offsets = np.searchsorted(kind[chosen], np.arange(len(repertoire.pairs) + 1))
-    spelled = Repertoire(*repertoire.packed(rows[chosen]), repertoire.pairs, offsets, repertoire.letters)
-    letters, codons = letters.take(chosen, axis=0), codons[chosen]
+    spelled_by = rows[chosen]
+    words, lengths = taken(repertoire.words, spelled_by), taken(repertoire.lengths, spelled_by)
+    spelled = Repertoire(words, lengths, repertoire.pairs, offsets, repertoire.letters)
+    letters, codons = taken(letters, chosen), codons[chosen]
     return Clonotypes(
         repertoire.pairs, kind[chosen], letters, codons, np.diff(np.append(first, len(rows))),
         None if reads is None else np.add.reduceat(reads[same], first), spelled, left_out,

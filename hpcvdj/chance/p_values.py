@@ -25,7 +25,8 @@ def benjamini_hochberg(p_values: Floats, tests: int) -> Floats:
 
     Benjamini and Hochberg, Journal of the Royal Statistical Society B 57, 1995.
     """
-    order = np.argsort(p_values)
+    # Sorted p-values are hardly sorted again.
+    order = np.argsort(p_values, kind="stable")
     scaled = p_values[order] * (tests / np.arange(1.0, len(p_values) + 1))
     q_values = np.empty(len(p_values))
     q_values[order] = np.minimum.accumulate(np.minimum(scaled, 1.0)[::-1])[::-1]

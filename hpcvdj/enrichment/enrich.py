@@ -14,6 +14,7 @@ The method follows ALICE (Pogorelyy et al., PLoS Biology 17:e3000314, 2019), wit
 conditional on V and J, the clonotype itself is not counted, and q-values are over all clonotypes.
 """
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pkgutil import resolve_name
 from typing import Any
@@ -32,6 +33,7 @@ from hpcvdj.enrichment.statistics import NeighbourKappa
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.backends import Backend
 from hpcvdj.kernels.neighbours.blocks import groups
+from hpcvdj.kernels.threads import taken
 from hpcvdj.probabilities.settings import PgenConfig
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.productive import productive_of
@@ -265,11 +267,13 @@ def _counted(clonotypes: Clonotypes, settings: EnrichmentSettings, backend: Back
 
     Each list of clonotypes ascends.
     """
-    counts = _degrees_on(backend)(
-        clonotypes.letters, clonotypes.lengths, clonotypes.kind, clonotypes.variants[:, np.newaxis]
-    )[:, 0]
+    with ThreadPoolExecutor(1) as thread:
+        drawing = thread.submit(_drawn, clonotypes, settings)
+        counts = _degrees_on(backend)(
+            clonotypes.letters, clonotypes.lengths, clonotypes.kind, clonotypes.variants[:, np.newaxis]
+        )[:, 0]
     size = _class_sizes(clonotypes.kind, clonotypes.variants, len(clonotypes.classes))[clonotypes.kind]
-    tested, drawn = np.flatnonzero(counts - 1 >= settings.min_neighbours), _drawn(clonotypes, settings)
+    tested, drawn = np.flatnonzero(counts - 1 >= settings.min_neighbours), drawing.result()
     # Much faster than np.union1d.
     wanted = np.zeros(len(counts), dtype=bool)
     wanted[tested] = wanted[drawn] = True
@@ -323,12 +327,15 @@ def _tested(
 
     chance  further fields of the Enrichment, such as `kappa` and `qq`
     """
+    order = np.argsort(columns["p_value"], kind="stable")
+    tested, columns = taken(tested, order), {name: taken(values, order) for name, values in columns.items()}
     q = benjamini_hochberg(columns["p_value"], len(clonotypes))
     is_hit = q <= settings.max_q
-    hits = tested[is_hit]
+    hits, place = np.unique(tested[is_hit], return_inverse=True)
     cluster = np.zeros(len(tested), dtype=np.int64)
-    cluster[is_hit] = statistics.clusters(clonotypes.letters[hits], clonotypes.lengths[hits], clonotypes.kind[hits])
-    order = np.argsort(columns["p_value"], kind="stable")
+    cluster[is_hit] = statistics.clusters(clonotypes.letters[hits], clonotypes.lengths[hits], clonotypes.kind[hits])[
+        place
+    ]
     table = pa.table({
         **gene_columns(clonotypes.classes, clonotypes.kind[tested]),
         **clonotypes.texts(tested),
@@ -337,6 +344,6 @@ def _tested(
         **columns,
         "q_value": q,
         "cluster": pa.array(cluster, mask=cluster == 0),
-    }).take(pa.array(order))  # fmt: skip
+    })  # fmt: skip
     missing = () if clonotypes.nucleotides else WITHOUT_NUCLEOTIDES
     return Enrichment(table, len(clonotypes), len(hits), int(cluster.max(initial=0)), not_available=missing, **chance)

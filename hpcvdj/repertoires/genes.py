@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hpcvdj.kernels.text import translate_rows, unpack_rows
-from hpcvdj.kernels.threads import on_threads
+from hpcvdj.kernels.threads import on_threads, taken
 from hpcvdj.recombination import alphabet
 from hpcvdj.recombination.germline import SegmentType
 from hpcvdj.recombination.models import ANY, Alleles, Model
@@ -48,7 +48,7 @@ def merged(parts: Sequence[Repertoire]) -> tuple[Repertoire, Counts]:
     words, lengths = stacked([part.words for part in parts]), np.concatenate([part.lengths for part in parts])
     order = np.lexsort((lengths, pair))
     offsets = np.concatenate([[0], np.cumsum(np.bincount(pair, minlength=len(pairs)))]).astype(np.int64)
-    return Repertoire(words.take(order, axis=0), lengths[order], list(pairs), offsets, parts[0].letters), order
+    return Repertoire(taken(words, order), taken(lengths, order), list(pairs), offsets, parts[0].letters), order
 
 
 def numbers_of_pairs(parts: Sequence[Sequence[tuple[Any, Any]]]) -> dict[tuple[Any, Any], int]:
@@ -130,7 +130,7 @@ def amino_acids(repertoire: Repertoire, rows: NDArray[np.integer[Any]]) -> tuple
 
     The width is a multiple of 8.
     """
-    words, lengths = repertoire.packed(rows)
+    words, lengths = taken(repertoire.words, rows), taken(repertoire.lengths, rows)
     codons = lengths.astype(np.int64) // 3
     width = -(-int(codons.max(initial=1)) // 8) * 8
     if not has_nucleotides(repertoire):

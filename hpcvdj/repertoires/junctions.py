@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from hpcvdj.errors import InputError, option
 from hpcvdj.kernels import text
 from hpcvdj.kernels.generation.letters import productive_part
+from hpcvdj.kernels.threads import taken
 from hpcvdj.recombination.alphabet import Letters
 from hpcvdj.recombination.calls import is_replaced
 from hpcvdj.recombination.exclusions import ExcludedRows, Exclusion, ExclusionKind
@@ -479,17 +480,17 @@ class _Builder:
         repertoire_ids = list(self._repertoire) if self._together else None
         pairs = [(v[p // _MOST_SETS], j[p % _MOST_SETS]) for p in used]
         return Junctions(
-            repertoire=Repertoire(words.take(order, axis=0), lengths[order], pairs, offsets, self.reading.letters),
-            row=row[order],
+            repertoire=Repertoire(taken(words, order), taken(lengths, order), pairs, offsets, self.reading.letters),
+            row=taken(row, order),
             ids=ids,
             id_order=order,
             excluded=self.excluded.excluded_rows(repertoire_ids),
             substituted=[(call, allele, rows) for (call, allele), rows in self.substituted.items()],
             rows_read=self.rows_read,
             repertoire_ids=repertoire_ids,
-            repertoire_of=repertoire_of[order],
+            repertoire_of=taken(repertoire_of, order),
             anchor_letters=self.reading.anchor_letters,
-            reads=reads[order] if has_reads else None,
+            reads=taken(reads, order) if has_reads else None,
         )
 
     def _joined(self) -> tuple[Any, ...]:

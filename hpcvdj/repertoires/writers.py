@@ -31,7 +31,7 @@ _FILE = "part-{:06}.parquet"
 _FILE_PATTERN = re.compile(r"part-[0-9]{6,}\.parquet")
 """The names of the files in a folder."""
 
-_MOST_THREADS = 4
+_MOST_THREADS = 8
 """Threads, at most, that make text of the parts of a batch."""
 
 _ROWS_TO_JUDGE = 1 << 13
