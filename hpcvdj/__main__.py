@@ -1,5 +1,6 @@
 """The process of the command `hpcvdj`, or `python -m hpcvdj`."""
 
+import os
 import signal
 import sys
 
@@ -10,6 +11,10 @@ def main() -> None:
     """Run the command.  This function never returns."""
     # While modules load, there is nothing to clean up.  A launcher ends all ranks if a signal ends one.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    # numpy's products are small.  Its threads would wait for the next one on every core, and a sum that several threads
+    # share depends on their number.
+    for library in ("OPENBLAS", "MKL"):
+        os.environ.setdefault(f"{library}_NUM_THREADS", "1")
     try:
         from hpcvdj.cli import startup
 

@@ -1,5 +1,6 @@
 """The start of a command: it loads little, and converts its arguments as typer itself does."""
 
+import os
 import re
 import subprocess
 import sys
@@ -44,3 +45,15 @@ def test_arguments_that_are_wrong(tmp_path, words, text):
     )  # fmt: skip
     assert done.returncode == 2
     assert re.search(text, done.stderr)
+
+
+@pytest.mark.parametrize(("given", "threads"), [({}, "1"), ({"OPENBLAS_NUM_THREADS": "3"}, "3")])
+def test_products_of_numpy_take_one_thread_unless_users_say_otherwise(given, threads):
+    """Threads of a library of products wait on every core, and their number decides how sums are rounded."""
+    code = "import hpcvdj.cli, os; hpcvdj.cli.main = lambda: print(os.environ['OPENBLAS_NUM_THREADS'])"
+    kept = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    done = subprocess.run(
+        [sys.executable, "-c", f"{code}; from hpcvdj.__main__ import main; main()"], capture_output=True, text=True,
+        check=True, env=kept | given,
+    )  # fmt: skip
+    assert done.stdout.split() == [threads]
