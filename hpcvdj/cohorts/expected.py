@@ -203,6 +203,22 @@ class Lots:
         return max(0.0, (1 / q - 1) * self.squares - self.counted)
 
 
+def _effect_of_classes(
+    numbers: Numbers, draws: Draws, at: float, deeper: Callable[[float], float], step: float
+) -> tuple[Floats, Floats]:
+    """Return the expected numbers of sequences in the classes at ln q = `at`, and by how much one more raises ln q.
+
+    step  of ln q, to a q that is possible; otherwise nothing has an effect
+    """
+    last = _last_class(numbers, draws)
+    here = np.maximum(_in_classes(_deeper_spectrum(numbers, draws, at, deeper(at)), last), 1e-300)
+    if not np.isfinite(beyond := deeper(at + step)):
+        return here, np.zeros_like(here)
+    slope = _in_classes(_deeper_spectrum(numbers, draws, at + step, beyond), last) - here
+    information = float((slope**2 / here).sum())
+    return here, step * slope / here / information if information else np.zeros_like(here)
+
+
 def lots_of(
     numbers: Numbers, unit: Draws, junctions: Draws, spelled: Counts, q: float, deeper: Callable[[float], float]
 ) -> Lots:
@@ -215,21 +231,13 @@ def lots_of(
     deeper     as of `survivors_share`
     """
     at, last, people = float(np.log(q)), _last_class(numbers, unit), np.arange(numbers.individuals + 1)
-    here, deep, more = (
-        _deeper_spectrum(numbers, unit, log_q, log_deeper)
-        for log_q, log_deeper in (
-            (at, deeper(at)), (at, deeper(at) + STEP_OF_Q), (at + STEP_OF_Q, deeper(at + STEP_OF_Q))
-        )
-    )  # fmt: skip
-    expected = np.maximum(_in_classes(here, last), 1e-300)
-    slope = _in_classes(more - here, last)
-    information = float((slope**2 / expected).sum())
-    if not information:
+    in_class, of_class = _effect_of_classes(numbers, unit, at, deeper, STEP_OF_Q)
+    if not of_class.any():
         return Lots(0.0, 0.0)
-    # By how much one more sequence in a class, and one more junction of an individual, raise ln q.
-    of_class = STEP_OF_Q * slope / expected / information
+    deep = _in_classes(_deeper_spectrum(numbers, unit, at, deeper(at) + STEP_OF_Q), last)
+    # By how much one more junction of an individual raises ln q.
     has, has_deep = (_deeper_spectrum(numbers, junctions, at, deeper(at) + step) @ people for step in (0.0, STEP_OF_Q))
-    of_junction = -float(of_class @ _in_classes(deep - here, last)) / float(has_deep - has)
+    of_junction = -float(of_class @ (deep - in_class)) / float(has_deep - has)
     of_shared = numbers.chance @ np.append([0.0, 0.0], of_class[np.minimum(people[:-2], last)])
     h = -unit.weight / unit.weight.sum()
     shift, p = at - deeper(at), np.exp(GRID)
@@ -263,12 +271,11 @@ def share_interval(
             return abs(bound - at)
         return abs(float(brentq(lambda log_q: deficit(log_q) - allowed, bound, at)) - at)
 
-    # By how much the expected number of shared sequences differs between draws, in steps of ln q.
-    of_draws = numbers.spectra(redrawn)[:, 2:].sum(axis=1)
-    before, here = (_deeper_spectrum(numbers, draws, log_q, deeper(log_q))[2:].sum() for log_q in (at - STEP_OF_Q, at))
-    spread = 0.0
-    if of_draws.min() > 0 and here > 0 and np.isfinite(before):
-        spread = Z * float(np.std(np.log(of_draws))) * STEP_OF_Q / float(np.log(before / here))
+    # By how much the ln q that is fitted to the expected numbers differs between draws.
+    in_class, of_class = _effect_of_classes(numbers, draws, at, deeper, -STEP_OF_Q)
+    of_draws = np.array([_in_classes(spectrum, len(in_class) - 1) for spectrum in numbers.spectra(redrawn)])
+    relative = of_draws / np.maximum(of_draws.mean(axis=0), 1e-300)
+    spread = Z * float(np.std(relative @ (of_class * in_class)))
 
     def with_lots(bound: float) -> float:
         """The end of the interval towards a bound: the farthest share whose survivors could make this q."""
