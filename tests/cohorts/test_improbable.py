@@ -17,6 +17,7 @@ from hpcvdj.errors import InputError
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.runs.run import Run
 from tests.cohorts.drawn import cohort_in, drawn, with_individuals
+from tests.loci import LOCI
 
 SIZE = 5_000
 
@@ -128,6 +129,36 @@ def test_samples_of_one_person(model, people):
     assert first["detectable"] is None
     kept = {names[copy.individual] for copy in found.copies}
     assert kept <= {"r", "s"}, "what two samples of one person share is no copy"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", ["human_trb_m15", *(pytest.param(name, marks=[pytest.mark.exhaustive, pytest.mark.olga]) for name in LOCI)]
+)
+@pytest.mark.parametrize("rate", [0.01, 0.02])
+def test_people_who_contaminated_each_other_are_not_one_person(name, rate):
+    """In both directions, so that neither is the source of all that they share: they were one person."""
+    rng, model = np.random.default_rng(8), load_model(name)
+    rows = drawn(model, 60_000, 31).to_pylist()
+    one, other, third = (rng.pareto(1.5, 20_000) + 1 for _ in range(3))
+    one, other = one / one.sum(), other / other.sum()
+    # The junctions and their shares of the reads.
+    samples = {
+        "a": (rows[:40_000], np.append(one, rate * other)),
+        "b": (rows[:40_000], np.append(rate * one, other)),
+        "c": (rows[40_000:], third),
+    }
+    given = [
+        {**row, "repertoire_id": name, "duplicate_count": int(reads)}
+        for name, (own, share) in samples.items()
+        for row, reads in zip(own, rng.multinomial(100_000, share / share.sum()), strict=True)
+        if reads
+    ]
+    found = found_in(pa.Table.from_pylist([{**row, "sequence_id": f"m{k}"} for k, row in enumerate(given)]), model)
+    assert found.pairs.of_one_person == []
+    assert found.pairs.standing_out == [(0, 1)]
+    shares = found.table.to_pylist()[0]
+    assert min(shares["share_of_1"], shares["share_of_2"]) > 0.03
 
 
 @pytest.mark.exhaustive
