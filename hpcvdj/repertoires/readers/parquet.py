@@ -1,6 +1,6 @@
 """The reader of Parquet."""
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -64,14 +64,7 @@ class ParquetReader(TableReader):
         # A list is at another path.
         flat = {schema.column(number).path for number in range(len(schema))}
         with self._opened(columns, encoded=flat.intersection(encoded)) as batches_of:
-            held: list[pa.RecordBatch] = []
-            for batch in batches_of(range(self.known_rows)):
-                held.append(batch)
-                if sum(part.num_rows for part in held) >= reader.BATCH_ROWS:
-                    yield _joined(held)
-                    held = []
-            if held:
-                yield _joined(held)
+            yield from batches_of(range(self.known_rows))
 
     def _first_rows(self, columns: Sequence[str]) -> pa.RecordBatch | None:
         with self._opened(list(columns), FIRST_ROWS) as batches_of:
@@ -92,13 +85,14 @@ class ParquetReader(TableReader):
     ) -> Iterator[Callable[[range], Iterator[pa.RecordBatch]]]:
         """Yield a function that reads ranges of rows, which ascend.
 
-        The batches of a range do not depend on the ranges before it: they are cut every `batch_rows` rows, by default
-        `BATCH_ROWS`, from the first row group of the range on.
+        Several threads read row groups of at most `batch_rows` rows, by default `BATCH_ROWS`; small ones together.
+        Larger groups are read from their beginning, once, and cut every `batch_rows` rows.  So the batches of a range
+        do not depend on the ranges before it.
         """
         size = batch_rows or reader.BATCH_ROWS
         groups = self._metadata.num_row_groups
         starts = [0, *accumulate(self._metadata.row_group(group).num_rows for group in range(groups))]
-        group, position = -1, 0
+        fewer, group, position = "it has fewer rows than it says", -1, 0
         batches: Iterator[Any] = iter(())
         batch: Any = None
 
@@ -111,7 +105,7 @@ class ParquetReader(TableReader):
                 while rows and position < rows.stop:
                     batch = batch or next(batches, None)
                     if batch is None:
-                        raise ValueError("it has fewer rows than it says")
+                        raise ValueError(fewer)
                     low, high = max(rows.start - position, 0), min(rows.stop - position, batch.num_rows)
                     if low < high:
                         yield batch.slice(low, high - low).select(columns)
@@ -124,13 +118,12 @@ class ParquetReader(TableReader):
             except DAMAGE as error:
                 raise self._damaged(error) from None
 
-        try:
+        def opened() -> Any:
             # By default, pyarrow reads whole row groups, and keeps them in memory until the file is closed.
-            file = pq.ParquetFile(
-                self.path, pre_buffer=False, buffer_size=reader.READ_BYTES, read_dictionary=list(encoded)
-            )
-        except DAMAGE as error:
-            raise self._damaged(error) from None
+            return pq.ParquetFile(
+                self.path, pre_buffer=False, buffer_size=reader.READ_BYTES, read_dictionary=list(encoded),
+                metadata=self._metadata,
+            )  # fmt: skip
 
         def in_text(batch: pa.RecordBatch) -> pa.RecordBatch:
             try:
@@ -138,16 +131,38 @@ class ParquetReader(TableReader):
             except DAMAGE as error:
                 raise self._damaged(error) from None
 
+        def together(rows: range) -> Iterator[range]:
+            """Yield the rows in parts that end with a row group."""
+            while rows:
+                end = starts[bisect_right(starts, min(rows.start + size, rows.stop)) - 1]
+                if end <= rows.start:
+                    end = starts[bisect_right(starts, rows.start)]
+                yield range(rows.start, min(end, rows.stop))
+                rows = range(min(end, rows.stop), rows.stop)
+
+        def of_groups(rows: range) -> pa.RecordBatch:
+            first, last = bisect_right(starts, rows.start) - 1, bisect_left(starts, rows.stop)
+            try:
+                with opened() as own:
+                    read = own.read_row_groups(list(range(first, last)), columns, use_threads=False)
+                if read.num_rows != starts[last] - starts[first]:
+                    raise ValueError(fewer)
+                (batch,) = (
+                    read.slice(rows.start - starts[first], len(rows)).select(columns).combine_chunks().to_batches()
+                )
+            except DAMAGE as error:
+                raise self._damaged(error) from None
+            return in_text(batch)
+
+        try:
+            file = opened()
+        except DAMAGE as error:
+            raise self._damaged(error) from None
         with file:
-            yield lambda rows: in_threads(in_text, given(rows))
+            if self.group_rows <= size:
+                yield lambda rows: in_threads(of_groups, together(rows))
+            else:
+                yield lambda rows: in_threads(in_text, given(rows))
 
     def _damaged(self, error: Exception) -> InputError:
         return InputError(f"{self.path}: the Parquet file is damaged ({first_line(error)})")
-
-
-def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """One batch of several.  Row groups have dictionaries of their own, and small ones would make small batches."""
-    if len(batches) == 1:
-        return batches[0]
-    (joined,) = pa.Table.from_batches(batches).combine_chunks().to_batches()
-    return joined
