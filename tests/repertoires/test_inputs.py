@@ -11,7 +11,7 @@ import hpcvdj
 from hpcvdj.errors import InputError
 from hpcvdj.repertoires.folders import tables_in
 from hpcvdj.repertoires.inputs import Inputs, numbered, survey, tables_of, targets_of
-from hpcvdj.repertoires.readers import read_batches
+from hpcvdj.repertoires.readers import open_table, read_batches
 from hpcvdj.repertoires.readers.parquet import ParquetReader
 from hpcvdj.repertoires.reading import Reading
 from hpcvdj.repertoires.table import Table, repertoire_name, table_at, table_of
@@ -176,3 +176,17 @@ def test_ranks_share_files_by_their_bytes(tmp_path):
     path.write_text("v_call\tj_call\tjunction\n" * 3)
     assert table_at(path).bytes == path.stat().st_size
     assert table_of(pa.table({"junction": ["TGT"]})).bytes == 0
+
+
+@pytest.mark.parametrize("group_rows", [2, 1 << 20])
+def test_a_parquet_file_that_loses_rows_while_it_is_read(tmp_path, group_rows, monkeypatch):
+    """Large and small row groups; the file is replaced after its rows were counted."""
+    monkeypatch.setattr("hpcvdj.repertoires.readers.reader.BATCH_ROWS", 4)
+    path, table = tmp_path / "t.parquet", pa.table({"junction": ["TGT"] * 8})
+    pq.write_table(table, path, row_group_size=group_rows)
+    reader = open_table(path)
+    assert reader.known_rows == 8
+    assert [batch.num_rows for batch in reader.batches(["junction"])] == [4, 4]
+    pq.write_table(table.slice(0, 7), path, row_group_size=group_rows)
+    with pytest.raises(InputError, match=r"t\.parquet: the Parquet file is damaged \(it has fewer rows than it says\)"):
+        list(reader.batches(["junction"]))

@@ -121,9 +121,8 @@ class ParquetReader(TableReader):
         def opened() -> Any:
             # By default, pyarrow reads whole row groups, and keeps them in memory until the file is closed.
             return pq.ParquetFile(
-                self.path, pre_buffer=False, buffer_size=reader.READ_BYTES, read_dictionary=list(encoded),
-                metadata=self._metadata,
-            )  # fmt: skip
+                self.path, pre_buffer=False, buffer_size=reader.READ_BYTES, read_dictionary=list(encoded)
+            )
 
         def in_text(batch: pa.RecordBatch) -> pa.RecordBatch:
             try:
