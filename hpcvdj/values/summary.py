@@ -22,8 +22,8 @@ from hpcvdj.values.plan import Plan
 from hpcvdj.values.task import Task
 
 STAGES = ("read", "prepare", "kernel", "reduce", "save", "write", "total")
-"""The keys of `Summary.seconds`: kernel and reduce are the maximum over ranks, save is the time of checkpoints, and write
-is the sum over the threads that write slices."""
+"""The keys of `Summary.seconds`: kernel and reduce are the maximum over ranks, save is the time of checkpoints, and
+write is the sum over the threads that write slices."""
 
 
 @dataclass(frozen=True, kw_only=True)
