@@ -108,7 +108,7 @@ class ParquetReader(TableReader):
                         raise ValueError(fewer)
                     low, high = max(rows.start - position, 0), min(rows.stop - position, batch.num_rows)
                     if low < high:
-                        yield batch.slice(low, high - low).select(columns)
+                        yield batch.slice(low, high - low)
                     if high < batch.num_rows:
                         return
                     position, batch = position + batch.num_rows, None
@@ -146,9 +146,7 @@ class ParquetReader(TableReader):
                     read = own.read_row_groups(list(range(first, last)), columns, use_threads=False)
                 if read.num_rows != starts[last] - starts[first]:
                     raise ValueError(fewer)
-                (batch,) = (
-                    read.slice(rows.start - starts[first], len(rows)).select(columns).combine_chunks().to_batches()
-                )
+                (batch,) = read.slice(rows.start - starts[first], len(rows)).combine_chunks().to_batches()
             except DAMAGE as error:
                 raise self._damaged(error) from None
             return in_text(batch)
