@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from hpcvdj.kernels.threads import on_threads, turns_of
+from hpcvdj.kernels.threads import on_threads, taken, turns_of
 
 _MOST_BLOCKS = 4
 """Blocks that are counted, for each sequence: others are sorted."""
@@ -114,7 +114,7 @@ def groups(
     ([1, 0], [1, 0, 1])
     """
     order, starts = blocks(lengths, classes)
-    same, first = equal_runs(words if isinstance(order, slice) else words.take(order, axis=0), starts)
+    same, first = equal_runs(words if isinstance(order, slice) else taken(words, order), starts)
     same = same if isinstance(order, slice) else order[same]
     group = np.empty(len(words), dtype=np.int64)
     group[same] = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(words))))
