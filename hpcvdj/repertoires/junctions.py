@@ -345,7 +345,7 @@ class _Builder:
         The order of the batches decides the order of what is new.
         """
         calls = [self._calls(segment, texts) for segment, texts in zip(self._indices, packed.calls, strict=True)]
-        index_of = self._repertoire if self._together else {"": 0}
+        index_of = self._repertoire
         repertoires = [index_of.setdefault(name, len(index_of)) for name in packed.repertoire.texts]
         reasons = [self.excluded.code(Exclusion.from_text(text)) if text else 0 for text in packed.reasons.texts]
         unfit = [(rows, self.excluded.code(exclusion)) for rows, exclusion in packed.unfit]
@@ -415,7 +415,8 @@ class _Builder:
         def codes_of(v: NDArray[np.int64], j: NDArray[np.int64]) -> Codes:
             if len(codes) <= 1:
                 return np.zeros(len(v), dtype=np.int32)
-            return np.where((v >= 0) & (j >= 0), codes[of_v[v], of_j[j]], 0)
+            # A row without a segment has a reason that takes precedence.
+            return np.asarray(codes[of_v[v], of_j[j]])
 
         return codes_of
 

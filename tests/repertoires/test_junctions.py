@@ -74,6 +74,12 @@ def write(path, *rows):
             "junction contains 'S', not only A, C, G, T; these seem to be amino acids",
         ),
         (("TRBV1", "TRBJ1-1", "A" * 500), "CDR3 of 494 nt is longer than 128 nt"),
+        # The sequence comes first, then V, then J.
+        (("TRBV9", "", "TGTNTT"), "junction contains 'N'"),
+        (("TRBV1", "TRAJ1", ""), "no junction"),
+        (("", "", "TGTTTT"), "no V call"),
+        (("", "TRAJ1", "TGTTTT"), "no V call"),
+        (("TRAV1", "TRBJ9", "TGTTTT"), "J gene TRBJ9 is not in the germline table"),
     ],
 )
 def test_a_row_that_cannot_be_counted_is_excluded_by_name(tmp_path, row, reason):

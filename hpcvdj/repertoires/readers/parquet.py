@@ -131,13 +131,13 @@ class ParquetReader(TableReader):
                 raise self._damaged(error) from None
 
         def together(rows: range) -> Iterator[range]:
-            """Yield the rows in parts that end with a row group."""
-            while rows:
-                end = starts[bisect_right(starts, min(rows.start + size, rows.stop)) - 1]
-                if end <= rows.start:
-                    end = starts[bisect_right(starts, rows.start)]
-                yield range(rows.start, min(end, rows.stop))
-                rows = range(min(end, rows.stop), rows.stop)
+            """Yield the rows in parts, which end with a row group, or where the rows end."""
+            while len(rows) > size:
+                end = starts[bisect_right(starts, rows.start + size) - 1]
+                yield range(rows.start, end)
+                rows = range(end, rows.stop)
+            if rows:
+                yield rows
 
         def of_groups(rows: range) -> pa.RecordBatch:
             first, last = bisect_right(starts, rows.start) - 1, bisect_left(starts, rows.stop)
