@@ -1,6 +1,7 @@
 """hpcvdj.cohorts.improbable: common sources, samples of one person, power; against loops, and planted."""
 
 from itertools import combinations
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +12,18 @@ from scipy.special import gammainc, gammaincinv
 
 import hpcvdj
 from hpcvdj.cohorts.contamination import contaminate
-from hpcvdj.cohorts.improbable import COMMON, MAX_Q, MOST_NEEDED, SEEN, SELECTION, _name_thirds, _needed, _tested
+from hpcvdj.cohorts.holding import Holding
+from hpcvdj.cohorts.improbable import (
+    COMMON,
+    MAX_Q,
+    MOST_NEEDED,
+    SEEN,
+    SELECTION,
+    _covariance,
+    _name_thirds,
+    _needed,
+    _tested,
+)
 from hpcvdj.cohorts.settings import ContaminationSettings
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.igor import load_model
@@ -237,6 +249,20 @@ def test_how_many_copies_are_seen():
                 break
     assert np.isinf(expected).sum() == 1
     np.testing.assert_allclose(_needed(mean), expected, rtol=1e-12)
+
+
+def test_the_covariance_of_reads_is_that_of_numpy():
+    """Of the junctions of both, times their number twice; in binary digits."""
+    rng = np.random.default_rng(4)
+    reads = np.where(rng.random((3, 200)) < 0.6, np.exp(rng.normal(3, 1.5, (3, 200))).astype(int) + 1, 0)
+    individual, junction = np.nonzero(reads)
+    has = Holding.of(junction, individual, 200, 3, reads[individual, junction], np.add)
+    found = _covariance(SimpleNamespace(run=Run()), has, has.overlap())
+    for i, j in combinations(range(3), 2):
+        both = (reads[i] > 0) & (reads[j] > 0)
+        digits = [[int(number).bit_length() for number in reads[k, both]] for k in (i, j)]
+        expected = np.cov(digits, bias=True)[0, 1] * both.sum() ** 2
+        assert found[i, j] == found[j, i] == pytest.approx(expected, abs=1e-6)
 
 
 def test_thirds_are_those_of_a_loop():
