@@ -333,9 +333,8 @@ def _tested(
     is_hit = q <= settings.max_q
     hits, place = np.unique(tested[is_hit], return_inverse=True)
     cluster = np.zeros(len(tested), dtype=np.int64)
-    cluster[is_hit] = statistics.clusters(clonotypes.letters[hits], clonotypes.lengths[hits], clonotypes.kind[hits])[
-        place
-    ]
+    of_hits = statistics.clusters(clonotypes.letters[hits], clonotypes.lengths[hits], clonotypes.kind[hits])
+    cluster[is_hit] = of_hits[place]
     table = pa.table({
         **gene_columns(clonotypes.classes, clonotypes.kind[tested]),
         **clonotypes.texts(tested),

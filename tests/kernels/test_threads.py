@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import hpcvdj
-from hpcvdj.kernels.threads import on_threads, parts_of, turns_of
+from hpcvdj.kernels.threads import on_threads, parts_of, taken, turns_of
 
 
 @pytest.fixture(params=[1, 2])
@@ -74,3 +74,15 @@ def test_no_function_is_compiled_three_times():
     """numba compiles what is in its own parallel loops three times; some of its layers forbid threads of Python."""
     sources = sorted(Path(hpcvdj.__file__).parent.rglob("*.py"))
     assert not [path.name for path in sources if "prange" in path.read_text() or "parallel=True" in path.read_text()]
+
+
+@pytest.mark.parametrize("shape", [(50,), (50, 3), (1, 2)])
+@pytest.mark.parametrize("rows", [0, 6, 7, 100])
+def test_rows_are_taken_as_an_index_takes_them(threads, shape, rows, monkeypatch):
+    """In parts of seven rows, and in fewer."""
+    monkeypatch.setattr("hpcvdj.kernels.threads.TAKEN_AT_ONCE", 7)
+    rng = np.random.default_rng(rows)
+    values, chosen = rng.integers(0, 1 << 40, shape).astype(np.uint64), rng.integers(0, shape[0], rows)
+    found = taken(values, chosen)
+    assert found.dtype == values.dtype
+    np.testing.assert_array_equal(found, values[chosen])
