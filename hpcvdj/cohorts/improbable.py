@@ -45,9 +45,13 @@ LARGEST, SIMILAR, SAME_PERSON = 50, 20, 0.5
 frequency, at least a twentieth."""
 
 OF_BOTH, BALANCED, FEWEST_UNLIKE = 0.03, 0.25, 20
-"""Two individuals are also of one person if each has such a share of the other's improbable junctions, neither is the
-source (at least 20 shared junctions have unequal reads, and each has more reads in a quarter of them), and the larger
-clones of one are the larger ones of the other.  If each is the source of some, these are the smaller ones."""
+"""Two individuals are also of one person if each has such a share of the other's improbable junctions, and neither is
+the source: at least 20 shared junctions have unequal reads, and each has more reads in a quarter of them."""
+
+CLEAR_READS, NEAR, OF_LARGE, FEWEST_CLEAR = 16, 3, 0.125, 10
+"""Two individuals are not of one person if copies explain the reads of their large clones: of at least 10 shared
+improbable junctions, of which the larger clone would have 16 reads in the smaller sample, fewer than an eighth have
+frequencies within a factor of 3."""
 
 SEEN = 0.01
 """The share of an individual's junctions whose copies must be detectable."""
@@ -152,7 +156,8 @@ def improbable_of(
     largest = float(sizes.max()) ** 2
     raises = max_pgen is None
     while raises and (improbable.pairs.detectable > SEEN).any() and improbable.max_pgen < LARGEST_MAX_PGEN / 2:
-        higher = improbable.max_pgen * 10
+        # Without the error of a product, which users would see.
+        higher = float(f"{improbable.max_pgen * 10:.9g}")
         # Root decides for all ranks, which may round differently.
         if cohort.run.from_root(lambda: largest * _mean(of_drawn, higher) > MOST_EXPECTED):  # noqa: B023
             break
@@ -227,22 +232,38 @@ def _same(
         unlike = more + more.T
         balanced = (np.minimum(more, more.T) >= BALANCED * unlike) & (unlike >= FEWEST_UNLIKE)
         same_person |= _alike(cohort, is_low) >= SAME_PERSON
-        same_person |= balanced & (np.minimum(share, share.T) >= OF_BOTH) & (_covariance(cohort, several, overlap) > 0)
+        same_person |= balanced & (np.minimum(share, share.T) >= OF_BOTH)
+        copied = _copied(cohort, several)
+        same_sample, same_person = same_sample & ~copied, same_person & ~copied
     return same_sample, same_person
 
 
-def _covariance(cohort: Cohort, several: Holding, overlap: Counts) -> Counts:
-    """Return the covariance of the reads that two individuals have of the junctions of both, on a logarithmic scale.
+def _reads_of(cohort: Cohort) -> Counts:
+    """Return the reads of each individual on all ranks, int64 [individuals]."""
+    has = cohort.has
+    return cohort.run.sum(np.bincount(has.individual, has.reads, has.individuals).astype(np.int64))
 
-    int64 [individuals, individuals], times the squares of the numbers `overlap` of these junctions.
+
+def _copied(cohort: Cohort, several: Holding) -> NDArray[np.bool_]:
+    """Return whether the large clones that two individuals share are copies: much rarer in one of both.
+
+    bool [individuals, individuals]
     """
     assert several.reads is not None
-    has = several.matrix()
-    # Binary digits are whole numbers, whose sums over ranks do not depend on the order.
-    digits = has.copy()
-    digits.data = np.frexp(several.reads)[1].astype(np.int64)
-    products, sums = (cohort.run.sum((digits.T @ other).toarray()) for other in (digits, has))
-    return np.asarray(overlap * products - sums * sums.T)
+    total = _reads_of(cohort)
+    clear, near = np.zeros((2, several.individuals, several.individuals), dtype=np.int64)
+    # A clone of fewer reads would have fewer in the smaller sample, too.
+    large = several.only(distinct(several.sequence[several.reads >= CLEAR_READS]).astype(np.int64))
+    assert large.reads is not None
+    frequency = large.reads / total[large.individual]
+    for first, stop in pairwise(large.begins.tolist()):
+        holders, own = large.individual[first:stop], frequency[first:stop, np.newaxis]
+        higher = np.maximum(own, own.T)
+        is_clear = higher * np.minimum.outer(total[holders], total[holders]) >= CLEAR_READS
+        clear[np.ix_(holders, holders)] += is_clear
+        near[np.ix_(holders, holders)] += is_clear & (higher <= NEAR * np.minimum(own, own.T))
+    clear, near = cohort.run.sum(np.array([clear, near]))
+    return np.asarray((clear >= FEWEST_CLEAR) & (near < OF_LARGE * clear))
 
 
 def _alike(cohort: Cohort, is_low: NDArray[np.bool_]) -> Floats:
@@ -253,7 +274,7 @@ def _alike(cohort: Cohort, is_low: NDArray[np.bool_]) -> Floats:
     """
     has, run = cohort.has, cohort.run
     assert has.reads is not None
-    total = run.sum(np.bincount(has.individual, has.reads, has.individuals).astype(np.int64))
+    total = _reads_of(cohort)
     # The largest of all ranks are among the largest of each.
     entries = np.flatnonzero(is_low[has.sequence])
     chosen = distinct(has.sequence[entries[_largest(has, entries)]]).astype(np.int64)

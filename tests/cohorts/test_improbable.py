@@ -19,7 +19,7 @@ from hpcvdj.cohorts.improbable import (
     MOST_NEEDED,
     SEEN,
     SELECTION,
-    _covariance,
+    _copied,
     _name_thirds,
     _needed,
     _tested,
@@ -147,7 +147,7 @@ def test_samples_of_one_person(model, people):
 @pytest.mark.parametrize(
     "name", ["human_trb_m15", *(pytest.param(name, marks=[pytest.mark.exhaustive, pytest.mark.olga]) for name in LOCI)]
 )
-@pytest.mark.parametrize("rate", [0.01, 0.02])
+@pytest.mark.parametrize("rate", [0.01, 0.05, 0.1])
 def test_people_who_contaminated_each_other_are_not_one_person(name, rate):
     """In both directions, so that neither is the source of all that they share: they were one person."""
     rng, model = np.random.default_rng(8), load_model(name)
@@ -251,18 +251,30 @@ def test_how_many_copies_are_seen():
     np.testing.assert_allclose(_needed(mean), expected, rtol=1e-12)
 
 
-def test_the_covariance_of_reads_is_that_of_numpy():
-    """Of the junctions of both, times their number twice; in binary digits."""
-    rng = np.random.default_rng(4)
-    reads = np.where(rng.random((3, 200)) < 0.6, np.exp(rng.normal(3, 1.5, (3, 200))).astype(int) + 1, 0)
-    individual, junction = np.nonzero(reads)
-    has = Holding.of(junction, individual, 200, 3, reads[individual, junction], np.add)
-    found = _covariance(SimpleNamespace(run=Run()), has, has.overlap())
-    for i, j in combinations(range(3), 2):
-        both = (reads[i] > 0) & (reads[j] > 0)
-        digits = [[int(number).bit_length() for number in reads[k, both]] for k in (i, j)]
-        expected = np.cov(digits, bias=True)[0, 1] * both.sum() ** 2
-        assert found[i, j] == found[j, i] == pytest.approx(expected, abs=1e-6)
+def test_copies_are_told_by_the_frequencies_of_large_clones():
+    """As loops over pairs and junctions tell it, with few and many large clones, of equal and of other frequencies."""
+    rng, copied = np.random.default_rng(4), 0
+    for number in (9, 10, 40):
+        for copies in (0.0, 0.85, 0.9, 1.0):
+            small = rng.random(number) < copies
+            reads = np.zeros((3, 300), dtype=int)
+            reads[0, :number] = rng.integers(40, 400, number)
+            reads[1, :number] = np.maximum(1, reads[0, :number] * np.where(small, 0.05, rng.uniform(0.5, 1.5, number)))
+            reads[:2, 40:80] = rng.integers(1, 16, (2, 40))
+            reads[:, 80:] = rng.integers(0, 3, (3, 220))
+            individual, junction = np.nonzero(reads)
+            has = Holding.of(junction, individual, 300, 3, reads[individual, junction], np.add)
+            found = _copied(SimpleNamespace(run=Run(), has=has), has)
+            total = reads.sum(axis=1)
+            for i, j in combinations(range(3), 2):
+                clear, near = 0, 0
+                for one, other in reads[[i, j]].T / total[[i, j]]:
+                    if one and other and max(one, other) * min(total[i], total[j]) >= 16:
+                        clear, near = clear + 1, near + (max(one, other) <= 3 * min(one, other))
+                expected = clear >= 10 and near / clear < 1 / 8
+                assert found[i, j] == found[j, i] == expected
+                copied += expected
+    assert 0 < copied < 12
 
 
 def test_thirds_are_those_of_a_loop():
