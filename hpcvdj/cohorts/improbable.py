@@ -45,8 +45,9 @@ LARGEST, SIMILAR, SAME_PERSON = 50, 20, 0.5
 frequency, at least a twentieth."""
 
 OF_BOTH, BALANCED, FEWEST_UNLIKE = 0.03, 0.25, 20
-"""Two individuals are also of one person if each has such a share of the other's improbable junctions, and neither is
-the source: at least 20 shared junctions have unequal reads, and each has more reads in a quarter of them."""
+"""Two individuals are also of one person if each has such a share of the other's improbable junctions, neither is the
+source (at least 20 shared junctions have unequal reads, and each has more reads in a quarter of them), and the larger
+clones of one are the larger ones of the other."""
 
 CLEAR_READS, NEAR, OF_LARGE, FEWEST_CLEAR = 16, 3, 0.125, 10
 """Two individuals are not of one person if copies explain the reads of their large clones: of at least 10 shared
@@ -232,7 +233,7 @@ def _same(
         unlike = more + more.T
         balanced = (np.minimum(more, more.T) >= BALANCED * unlike) & (unlike >= FEWEST_UNLIKE)
         same_person |= _alike(cohort, is_low) >= SAME_PERSON
-        same_person |= balanced & (np.minimum(share, share.T) >= OF_BOTH)
+        same_person |= balanced & (np.minimum(share, share.T) >= OF_BOTH) & (_covariance(cohort, several, overlap) > 0)
         copied = _copied(cohort, several)
         same_sample, same_person = same_sample & ~copied, same_person & ~copied
     return same_sample, same_person
@@ -264,6 +265,20 @@ def _copied(cohort: Cohort, several: Holding) -> NDArray[np.bool_]:
         near[np.ix_(holders, holders)] += is_clear & (higher <= NEAR * np.minimum(own, own.T))
     clear, near = cohort.run.sum(np.array([clear, near]))
     return np.asarray((clear >= FEWEST_CLEAR) & (near < OF_LARGE * clear))
+
+
+def _covariance(cohort: Cohort, several: Holding, overlap: Counts) -> Counts:
+    """Return the covariance of the reads that two individuals have of the junctions of both, on a logarithmic scale.
+
+    int64 [individuals, individuals], times the squares of the numbers `overlap` of these junctions.
+    """
+    assert several.reads is not None
+    has = several.matrix()
+    # Binary digits are whole numbers, whose sums over ranks do not depend on the order.
+    digits = has.copy()
+    digits.data = np.frexp(several.reads)[1].astype(np.int64)
+    products, sums = (cohort.run.sum((digits.T @ other).toarray()) for other in (digits, has))
+    return np.asarray(overlap * products - sums * sums.T)
 
 
 def _alike(cohort: Cohort, is_low: NDArray[np.bool_]) -> Floats:

@@ -20,6 +20,7 @@ from hpcvdj.cohorts.improbable import (
     SEEN,
     SELECTION,
     _copied,
+    _covariance,
     _name_thirds,
     _needed,
     _tested,
@@ -275,6 +276,20 @@ def test_copies_are_told_by_the_frequencies_of_large_clones():
                 assert found[i, j] == found[j, i] == expected
                 copied += expected
     assert 0 < copied < 12
+
+
+def test_the_covariance_of_reads_is_that_of_numpy():
+    """Of the junctions of both, times their number twice; in binary digits."""
+    rng = np.random.default_rng(4)
+    reads = np.where(rng.random((3, 200)) < 0.6, np.exp(rng.normal(3, 1.5, (3, 200))).astype(int) + 1, 0)
+    individual, junction = np.nonzero(reads)
+    has = Holding.of(junction, individual, 200, 3, reads[individual, junction], np.add)
+    found = _covariance(SimpleNamespace(run=Run()), has, has.overlap())
+    for i, j in combinations(range(3), 2):
+        both = (reads[i] > 0) & (reads[j] > 0)
+        digits = [[int(number).bit_length() for number in reads[k, both]] for k in (i, j)]
+        expected = np.cov(digits, bias=True)[0, 1] * both.sum() ** 2
+        assert found[i, j] == found[j, i] == pytest.approx(expected, abs=1e-6)
 
 
 def test_thirds_are_those_of_a_loop():
