@@ -190,3 +190,28 @@ def test_a_parquet_file_that_loses_rows_while_it_is_read(tmp_path, group_rows, m
     pq.write_table(table.slice(0, 7), path, row_group_size=group_rows)
     with pytest.raises(InputError, match=r"t\.parquet: the Parquet file is damaged \(it has fewer rows than it says\)"):
         list(reader.batches(["junction"]))
+
+
+@pytest.mark.parametrize("group_rows", [2, 1 << 20])
+def test_page_checksums_of_parquet_are_checked(tmp_path, group_rows):
+    """If a file has them: one letter of a junction is another."""
+    path, table = tmp_path / "t.parquet", pa.table({"junction": ["TGTGCCAGCAGCTTT", "TGTGCCAGCGGCTTT"] * 4})
+    plain = {"compression": "none", "use_dictionary": False, "write_statistics": False}
+    for checked in (False, True):
+        pq.write_table(table, path, row_group_size=group_rows, write_page_checksum=checked, **plain)
+        content = path.read_bytes()
+        place = content.index(b"AGCAGC")
+        path.write_bytes(content[:place] + b"T" + content[place + 1 :])
+        batches = open_table(path).batches(["junction"])
+        if checked:
+            with pytest.raises(InputError, match=r"t\.parquet: the Parquet file is damaged \(.*CRC"):
+                list(batches)
+        else:
+            assert next(batches)["junction"][0].as_py() == "TGTGCCTGCAGCTTT"
+
+
+def test_a_column_that_is_no_text_is_named_with_its_file(tmp_path):
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"junction": [b"TGTTTT"]}), path)
+    with pytest.raises(InputError, match=r"t\.parquet: the column junction is of type binary, no text"):
+        list(open_table(path).batches(["junction"]))

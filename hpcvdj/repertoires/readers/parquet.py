@@ -121,12 +121,15 @@ class ParquetReader(TableReader):
         def opened() -> Any:
             # By default, pyarrow reads whole row groups, and keeps them in memory until the file is closed.
             return pq.ParquetFile(
-                self.path, pre_buffer=False, buffer_size=reader.READ_BYTES, read_dictionary=list(encoded)
-            )
+                self.path, pre_buffer=False, buffer_size=reader.READ_BYTES, read_dictionary=list(encoded),
+                page_checksum_verification=True,
+            )  # fmt: skip
 
         def in_text(batch: pa.RecordBatch) -> pa.RecordBatch:
             try:
                 return as_strings(batch, encoded)
+            except InputError as error:
+                raise InputError(f"{self.path}: {error}") from None
             except DAMAGE as error:
                 raise self._damaged(error) from None
 
