@@ -17,8 +17,9 @@ from hpcvdj.chance.clonotypes import distinct_junctions
 from hpcvdj.chance.p_values import quantiles
 from hpcvdj.chance.p_values import randomised as with_random_part
 from hpcvdj.chance.settings import ClonotypeChoice
-from hpcvdj.enrichment.enrich import enrich, enrich_over
+from hpcvdj.enrichment.enrich import _tested, enrich, enrich_over
 from hpcvdj.enrichment.settings import EnrichmentSettings
+from hpcvdj.enrichment.statistics import clusters
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.backends import open_backend
 from hpcvdj.recombination.alphabet import translate
@@ -223,6 +224,25 @@ def test_a_control_by_hand(model):
         assert row["expected"] == pytest.approx((row["class_size"] - 1) * rate)
     qq = quantiles(with_random_part(*np.array(tails).T, 0))
     assert found.qq["observed"] == pytest.approx(qq["observed"], rel=1e-10)
+
+
+def test_tested_clonotypes_come_by_their_p_values(model):
+    """Equal p-values in the order of the clonotypes; the rows of hits have their own clusters."""
+    rng = np.random.default_rng(10)
+    own = clonotypes_of([row for j in ("TRBJ1-1", "TRBJ2-1") for row in small_junctions(rng, "TRBV9", j, 60)], model)
+    tested = np.sort(rng.choice(len(own), 50, replace=False))
+    p_values = rng.choice([1e-9, 1e-8, 0.3], len(tested))
+    found = _tested(own, tested, EnrichmentSettings(), {"neighbours": 10 * tested, "p_value": p_values})
+    order = tested[np.argsort(p_values, kind="stable")]
+    assert found.table["neighbours"].to_pylist() == (10 * order).tolist()
+    assert found.table["p_value"].to_pylist() == np.sort(p_values).tolist()
+    assert found.table["junction_aa"].to_pylist() == own.texts(order)["junction_aa"].to_pylist()
+    every = np.append(np.sort(p_values), np.ones(len(own) - len(tested)))
+    assert found.table["q_value"].to_pylist() == pytest.approx(stats.false_discovery_control(every)[: len(tested)])
+    hits = tested[p_values < 0.1]
+    numbers = dict(zip(hits.tolist(), clusters(own.letters[hits], own.lengths[hits], own.kind[hits]), strict=True))
+    assert found.table["cluster"].to_pylist() == [numbers.get(row) for row in order.tolist()]
+    assert 1 < found.clusters == max(numbers.values()) < found.hits == len(hits)
 
 
 @pytest.mark.parametrize("number", [19, 20])
