@@ -27,8 +27,8 @@ from hpcvdj.values.summary import STAGES, Summary, attributes_of, with_digests
 from hpcvdj.values.task import Task
 
 TABLE_ROWS = 1 << 18
-"""The most rows of a slice of a table: a rank needs about 1 GB of memory if a row has 3 KB, or 2 GB if it has several
-threads, as it then has two slices at a time."""
+"""The most rows of a slice of a table: a rank needs about 1 GB of memory if a row has 3 KB, and as much again for each
+thread that writes slices, of which there is one for four of the rank's threads."""
 
 FEWEST_ROWS = 1 << 16
 """The fewest rows of a slice of a table: with a quarter of that, 250,000 rows take half as long again."""
