@@ -227,10 +227,11 @@ def test_a_control_by_hand(model):
 
 
 def test_tested_clonotypes_come_by_their_p_values(model):
-    """Equal p-values in the order of the clonotypes; the rows of hits have their own clusters."""
+    """Equal p-values in the order of the clonotypes, and clusters of equal size, too."""
     rng = np.random.default_rng(10)
-    own = clonotypes_of([row for j in ("TRBJ1-1", "TRBJ2-1") for row in small_junctions(rng, "TRBV9", j, 60)], model)
-    tested = np.sort(rng.choice(len(own), 50, replace=False))
+    genes = "TRBJ1-1", "TRBJ1-2", "TRBJ1-3", "TRBJ2-1", "TRBJ2-3", "TRBJ2-7"
+    own = clonotypes_of([row for j in genes for row in small_junctions(rng, "TRBV9", j, 12)], model)
+    tested = np.sort(rng.choice(len(own), len(own) - 10, replace=False))
     p_values = rng.choice([1e-9, 1e-8, 0.3], len(tested))
     found = _tested(own, tested, EnrichmentSettings(), {"neighbours": 10 * tested, "p_value": p_values})
     order = tested[np.argsort(p_values, kind="stable")]
