@@ -230,8 +230,9 @@ def lots_of(
     spelled    int64 [draws]: numbers of their amino-acid sequences, which survive, or not, with all genes
     deeper     as of `survivors_share`
     """
-    at, last, people = float(np.log(q)), _last_class(numbers, unit), np.arange(numbers.individuals + 1)
+    at, people = float(np.log(q)), np.arange(numbers.individuals + 1)
     in_class, of_class = _effect_of_classes(numbers, unit, at, deeper, STEP_OF_Q)
+    last = len(in_class) - 1
     if not of_class.any():
         return Lots(0.0, 0.0)
     deep = _in_classes(_deeper_spectrum(numbers, unit, at, deeper(at) + STEP_OF_Q), last)

@@ -246,7 +246,7 @@ def _reads_of(cohort: Cohort) -> Counts:
 
 
 def _copied(cohort: Cohort, several: Holding) -> NDArray[np.bool_]:
-    """Return whether the large clones that two individuals share are copies: much rarer in one of both.
+    """Return whether the large clones that two individuals share are copies: much rarer in one of the two.
 
     bool [individuals, individuals]
     """

@@ -15,8 +15,8 @@ from hpcvdj.generation.generate import generate
 from hpcvdj.generation.settings import GenerationSettings
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
-from hpcvdj.repertoires.junctions import REPERTOIRE
 from hpcvdj.repertoires.read_counts import READS
+from hpcvdj.repertoires.table import REPERTOIRE
 from hpcvdj.runs.run import Run
 
 

@@ -15,8 +15,8 @@ from hpcvdj.errors import InputError, few, option
 from hpcvdj.recombination.models import Model
 from hpcvdj.repertoires.formats.format import BY_HEADER, Opening
 from hpcvdj.repertoires.inputs import Inputs, names_repertoires
-from hpcvdj.repertoires.junctions import REPERTOIRE
 from hpcvdj.repertoires.read_counts import READS
+from hpcvdj.repertoires.table import REPERTOIRE
 from hpcvdj.runs.run import Run
 from hpcvdj.runs.stopping import NOTHING_YET
 from hpcvdj.storage.memory import return_freed_memory

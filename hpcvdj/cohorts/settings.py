@@ -79,7 +79,7 @@ class Individuals(Settings):
     def opening(self, opening: "Opening | None" = None) -> "Opening":
         """Return how tables are opened so that their repertoires are the individuals."""
         from hpcvdj.repertoires.formats.format import BY_HEADER
-        from hpcvdj.repertoires.junctions import REPERTOIRE
+        from hpcvdj.repertoires.table import REPERTOIRE
 
         opening = opening or BY_HEADER
         if self.individual in (None, REPERTOIRE):

@@ -26,11 +26,11 @@ from hpcvdj.recombination.names import MISSING
 from hpcvdj.repertoires.batches import distinct_texts, with_columns
 from hpcvdj.repertoires.folders import tables_in
 from hpcvdj.repertoires.formats.format import REASON
-from hpcvdj.repertoires.junctions import REPERTOIRE, FirstRows, Junctions, Reference, read_junctions
+from hpcvdj.repertoires.junctions import FirstRows, Junctions, Reference, read_junctions
 from hpcvdj.repertoires.read_counts import READS
 from hpcvdj.repertoires.readers import MemoryReader
 from hpcvdj.repertoires.reading import Reading
-from hpcvdj.repertoires.table import Table, repertoire_name, table_at, table_of
+from hpcvdj.repertoires.table import REPERTOIRE, Table, repertoire_name, table_at, table_of
 from hpcvdj.repertoires.writers import endings_in_words, is_table
 from hpcvdj.storage.ahead import ahead
 from hpcvdj.storage.folders import MARK

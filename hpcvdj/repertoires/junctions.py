@@ -4,7 +4,6 @@ AIRR's `junction` has the codons of Cys 104 and Phe/Trp 118 around the CDR3, `ju
 module removes them.
 """
 
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +19,6 @@ from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError, option
 from hpcvdj.kernels import text
-from hpcvdj.kernels.generation.letters import productive_part
 from hpcvdj.kernels.threads import taken
 from hpcvdj.recombination.alphabet import Letters
 from hpcvdj.recombination.calls import is_replaced
@@ -29,23 +27,14 @@ from hpcvdj.recombination.germline import Germline, Segment, SegmentType
 from hpcvdj.recombination.models import Alleles, Model
 from hpcvdj.recombination.repertoire import Repertoire
 from hpcvdj.recombination.symbols import ANY_RESIDUE, PRODUCTIVE_END
-from hpcvdj.repertoires.batches import distinct_texts, without_missing
 from hpcvdj.repertoires.exclusion_collector import Codes, ExclusionCollector
-from hpcvdj.repertoires.formats.format import REASON, ROW_ID
 from hpcvdj.repertoires.genes import stacked, unpacked
-from hpcvdj.repertoires.ids import SCATTER, SCOPE_SHIFT, hashes_of_ids, id_scopes
-from hpcvdj.repertoires.productive import productive_rows
-from hpcvdj.repertoires.read_counts import READS, UNKNOWN, read_counts
+from hpcvdj.repertoires.ids import SCATTER, id_scopes
+from hpcvdj.repertoires.packing import Packed, Packing, Texts, narrow
+from hpcvdj.repertoires.read_counts import UNKNOWN
 from hpcvdj.repertoires.reading import Reading
-from hpcvdj.repertoires.table import Table
-from hpcvdj.repertoires.unfit import ambiguous_rows, unfit_row, with_ends
+from hpcvdj.repertoires.table import Table, source_of
 from hpcvdj.storage.ahead import in_threads
-
-REPERTOIRE = "repertoire_id"
-"""AIRR's column for the repertoire of a row."""
-
-LONGEST_TEXT = 4096
-"""Bytes of the longest id or call.  Results store text in columns as wide as their longest value."""
 
 Reference = Germline | Model
 """What calls refer to: the segments of a germline table, or the alleles of a recombination model."""
@@ -55,9 +44,6 @@ _MOST_SETS = 1 << 31
 
 FirstRows = Mapping[tuple[str, str, int], int]
 """The first row with a repeated id, by the id, its repertoire (empty unless tables are together) and its scope."""
-
-Unfit = tuple[int | NDArray[np.int64], Exclusion]
-"""A row, or several, and why they take no part."""
 
 
 @dataclass
@@ -150,7 +136,7 @@ def read_junctions(
     InputError if a row cannot be counted and `reading` is strict.
     """
     builder = _Builder(germline, reading, sources, repertoires, first_rows)
-    resolved = map(builder.resolved, in_threads(builder.packed, _numbered(batches, first_row)))
+    resolved = map(builder.resolved, in_threads(builder.packing.packed, _numbered(batches, first_row)))
     for part in in_threads(lambda part: part(), resolved):
         builder.add(part)
         if reading.strict and builder.excluded:
@@ -166,12 +152,6 @@ def read_junctions(
     return junctions
 
 
-def source_of(sources: Sequence[Table], row: int) -> tuple[Table, int]:
-    """The table that a row comes from, and the number of the data row in it, from 1."""
-    source = sources[bisect_right(sources, row, key=lambda source: source.first_row) - 1]
-    return source, row - source.first_row + 1
-
-
 def repeated_id(sources: Sequence[Table], first_row: int, row: int) -> Exclusion:
     """Why a row takes no part whose id `first_row` has."""
     (source, data_row), (other, _) = source_of(sources, first_row), source_of(sources, row)
@@ -183,57 +163,6 @@ def _numbered(batches: Iterable[pa.RecordBatch], first_row: int) -> Iterator[tup
     for batch in batches:
         yield first_row, batch
         first_row += batch.num_rows
-
-
-@dataclass(frozen=True)
-class _Texts:
-    """The distinct texts of a column, and the index of each row's text, int32 [rows]."""
-
-    texts: list[str]
-    rows: NDArray[np.int32]
-
-    @classmethod
-    def of(cls, batch: pa.RecordBatch, name: str) -> "_Texts":
-        """The texts of a column; one empty text if the batch lacks it."""
-        if name not in batch.schema.names:
-            return cls([""], np.zeros(batch.num_rows, dtype=np.int32))
-        return cls(*distinct_texts(batch.column(name)))
-
-    def numbers(self, of_text: Sequence[int], dtype: Any) -> NDArray[Any]:
-        """The number of each row's text, `dtype` [rows]."""
-        numbers = np.array(of_text, dtype=dtype)
-        return np.full(len(self.rows), numbers[0]) if len(numbers) == 1 else numbers[self.rows]
-
-
-@dataclass(frozen=True)
-class _Packed:
-    """A batch whose sequences are packed.
-
-    rows        int64 [rows]: their numbers
-    ids         pyarrow large_string Array
-    hashes      uint64 [rows]: of the ids
-    calls       of V and of J; one empty text if any gene will do
-    repertoire  names of repertoires; one empty text for one table
-    reasons     why the table's format cannot give a junction to a row, or the empty text
-    scope       the scope of the ids, as a part of their hash
-    reads       int64 [rows]: read counts, `UNKNOWN` for a row without one; None if they are not read
-    words       uint64 [rows, W]: the packed sequences
-    lengths     uint8 [rows]: their lengths in nucleotides
-    unfit       rows of the batch without a valid count, that could not be packed, or that are not productive; the last
-                reason of a row counts
-    """
-
-    rows: NDArray[np.int64]
-    ids: pa.Array
-    hashes: NDArray[np.uint64]
-    calls: tuple[_Texts, _Texts]
-    repertoire: _Texts
-    reasons: _Texts
-    scope: np.uint64
-    reads: NDArray[np.int64] | None
-    words: NDArray[np.uint64]
-    lengths: NDArray[np.uint8]
-    unfit: list[Unfit]
 
 
 @dataclass(frozen=True)
@@ -252,7 +181,7 @@ class _Part:
 
 
 def _part(
-    packed: _Packed,
+    packed: Packed,
     letters: Letters,
     calls: Sequence[tuple[Sequence[int], Sequence[int]]],
     of_loci: Callable[[NDArray[np.int64], NDArray[np.int64]], Codes],
@@ -266,7 +195,7 @@ def _part(
     of_loci      gives the codes of rows whose segments are of two loci
     repertoires  the index of each distinct repertoire
     reasons      the code of each distinct reason
-    unfit        rows of `_Packed.unfit`, and their codes
+    unfit        rows of `Packed.unfit`, and their codes
     """
     repertoire = packed.repertoire.numbers(repertoires, np.int32)
     v, j = (texts.numbers(indices, np.int64) for texts, (indices, _) in zip(packed.calls, calls, strict=True))
@@ -288,7 +217,7 @@ def _part(
         ids, words = ids.take(pa.array(keep)), words.take(keep, axis=0)
     lengths, repertoire = packed.lengths[keep], repertoire[keep]
     hashes = packed.hashes[keep] ^ (repertoire.astype(np.uint64) | packed.scope) * SCATTER
-    words = _narrow(words, lengths // letters.bases, letters)
+    words = narrow(words, lengths // letters.bases, letters)
     columns = words, lengths, v[keep] * _MOST_SETS + j[keep], packed.rows[keep], hashes, repertoire
     return _Part(len(v), columns, ids, None if packed.reads is None else packed.reads[keep], excluded)
 
@@ -310,36 +239,13 @@ class _Builder:
         self._resolved: dict[tuple[SegmentType, str], tuple[int | Exclusion, str]] = {}
         self.parts: list[_Part] = []
         self.excluded = ExclusionCollector()
-        self._of_any_gene = isinstance(germline, Model) and reading.genes == "any"
-        self._together = repertoires is not None
+        any_gene = isinstance(germline, Model) and reading.genes == "any"
+        self.packing = Packing(reading, sources, any_gene, repertoires is not None)
         self._repertoire = {name: k for k, name in enumerate(dict.fromkeys(repertoires or ()))}
         self.rows_read = 0
         self.substituted: Counter[tuple[str, str]] = Counter()
 
-    def packed(self, numbered: tuple[int, pa.RecordBatch]) -> _Packed:
-        """Pack a batch, which comes with its first row.  It changes nothing here: several threads may call it."""
-        first_row, batch = numbered
-        for name, column in zip(batch.schema.names, batch.columns, strict=True):
-            if name != self.reading.sequence_field:
-                self._require_storable(name, column, first_row)
-        rows = first_row + np.arange(batch.num_rows)
-        ids = batch.column("sequence_id") if "sequence_id" in batch.schema.names else pa.array(rows.astype(str))
-        ids = without_missing(ids.cast(pa.large_string()))
-        v, j = (_Texts.of(batch, "" if self._of_any_gene else call) for call in ("v_call", "j_call"))
-        repertoire = _Texts.of(batch, REPERTOIRE if self._together else "")
-        scope = np.uint64(0)
-        if self._together and ROW_ID in batch.schema.names:
-            # All rows of a batch are of one table.
-            scope = id_scopes(self.sources, rows[:1])[0] << SCOPE_SHIFT
-        words, lengths, unfit = self._pack(batch.column(self.reading.sequence_field))
-        has_reads = READS in batch.schema.names
-        reads, no_count = read_counts(batch.column(READS)) if has_reads else (None, {})
-        return _Packed(
-            rows, ids, hashes_of_ids(ids, rows), (v, j), repertoire, _Texts.of(batch, REASON), scope, reads, words,
-            lengths, [*no_count.items(), *unfit],
-        )  # fmt: skip
-
-    def resolved(self, packed: _Packed) -> Callable[[], _Part]:
+    def resolved(self, packed: Packed) -> Callable[[], _Part]:
         """Find out what the texts of a batch stand for, and return what is left to do, which changes nothing here.
 
         The order of the batches decides the order of what is new.
@@ -359,18 +265,7 @@ class _Builder:
             self.excluded.add(*part.excluded)
         self.parts.append(part)
 
-    def _require_storable(self, name: str, column: pa.Array, first_row: int) -> None:
-        """Raise InputError for text that results cannot hold."""
-        if pa.types.is_dictionary(column.type):
-            if _unstorable(column.dictionary) is None:
-                return
-            column = column.dictionary_decode()
-        if (found := _unstorable(column)) is not None:
-            row, fault = found
-            source, data_row = source_of(self.sources, first_row + row)
-            raise InputError(f"{source.path}, data row {data_row}: {name} {fault}")
-
-    def _calls(self, segment: SegmentType, calls: _Texts) -> tuple[list[int], list[int]]:
+    def _calls(self, segment: SegmentType, calls: Texts) -> tuple[list[int], list[int]]:
         """The index of the segment of each distinct call in `_indices`, -1 without one; and why a call has none."""
         resolved = [self._resolve(segment, call) for call in calls.texts]
         if any(allele for _, allele in resolved):
@@ -385,7 +280,7 @@ class _Builder:
         key = (segment, call)
         if key not in self._resolved:
             entry: Segment | Alleles | Exclusion
-            if isinstance(self.germline, Model) and self._of_any_gene:
+            if isinstance(self.germline, Model) and self.packing.of_any_gene:
                 entry, replaced = self.germline.alleles(segment), False
             elif isinstance(self.germline, Model):
                 entry, replaced = self.germline.resolve(segment, call), self.germline.lacks(segment, call)
@@ -420,43 +315,6 @@ class _Builder:
 
         return codes_of
 
-    def _pack(self, column: pa.Array) -> tuple[NDArray[np.uint64], NDArray[np.uint8], list[Unfit]]:
-        # The columns of a table in memory without rows have no type.
-        column = without_missing(column.cast(pa.large_string()))
-        several = {} if self.reading.ambiguous else ambiguous_rows(self.reading, column)
-        column = with_ends(self.reading, column)
-        offsets, data = text.text_buffers(column)
-        rows, letters = len(column), self.reading.letters
-        longest = self.reading.longest // letters.bases
-        words = np.zeros((rows, letters.words_for(longest)), dtype=np.uint64)
-        lengths = np.zeros(rows, dtype=np.uint8)
-        status, detail = np.zeros(rows, dtype=np.uint8), np.zeros(rows, dtype=np.int64)
-        coding = letters.code_of_byte, letters.bits
-        text.pack_rows(offsets, data, *coding, self.reading.trim, longest, words, lengths, status, detail)
-        words = _narrow(words, lengths, letters)
-        lengths *= np.uint8(letters.bases)
-        bad = np.flatnonzero(status != text.OK)
-        unfit = {int(r): unfit_row(self.reading, int(status[r]), int(detail[r]), column[r].as_py()) for r in bad}
-        return words, lengths, [*self._not_productive(column, words, lengths), *(unfit | several).items()]
-
-    def _not_productive(
-        self, column: pa.Array, words: NDArray[np.uint64], lengths: NDArray[np.uint8]
-    ) -> list[Unfit]:  # fmt: skip
-        """The rows that are not productive, or could not be packed."""
-        kind = self.reading.productive
-        if kind is None or self.reading.ends[0]:
-            # CDR3s get the ends of a productive junction, and a stop cannot be packed.
-            return []
-        name = self.reading.sequence_field
-        if name == "junction" and not self.reading.trim:
-            # This is ten times as fast as reading the text, but needs packed junctions with their anchors.
-            fits = np.empty(len(column), dtype=bool)
-            # On this thread alone, as tables are read in several.
-            productive_part((0, len(fits)), words, lengths.astype(np.uint16), fits)
-        else:
-            fits = productive_rows(column, name).to_numpy(zero_copy_only=False)
-        return [(np.flatnonzero(~fits), Exclusion.of(kind, field=name))]
-
     def finish(self) -> Junctions:
         of_parts = [part.reads for part in self.parts if part.reads is not None]
         reads = np.concatenate(of_parts) if of_parts else np.empty(0, dtype=np.int64)
@@ -478,7 +336,7 @@ class _Builder:
         offsets = np.zeros(len(used) + 1, dtype=np.int64)
         np.cumsum(np.bincount(compact, minlength=len(used)), out=offsets[1:])
         v, j = list(self._indices["V"]), list(self._indices["J"])
-        repertoire_ids = list(self._repertoire) if self._together else None
+        repertoire_ids = list(self._repertoire) if self.packing.together else None
         pairs = [(v[p // _MOST_SETS], j[p % _MOST_SETS]) for p in used]
         return Junctions(
             repertoire=Repertoire(taken(words, order), taken(lengths, order), pairs, offsets, self.reading.letters),
@@ -511,7 +369,7 @@ class _Builder:
         # Most tables repeat no id, and sorting values is faster than sorting their indices.
         ascending = np.sort(hashes)
         repeated = ascending[1:][ascending[1:] == ascending[:-1]]
-        first_of, names = dict(self._first_rows), list(self._repertoire) if self._together else [""]
+        first_of, names = dict(self._first_rows), list(self._repertoire) if self.packing.together else [""]
         among = np.isin(hashes, repeated) if len(repeated) else ~keep
         if first_of:
             elsewhere = pa.array(sorted({sequence_id for sequence_id, *_ in first_of}), ids.type)
@@ -526,22 +384,3 @@ class _Builder:
                 code = self.excluded.code(repeated_id(self.sources, first_row, this_row))
                 self.excluded.add(row[index, None], ids.slice(index, 1), code, repertoire_of[index, None])
         return np.flatnonzero(keep)
-
-
-def _unstorable(texts: pa.Array) -> tuple[int, str] | None:
-    """A row whose text results cannot hold, and why; None if there is none."""
-    offsets, data = text.text_buffers(texts)
-    lengths = np.diff(offsets)
-    if lengths.max(initial=0) > LONGEST_TEXT:
-        row = int(lengths.argmax())
-        return row, f"of {lengths[row]:,} bytes, at most {LONGEST_TEXT:,} can be stored; shorten it"
-    if (data[offsets[0] : offsets[-1]] == 0).any():
-        row = int(np.flatnonzero(pc.match_substring(texts, "\0").to_numpy(zero_copy_only=False))[0])
-        return row, "has a NUL byte; remove it"
-    return None
-
-
-def _narrow(words: NDArray[np.uint64], lengths: NDArray[np.uint8], letters: Letters) -> NDArray[np.uint64]:
-    """Two words a row (the paper's 16 bytes) if every sequence fits into them, else four, else all."""
-    width = next((width for width in (2, 4) if lengths.max(initial=0) <= width * letters.per_word), words.shape[1])
-    return words[:, :width].copy() if width < words.shape[1] else words

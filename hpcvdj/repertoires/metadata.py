@@ -11,9 +11,8 @@ import pyarrow.compute as pc
 from hpcvdj.errors import InputError, few, option
 from hpcvdj.recombination.names import MISSING
 from hpcvdj.repertoires.formats.format import otherwise_separated
-from hpcvdj.repertoires.junctions import REPERTOIRE
 from hpcvdj.repertoires.readers import MemoryReader, open_table
-from hpcvdj.repertoires.table import repertoire_name
+from hpcvdj.repertoires.table import REPERTOIRE, repertoire_name
 
 _MISSING = {word.lower() for word in MISSING} - {"none"} | {
     "?", "missing", "not applicable", "not available", "not collected", "not provided", "unknown",

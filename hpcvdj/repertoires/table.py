@@ -1,5 +1,7 @@
 """Tables that a run reads, in files and in memory."""
 
+from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -7,6 +9,9 @@ from typing import Any
 from hpcvdj.repertoires.formats.format import BY_HEADER, Opening
 from hpcvdj.repertoires.readers import MemoryReader, TableReader, open_table, possible_suffixes, table_suffixes
 from hpcvdj.storage.inputs import State, file_state
+
+REPERTOIRE = "repertoire_id"
+"""AIRR's column for the repertoire of a row."""
 
 
 @dataclass(frozen=True)
@@ -79,3 +84,9 @@ def repertoire_name(path: Path) -> str:
     suffixes = (*table_suffixes(), *possible_suffixes())
     suffix = next((suffix for suffix in suffixes if path.name.lower().endswith(suffix)), "")
     return path.name[: len(path.name) - len(suffix)] or path.name
+
+
+def source_of(sources: Sequence[Table], row: int) -> tuple[Table, int]:
+    """The table that a row comes from, and the number of the data row in it, from 1."""
+    source = sources[bisect_right(sources, row, key=lambda source: source.first_row) - 1]
+    return source, row - source.first_row + 1

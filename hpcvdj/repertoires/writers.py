@@ -31,9 +31,6 @@ _FILE = "part-{:06}.parquet"
 _FILE_PATTERN = re.compile(r"part-[0-9]{6,}\.parquet")
 """The names of the files in a folder."""
 
-_MOST_THREADS = 8
-"""Threads, at most, that make text of the parts of a batch."""
-
 _ROWS_TO_JUDGE = 1 << 13
 """The number of rows that decide which columns of a Parquet file are dictionaries."""
 
@@ -110,7 +107,7 @@ class TsvWriter(TableWriter):
             self._first = False
         parts = (batch.slice(first, reader.BATCH_ROWS) for first in range(0, batch.num_rows, reader.BATCH_ROWS))
         # A large batch has several parts; numbers become text on several cores.
-        threads = min(_MOST_THREADS, pa.cpu_count() - 1) if batch.num_rows > reader.BATCH_ROWS else 0
+        threads = None if batch.num_rows > reader.BATCH_ROWS else 0
         for lines in in_threads(lambda part: _lines(as_strings(part)), parts, threads):
             self._stream.write(lines)
 

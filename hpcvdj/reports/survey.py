@@ -16,9 +16,8 @@ from hpcvdj.kernels.text import text_buffers
 from hpcvdj.recombination.alphabet import CODE_OF_BYTE, INVALID, RESIDUE_OF_CODON
 from hpcvdj.recombination.exclusions import ExclusionKind, by_summary
 from hpcvdj.repertoires.ids import text_hashes
-from hpcvdj.repertoires.junctions import REPERTOIRE
 from hpcvdj.repertoires.readers import open_table
-from hpcvdj.repertoires.table import repertoire_name
+from hpcvdj.repertoires.table import REPERTOIRE, repertoire_name
 from hpcvdj.results.attributes import facts_of_result
 from hpcvdj.results.facts import Facts, read_facts, require_described
 from hpcvdj.results.reader import Result

@@ -15,8 +15,8 @@ from hpcvdj.errors import InputError, require_choice
 from hpcvdj.recombination.calls import names_in
 from hpcvdj.recombination.names import normal_name
 from hpcvdj.recombination.repertoire import ANCHOR_LETTERS
-from hpcvdj.repertoires.junctions import REPERTOIRE
 from hpcvdj.repertoires.readers import as_arrow
+from hpcvdj.repertoires.table import REPERTOIRE
 from hpcvdj.results.frames import beside
 from hpcvdj.results.lookup import columns_at
 from hpcvdj.results.selection import Selection

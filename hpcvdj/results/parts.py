@@ -21,7 +21,7 @@ import numpy as np
 
 from hpcvdj.errors import InputError, MachineError, option
 from hpcvdj.repertoires.inputs import Inputs
-from hpcvdj.repertoires.junctions import REPERTOIRE
+from hpcvdj.repertoires.table import REPERTOIRE
 from hpcvdj.results.attributes import FORMAT, VERSION, declared
 from hpcvdj.results.schema import LAYOUT, WRITTEN_BY, read_group, strings, values_of, write_group
 from hpcvdj.runs.folder import RunFolder

@@ -15,8 +15,7 @@ from hpcvdj.errors import InputError, choice
 from hpcvdj.kernels.quantities import Pathways, Quantity
 from hpcvdj.recombination.exclusions import ExcludedRows, Exclusion, counts_from_json
 from hpcvdj.repertoires.formats.format import Opening
-from hpcvdj.repertoires.junctions import REPERTOIRE
-from hpcvdj.repertoires.table import Table
+from hpcvdj.repertoires.table import REPERTOIRE, Table
 from hpcvdj.results.attributes import FORMAT, VERSION
 from hpcvdj.results.joining import join
 from hpcvdj.results.parts import hold_parts, parts_of

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.exclusions import ExcludedRows, Exclusion
-from hpcvdj.repertoires.junctions import REPERTOIRE, Junctions
+from hpcvdj.repertoires.junctions import Junctions
+from hpcvdj.repertoires.table import REPERTOIRE
 from hpcvdj.results.attributes import VERSION, require_attributes
 from hpcvdj.storage.damage import damaged
 from hpcvdj.storage.packed import write_packed

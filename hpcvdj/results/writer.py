@@ -8,7 +8,8 @@ from typing import Any
 import h5py
 import numpy as np
 
-from hpcvdj.repertoires.junctions import REPERTOIRE, Junctions
+from hpcvdj.repertoires.junctions import Junctions
+from hpcvdj.repertoires.table import REPERTOIRE
 from hpcvdj.results.attributes import FORMAT, VERSION, declared
 from hpcvdj.results.outputs import ComputedRows
 from hpcvdj.results.schema import TEXT, as_array, columns, values_of, write_group

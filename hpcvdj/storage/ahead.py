@@ -6,7 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar, cast
 
 MOST_THREADS = 4
-"""Threads, at most, that work on items: a reader does not give items to more."""
+"""The largest number of threads that work on items: each has an item in memory."""
 
 T = TypeVar("T")
 U = TypeVar("U")

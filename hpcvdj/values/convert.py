@@ -20,9 +20,8 @@ from hpcvdj.repertoires.formats.format import REASON, REQUIRED, ROW_ID, Opening
 from hpcvdj.repertoires.formats.listed import Listed
 from hpcvdj.repertoires.ids import text_hashes
 from hpcvdj.repertoires.inputs import Inputs, columns_of_all, in_text, with_repertoire
-from hpcvdj.repertoires.junctions import REPERTOIRE
 from hpcvdj.repertoires.reading import Reading
-from hpcvdj.repertoires.table import Table, repertoire_name
+from hpcvdj.repertoires.table import REPERTOIRE, Table, repertoire_name
 from hpcvdj.repertoires.writers import require_writable_table
 from hpcvdj.runs.run import Run
 from hpcvdj.runs.stopping import NOTHING_YET

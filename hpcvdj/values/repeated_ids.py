@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from hpcvdj.repertoires.ids import SCATTER, SCOPE_SHIFT, hashes_of_ids, id_scopes, text_hashes
 from hpcvdj.repertoires.inputs import Inputs
-from hpcvdj.repertoires.junctions import REPERTOIRE, FirstRows, Junctions
-from hpcvdj.repertoires.table import Table
+from hpcvdj.repertoires.junctions import FirstRows, Junctions
+from hpcvdj.repertoires.table import REPERTOIRE, Table
 
 HASHES = 1 << 22
 """Hashes of ids that are compared at a time."""
