@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from hpcvdj.errors import InputError
@@ -20,7 +21,7 @@ BESIDE_BYTES = 1 << 29
 def surveyed(inputs: Inputs, run: Run, beside: Callable[[], None] | None = None) -> Inputs:
     """Return the inputs with the rows, digests and repertoires of all tables.
 
-    Ranks share the reading, the largest files first.
+    Ranks share the reading, the largest files first.  Another thread takes the digests meanwhile.
 
     beside  what root does first, while the other ranks read
 
@@ -32,12 +33,14 @@ def surveyed(inputs: Inputs, run: Run, beside: Callable[[], None] | None = None)
     sizes = [0 if table.surveyed else table.bytes for table in inputs.tables]
     shares = evenly(sizes, run.ranks, of_root=BESIDE_BYTES if beside is not None else 0)
     surveys: dict[int, Table | InputError] = {}
+    digesting = ThreadPoolExecutor(1)
+    digests = {k: digesting.submit(inputs.tables[k].digest) for k in shares[run.rank]}
 
     def survey_table(k: int) -> None:
         """Keep the surveyed table, or the error that explains why it cannot be read: the other ranks wait for it."""
         table = inputs.tables[k]
         try:
-            surveys[k] = table if table.surveyed else survey(inputs, table, run.raise_if_stopping)
+            surveys[k] = table if table.surveyed else survey(inputs, table, run.raise_if_stopping, digests[k].result)
         except InputError as error:
             surveys[k] = error
         except OSError as error:
@@ -45,7 +48,10 @@ def surveyed(inputs: Inputs, run: Run, beside: Callable[[], None] | None = None)
 
     steps: list[Callable[[], None]] = [beside] if beside is not None and run.is_root else []
     steps += [partial(survey_table, k) for k in shares[run.rank]]
-    run.each(steps, lambda step: step(), NOTHING_YET)
+    try:
+        run.each(steps, lambda step: step(), NOTHING_YET)
+    finally:
+        digesting.shutdown(cancel_futures=True)
     every = {k: table for part in run.gather_everywhere(surveys) for k, table in part.items()}
 
     def together() -> Inputs:

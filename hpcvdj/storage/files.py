@@ -2,11 +2,13 @@
 
 import errno
 import fcntl
+import hashlib
+import io
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from hpcvdj.errors import InputError, MachineError, option
 
@@ -50,6 +52,20 @@ def atomic_path(target: Path, *, overwrite: bool, temporary: Path | None = None)
         finally:
             if left:
                 temporary.unlink(missing_ok=True)
+
+
+class DigestedFile(io.FileIO):
+    """A new file whose `digest` is the SHA-256 of what was written to it."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, "wb")
+        self.digest = hashlib.sha256()
+
+    def write(self, data: Any) -> int:
+        """Write bytes; return how many of them were written."""
+        written = super().write(data)
+        self.digest.update(memoryview(data).cast("B")[:written])
+        return written
 
 
 def gzipped(stream: IO[bytes]) -> IO[bytes]:
