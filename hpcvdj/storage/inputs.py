@@ -7,7 +7,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-from hpcvdj.errors import InputError, option
+from hpcvdj.errors import InputError
 from hpcvdj.storage.files import require_text_name
 
 try:
@@ -61,9 +61,7 @@ def require_unchanged(path: Path, state: State | None) -> None:
 
 def changed(path: Path) -> InputError:
     """Return the error to raise for a file that changed while it was read."""
-    return InputError(
-        f"{path}: changed while it was read; start again with {option('overwrite', True)} when it is complete"
-    )
+    return InputError(f"{path}: changed while it was read; start again when it is complete")
 
 
 def file_digest(path: Path, state: State | None = None) -> str:

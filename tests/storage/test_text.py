@@ -113,7 +113,7 @@ def test_digests(tmp_path):
     state = file_state(path)
     assert file_digest(path) == file_digest(path, state) == hashlib.sha256(b"a").hexdigest()
     path.write_bytes(b"other")
-    with pytest.raises(InputError, match="t: changed while it was read; start again with overwrite=True when it is"):
+    with pytest.raises(InputError, match="t: changed while it was read; start again when it is complete"):
         file_digest(path, state)
     assert file_state(tmp_path / "none") is None
 
