@@ -69,6 +69,10 @@ FEWEST_TO_SAY, FEWEST_TO_REFUSE = 20, 100
 FEW_WITH_ENDS = 0.2
 """The largest share of rows with the ends of a junction in a table of CDR3s, which have such ends by chance."""
 
+MOST_REVERSED = 0.5
+"""The share of rows with the ends of a reversed junction from which on a table is of the other strand: by chance, one
+row in 300 has such ends."""
+
 CALLS = 20_000
 """The largest number of productive rows whose calls are compared with other genes."""
 
@@ -226,7 +230,7 @@ def _require_possible(fit: ModelFit, model: Model, sample: Junctions) -> None:
         return
     share = f"{100 * fit.impossible:.0f} % of {fit.rows:,} rows" if too_many else "half or more of their rows"
     tables = f"{few(fit.tables)}: " if fit.tables else ""
-    if remedy := _of_cdr3s(sample, fit.tables):
+    if remedy := _without_ends(sample, fit.tables):
         raise InputError(f"{tables}{model.name} cannot make {share}{remedy}; {option('force', True)} goes on")
     other = f", or better {option('model', fit.better[0])}" if fit.better is not None else ""
     raise InputError(
@@ -236,21 +240,30 @@ def _require_possible(fit: ModelFit, model: Model, sample: Junctions) -> None:
     )
 
 
-def _of_cdr3s(sample: Junctions, tables: Sequence[str]) -> str:
-    """What to do if most rows of `tables`, by default of all, are CDR3s without the ends of junctions; else empty."""
+def _without_ends(sample: Junctions, tables: Sequence[str]) -> str:
+    """What to do if most rows of `tables`, by default of all, lack the ends of junctions; else empty.
+
+    They may be CDR3s, or of the other strand.
+    """
     names = sample.repertoire_ids or []
     rows = np.arange(len(sample))
     if tables:
         rows = rows[np.isin(sample.repertoire_of, [names.index(name) for name in tables])]
     nucleotides = has_nucleotides(sample.repertoire)
     ends = "^TG[CT].*(TT[CT]|GT[ACGT]|TGG)$" if nucleotides else f"^[{FIRST}].*[{LAST}{CDR3_ENDS[1]}]$"
-    if len(rows) == 0 or np.mean(pc.match_substring_regex(sequences(sample.repertoire, rows), ends)) > FEW_WITH_ENDS:
+    texts = sequences(sample.repertoire, rows)
+    if len(rows) == 0 or np.mean(pc.match_substring_regex(texts, ends)) > FEW_WITH_ENDS:
         return ""
+    if nucleotides and np.mean(pc.match_substring_regex(texts, _REVERSED)) > MOST_REVERSED:
+        return ": most are reverse complements of junctions: give the strand that begins with Cys 104"
     lacking = ": most do not begin with Cys 104 and end with Phe/Trp 118"
     if nucleotides:
         return f"{lacking}, as a junction does: give junctions, not CDR3s"
     return f"{lacking}: {option('columns', {'cdr3_aa': 'junction_aa'})} says that junction_aa has CDR3s without them"
 
+
+_REVERSED = "^([AG]AA|[ACGT]AC|CCA).*[AG]CA$"
+"""The reverse complements of the ends of a junction."""
 
 _OF_OTHERS = (ExclusionKind.NOT_IN_MODEL, ExclusionKind.TIE_NOT_IN_MODEL, ExclusionKind.OTHER_LOCUS)
 _LACKING = (ExclusionKind.NOT_IN_MODEL, ExclusionKind.ALLELE_NOT_IN_MODEL, ExclusionKind.TIE_NOT_IN_MODEL)

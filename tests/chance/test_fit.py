@@ -234,6 +234,19 @@ def test_cdr3s_in_a_column_of_junctions(field):
         check_model(Checks(), sample_of_table(table.set_column(2, field, lengthened), model, reading), model)
 
 
+@pytest.mark.olga
+@pytest.mark.parametrize("name", ["human_trb", "human_tra", "human_igh", "human_igk", "mouse_trb", "mouse_tra"])
+def test_junctions_of_the_other_strand(name):
+    """They were taken for CDR3s."""
+    model = load_model(name)
+    table = rows_of(model, 900, productive=True)
+    reverse = str.maketrans("ACGT", "TGCA")
+    reversed_ = pa.array([text.translate(reverse)[::-1] for text in table["junction"].to_pylist()])
+    table = table.set_column(table.column_names.index("junction"), "junction", reversed_)
+    with pytest.raises(InputError, match="most are reverse complements of junctions: give the strand that begins with"):
+        check_model(Checks(), sample_of_table(table, model, PgenConfig().reads(Reading())), model)
+
+
 def test_one_table_of_cdr3s(tmp_path):
     """The others have junctions, and more rows."""
     model = load_model("human_trb_m15")
