@@ -16,6 +16,7 @@ from hpcvdj.kernels.backends import Backend
 from hpcvdj.kernels.kmers.methods import KmerMethod, LoadedMethod, array_module
 from hpcvdj.kernels.kmers.profile import Profile, profile
 from hpcvdj.kernels.kmers.sequences import SequenceSet
+from hpcvdj.kernels.pacing import Pacer
 from hpcvdj.motifs.edges import EdgeFinder, Edges, edge_type, edges_of, joined
 from hpcvdj.motifs.results import MotifWriter
 from hpcvdj.motifs.scores import Score, Scoring, Terms, base_frequencies, default_score, kmer_totals, terms_of
@@ -24,7 +25,6 @@ from hpcvdj.motifs.settings import MotifConfig
 from hpcvdj.motifs.tiles import Tile, layout_of, plan, tiles_of_rank
 from hpcvdj.repertoires.inputs import require_hdf5
 from hpcvdj.runs.folder import Identity, RunFolder, raise_if_complete, save_failure
-from hpcvdj.runs.pacing import Pacer
 from hpcvdj.runs.partition import block_range
 from hpcvdj.runs.progress import Progress
 from hpcvdj.runs.run import Run

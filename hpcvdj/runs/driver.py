@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hpcvdj.errors import option
 from hpcvdj.kernels.kernel import Kernel, Pending, Unit
 from hpcvdj.kernels.method import Method
-from hpcvdj.runs.pacing import STEP_SECONDS, Pacer
+from hpcvdj.kernels.pacing import STEP_SECONDS, Pacer
 from hpcvdj.runs.partition import block_range
 from hpcvdj.runs.progress import Progress
 from hpcvdj.runs.run import Run

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from hpcvdj.errors import CompleteError, HpcvdjError, InputError, LostRankError, MachineError, StoppedError, option
 from hpcvdj.kernels.backends import Backend, open_backend
 from hpcvdj.runs.folder import RunFolder
-from hpcvdj.runs.pacing import SAVE_SECONDS
 from hpcvdj.runs.partition import evenly
 from hpcvdj.runs.provenance import run_facts
 from hpcvdj.runs.ranks import World, limit_arrow, starting
+from hpcvdj.runs.settings import SAVE_SECONDS
 from hpcvdj.runs.stopping import NOTHING_YET, Agreement, StopRequest, StopWorkError, stopped_by, told_otherwise
 from hpcvdj.storage.ahead import MOST_THREADS, in_threads
 from hpcvdj.storage.files import behind_links, exclusive_lock, require_distinct, require_writable

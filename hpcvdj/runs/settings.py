@@ -4,8 +4,10 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from hpcvdj.options import Option, Settings, setting
-from hpcvdj.runs.pacing import SAVE_SECONDS
 from hpcvdj.runs.ranks import PATIENCE_SECONDS
+
+SAVE_SECONDS = 20.0
+"""Seconds that finished work may wait to be saved."""
 
 Overwrite = Annotated[bool, Option("replace the output if it exists")]
 Resume = Annotated[bool, Option("continue an unfinished run, if there is one")]

@@ -10,11 +10,11 @@ import pytest
 from hpcvdj.errors import CompleteError, InputError, MachineError, StoppedError, choices
 from hpcvdj.kernels.kmers import join_cpu
 from hpcvdj.kernels.kmers.methods import KmerMethod
+from hpcvdj.kernels.pacing import Pacer
 from hpcvdj.motifs import comparison as module
 from hpcvdj.motifs.edges import EdgeFilter
 from hpcvdj.motifs.tiles import plan
 from hpcvdj.runs import folder
-from hpcvdj.runs.pacing import Pacer
 from hpcvdj.runs.stopping import StopRequest
 from hpcvdj.storage import hdf5
 from tests.kernels.kmers.cases import random_text

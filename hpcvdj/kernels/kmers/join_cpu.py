@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from hpcvdj.kernels.bits import popcount
 from hpcvdj.kernels.kmers.masks import HASH_FACTOR, exact_from_raw, fields
-from hpcvdj.kernels.kmers.methods import JoinMethod, Pace, key_bytes, require_numbered
+from hpcvdj.kernels.kmers.methods import JoinMethod, key_bytes, require_numbered
 from hpcvdj.kernels.kmers.profile import Profile
+from hpcvdj.kernels.pacing import Pacer
 from hpcvdj.kernels.threads import on_threads, parts_of, turns_of
 
 _FACTOR = np.uint64(HASH_FACTOR)
@@ -95,7 +96,7 @@ def _fill(part, kmers, counts, begins, mask, runs, bits, offsets, key, sequence,
 class Join:
     """The columns in tables; rows are put into tables like them."""
 
-    def __init__(self, columns: Profile, method: JoinMethod, pace: Pace) -> None:
+    def __init__(self, columns: Profile, method: JoinMethod, pace: Pacer) -> None:
         self._columns, self._d, self._tables, self._pace = columns, method.d, method.join, pace
         # About one bucket for each k-mer of a group, at most as many as the masks can tell apart.
         in_group = len(columns.kmers.key) * GROUP // max(len(columns), GROUP)

@@ -12,8 +12,9 @@ from hpcvdj.kernels.device import allow_shared, gpu_errors, on_gpu, shared_limit
 from hpcvdj.kernels.kmers.kmers import Kmers
 from hpcvdj.kernels.kmers.kmers_cuda import TABLE, device_kmers, kernel, launch, owners
 from hpcvdj.kernels.kmers.masks import JoinTables, exact_from_raw, fields
-from hpcvdj.kernels.kmers.methods import JoinMethod, Pace, key_bytes, shards_of
+from hpcvdj.kernels.kmers.methods import JoinMethod, key_bytes, shards_of
 from hpcvdj.kernels.kmers.profile import Profile
+from hpcvdj.kernels.pacing import Pacer
 
 _BLOCK = 512
 _RESERVED = 1024
@@ -45,7 +46,7 @@ class _Shard:
 class Join:
     """Columns in tables on the GPU, in shards whose counters fit into a block's shared memory."""
 
-    def __init__(self, columns: Profile, method: JoinMethod, pace: Pace) -> None:
+    def __init__(self, columns: Profile, method: JoinMethod, pace: Pacer) -> None:
         self._k, self._d, self._n, self._tables = columns.k, method.d, len(columns), method.join
         self._key = "u32" if key_bytes(columns.k) == 4 else "u64"
         with gpu_errors():

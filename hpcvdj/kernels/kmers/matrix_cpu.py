@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.kernels.kmers.masks import neighbours
-from hpcvdj.kernels.kmers.methods import MATRIX_COLUMNS, KmerMethod, Pace
+from hpcvdj.kernels.kmers.methods import MATRIX_COLUMNS, KmerMethod
 from hpcvdj.kernels.kmers.profile import Profile
+from hpcvdj.kernels.pacing import Pacer
 from hpcvdj.kernels.threads import on_threads
 
 
@@ -20,7 +21,7 @@ class Matrix:
     G of a tile takes 64 (d + 1) 4^k bytes for each thread: 0.8 GB at k = 11, d = 2.
     """
 
-    def __init__(self, columns: Profile, method: KmerMethod, pace: Pace) -> None:
+    def __init__(self, columns: Profile, method: KmerMethod, pace: Pacer) -> None:
         self._columns, self._d, self._pace = columns, method.d, pace
         self._difference, self._distance = neighbours(method.k, method.d)
 

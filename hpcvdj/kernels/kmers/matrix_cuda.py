@@ -10,8 +10,9 @@ from cupy.cuda import cublas
 from hpcvdj.kernels.device import allow_shared, gpu_errors, on_gpu, shared_limit
 from hpcvdj.kernels.kmers.kmers_cuda import device_kmers, kernel
 from hpcvdj.kernels.kmers.masks import neighbours
-from hpcvdj.kernels.kmers.methods import KmerMethod, LoadedMethod, Pace, Pigeonhole, choose
+from hpcvdj.kernels.kmers.methods import KmerMethod, LoadedMethod, Pigeonhole, choose
 from hpcvdj.kernels.kmers.profile import Profile
+from hpcvdj.kernels.pacing import Pacer
 
 _BLOCK = 512
 _INT8, _INT32, _COMPUTE_INT32 = 3, 10, 72
@@ -29,7 +30,7 @@ class Matrix:
     Counts above 127, of repeats, do not fit into bytes: `pigeonhole` then takes over.
     """
 
-    def __init__(self, columns: Profile, method: KmerMethod, pace: Pace) -> None:
+    def __init__(self, columns: Profile, method: KmerMethod, pace: Pacer) -> None:
         self._columns, self._d, self._pace = columns, method.d, pace
         difference, distance = neighbours(method.k, method.d)
         self._difference = difference.astype(np.uint32), distance.astype(np.int32)

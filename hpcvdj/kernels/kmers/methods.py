@@ -1,8 +1,8 @@
 """The methods of comparing sequences by their k-mers; all give the same counters."""
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from math import ceil, log
+from collections.abc import Mapping
+from math import ceil, inf, log
 from pkgutil import resolve_name
 from typing import Any, ClassVar, Protocol
 
@@ -14,6 +14,7 @@ from hpcvdj.kernels.kmers.kmers import MAX_D, MAX_K
 from hpcvdj.kernels.kmers.masks import JoinTables, index_tables, pigeonhole_tables
 from hpcvdj.kernels.kmers.profile import Profile
 from hpcvdj.kernels.method import on_each_backend
+from hpcvdj.kernels.pacing import Pacer
 from hpcvdj.recombination.alphabet import BASES_PER_WORD
 
 AUTO = "auto"
@@ -74,24 +75,6 @@ class LoadedMethod(Protocol):
         ...
 
 
-class Pace(Protocol):
-    """How work on CPU cores is cut, so that it can be left soon: a `runs.pacing.Pacer`, or all work at once."""
-
-    between: Callable[[], None] = staticmethod(lambda: None)
-
-    def steps(self, total: int, grain: int) -> Iterator[tuple[int, int]]:
-        """0 … total-1 as half-open ranges of multiples of `grain`."""
-        yield from [(0, total)] if total else []
-
-    def share(self, work: float) -> float:
-        """The part of so much work that is to be done at once, at most 1."""
-        return 1.0
-
-
-class Unpaced(Pace):
-    """All work at once."""
-
-
 class KmerMethod:
     """A way of comparing; an instance is for k-mers of one length, one largest distance and one backend.
 
@@ -146,11 +129,11 @@ class KmerMethod:
         """Columns of a load at most, as more would not help; 0 if the more the better."""
         return 0
 
-    def load(self, columns: Profile, pace: Pace | None = None) -> LoadedMethod:
-        """The method loaded with `columns`; on a CPU it works in steps, at `pace`."""
+    def load(self, columns: Profile, pace: Pacer | None = None) -> LoadedMethod:
+        """The method loaded with `columns`; on a CPU it works in steps, so that it can be left soon, or all at once."""
         # Imported now: numba and cupy are slow to import.
-        comparison: LoadedMethod = resolve_name(self.comparisons[self.backend])(columns, self, pace or Unpaced())
-        return comparison
+        loaded: LoadedMethod = resolve_name(self.comparisons[self.backend])(columns, self, pace or Pacer(seconds=inf))
+        return loaded
 
 
 class MatrixMethod(KmerMethod):

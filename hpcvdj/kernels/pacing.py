@@ -7,15 +7,13 @@ from collections.abc import Callable, Iterator
 STEP_SECONDS = 2.0
 """Seconds that a step should take.  At most two steps pass between a signal and a boundary."""
 
-SAVE_SECONDS = 20.0
-"""Seconds that finished work may wait to be saved."""
-
 
 class Pacer:
     """Sizes steps so that each takes about `seconds`, by the speed of the step before.
 
     first     work of the first step, when the speed is unknown
     growth    how many times as large as the largest step so far a step may be
+    seconds   infinite: all work is one step
     between   called between two steps of `steps`; an exception ends the work
     """
 
@@ -47,8 +45,9 @@ class Pacer:
         """Yield 0 … total-1 as half-open ranges of multiples of `grain`, and time each step."""
         first = 0
         while first < total:
-            size = max(grain, int(min(self.work(), total)) // grain * grain)
-            last = total if total - first <= size * 4 // 3 else first + size
+            most = self.work()
+            size = max(grain, int(min(most, total)) // grain * grain)
+            last = total if math.isinf(most) or total - first <= size * 4 // 3 else first + size
             begun = time.perf_counter()
             yield first, last
             self.took(last - first, time.perf_counter() - begun)
@@ -58,4 +57,4 @@ class Pacer:
 
     def share(self, work: float) -> float:
         """Return the time of a step over the expected time of `work`, at most 1; 0 if the speed is unknown."""
-        return min(1.0, self._rate * self._seconds / work)
+        return 1.0 if math.isinf(self._seconds) else min(1.0, self._rate * self._seconds / work)

@@ -1,4 +1,4 @@
-"""hpcvdj.runs.pacing: steps take about the same time and cover all work."""
+"""hpcvdj.kernels.pacing: steps take about the same time and cover all work."""
 
 import math
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpcvdj.runs.pacing import STEP_SECONDS, Pacer
+from hpcvdj.kernels.pacing import STEP_SECONDS, Pacer
 
 
 def test_the_first_step_is_small_and_growth_is_limited():
