@@ -149,28 +149,21 @@ def planted_in(pool, options):
     return {int(own): ODDS[k % 2] for k, own in enumerate(common[: 2 * options.planted])}
 
 
-def by_age(model, options):
-    """The lines of a model, of a trend."""
-    case, sizes, pool, about = drawn(model, options)
-    age = np.random.default_rng([options.seed, 3]).permutation(options.donors) / 2 + np.where(case, 50, 0)
-    for cohort, odds in (("null", {}), ("planted", planted_in(pool, options))):
-        tables = pool.donors(sizes, case, odds, options.seed)
-        found, seconds = asked(tables, model, case, case=None, trend="age", metadata=metadata(case, age=age))
-        of_names = {pool.names[own]: ratio for own, ratio in odds.items()}
-        yield {"trend": "age", **about, "cohort": cohort, "seconds": seconds, **figures(found, of_names)}
-
-
 def by_sequences(model, options):
     """The lines of a model."""
     case, sizes, pool, about = drawn(model, options)
     donors, size, seed = options.donors, options.size, options.seed
-    found, seconds = asked(pool.donors(sizes, case, {}, seed), model, case)
-    yield {**about, "cohort": "null", "seconds": seconds, **figures(found, {})}
-    if options.planted:
-        odds = planted_in(pool, options)
-        found, seconds = asked(pool.donors(sizes, case, odds, seed), model, case)
+    given = {}
+    if options.trend:
+        age = np.random.default_rng([seed, 3]).permutation(donors) / 2 + np.where(case, 50, 0)
+        about, given = {"trend": "age", **about}, {"case": None, "trend": "age", "metadata": metadata(case, age=age)}
+    cohorts = {"null": {}, "planted": planted_in(pool, options)}
+    for cohort, odds in list(cohorts.items())[: 2 if options.planted else 1]:
+        found, seconds = asked(pool.donors(sizes, case, odds, seed), model, case, **given)
         of_names = {pool.names[own]: ratio for own, ratio in odds.items()}
-        yield {**about, "cohort": "planted", "seconds": seconds, **figures(found, of_names)}
+        yield {**about, "cohort": cohort, "seconds": seconds, **figures(found, of_names)}
+    if options.trend:
+        return
     batch = np.array(["deep", "deep", "middle", "shallow"])[np.arange(donors) % 4]
     case = (batch == "deep") & (np.arange(donors) % 2 == 0)
     sizes = np.select([batch == "deep", batch == "middle"], [2 * size, size], size // 2)
@@ -218,8 +211,7 @@ def visited(model, options):
 
 def measured(options):
     """The lines of all models."""
-    ways = visited if options.visits else by_age if options.trend else by_sequences
-    ways = by_balls if options.unit == "ball" else ways
+    ways = by_balls if options.unit == "ball" else visited if options.visits else by_sequences
     for model in options.models:
         for line in ways(model, options):
             yield {"model": model, "version": hpcvdj.__version__, **line}
