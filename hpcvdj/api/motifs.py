@@ -16,7 +16,7 @@ from hpcvdj.motifs.clusters import cluster as cluster_matrix
 from hpcvdj.motifs.comparison import compare_sequences
 from hpcvdj.motifs.edges import EdgeFilter
 from hpcvdj.motifs.fasta import fasta_name
-from hpcvdj.motifs.graph import score_matrix, selected_edges, strands_of
+from hpcvdj.motifs.graph import score_matrix, selected_edges
 from hpcvdj.motifs.results import MotifResult
 from hpcvdj.motifs.sequences import Input, inputs_of, named, read_again
 from hpcvdj.motifs.settings import ClusterSettings, MotifConfig
@@ -119,8 +119,8 @@ def cluster(result: MotifResult | str | Path, *, strand: str, **options: Any) ->
     """
     settings, edges = ClusterSettings.of(options), EdgeFilter.of(options)
     with nullcontext(result) if isinstance(result, MotifResult) else MotifResult(result) as opened:
-        pieces = selected_edges(opened, edges, strands_of(opened, strand))
-        clustering = cluster_matrix(score_matrix(pieces, len(opened)), settings)
+        matrix = score_matrix(selected_edges(opened, edges, strand), len(opened))
+        clustering = cluster_matrix(matrix, settings)
         present = all(source.path is not None and source.path.is_file() for source in opened.compared.inputs)
         read = read_again(opened.compared, opened.names) if present else None
         return clustering.to_table(opened.names, opened.tables, read)

@@ -151,7 +151,7 @@ def cluster(
 
     Example: hpcvdj motifs cluster genes.h5 --min-score 0.2 -o clusters.tsv
     """
-    from hpcvdj.motifs.graph import score_matrix, selected_edges, strands_of
+    from hpcvdj.motifs.graph import score_matrix, selected_edges
     from hpcvdj.motifs.results import MotifResult
     from hpcvdj.motifs.sequences import read_again
     from hpcvdj.repertoires.writers import require_writable_table, write_table
@@ -160,8 +160,7 @@ def cluster(
     if settings.algorithm != "components":
         require_networkx()
     with MotifResult(result) as source:
-        edges = selected_edges(source, edge_filter, strands_of(source, strand))
-        matrix = score_matrix(edges, len(source))
+        matrix = score_matrix(selected_edges(source, edge_filter, strand), len(source))
         names, tables = source.names, source.tables
         read = read_again(source.compared, names, sequences)
     clustering = clusters.cluster(matrix, settings)

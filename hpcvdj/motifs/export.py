@@ -13,7 +13,7 @@ import pyarrow as pa
 from hpcvdj.errors import InputError, option
 from hpcvdj.kernels.kmers.masks import raw_from_exact
 from hpcvdj.motifs.edges import STRANDS, EdgeFilter, Edges, edge_type
-from hpcvdj.motifs.graph import score_matrix, selected_edges, strands_of
+from hpcvdj.motifs.graph import score_matrix, selected_edges
 from hpcvdj.motifs.results import MotifResult, edge_batch
 from hpcvdj.repertoires.writers import write_table
 from hpcvdj.storage.files import atomic_path, require_writable
@@ -48,7 +48,7 @@ def export(
     require_writable(target, overwrite=overwrite)
     if ending == ".graphml":
         require_networkx()
-    pieces = selected_edges(result, edge_filter, strands_of(result, strand))
+    pieces = selected_edges(result, edge_filter, strand)
     if ending == ".npz":
         return _write_matrix(result, pieces, target, overwrite=overwrite)
     named = result.named

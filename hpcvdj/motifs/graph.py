@@ -13,28 +13,21 @@ PIECE = 1 << 20
 """The largest number of edges of a piece, and of pairs of a tile of dense counters."""
 
 
-def strands_of(result: MotifResult, strand: str = "both") -> list[int]:
-    """Return the strand relations called `strand`: `+`, `-` or `both`.  Raise InputError if the result lacks one."""
-    if strand == "both":
-        return list(range(result.strands))
-    number = STRANDS.index(strand)
-    if number >= result.strands:
+def selected_edges(result: MotifResult, edge_filter: EdgeFilter | None = None, strand: str = "both") -> Iterator[Edges]:
+    """Yield the edges of a result that the filter keeps, at most `PIECE` at a time, each pair once per strand.
+
+    strand  the strand relation: `+`, `-` or `both`
+
+    Stored edges come by strand, row and column; those of dense counters tile by tile, unless `top` is set.
+    Raise InputError if the result lacks the strand, and for dense counters without a filter: every pair would be an
+    edge.
+    """
+    edge_filter = edge_filter or EdgeFilter()
+    strands = range(result.strands) if strand == "both" else [STRANDS.index(strand)]
+    if strands[-1] >= result.strands:
         raise InputError(
             f"{result.path}: opposite strands were not compared; compare again with {option('strands', 'both')}"
         )
-    return [number]
-
-
-def selected_edges(
-    result: MotifResult, edge_filter: EdgeFilter | None = None, strands: Sequence[int] | None = None
-) -> Iterator[Edges]:
-    """Yield the edges of a result that the filter keeps, at most `PIECE` at a time, each pair once per strand.
-
-    Stored edges come by strand, row and column; those of dense counters tile by tile, unless `top` is set.
-    Raise InputError for dense counters without a filter: every pair would be an edge.
-    """
-    edge_filter = edge_filter or EdgeFilter()
-    strands = range(result.strands) if strands is None else strands
     choosing = result.dense and edge_filter != EdgeFilter()
     pieces = (_edges_of_tiles if choosing else _stored_edges)(result, edge_filter, strands)
     if edge_filter.top is None:

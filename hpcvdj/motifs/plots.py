@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from hpcvdj.errors import InputError, option
 from hpcvdj.motifs.clusters import cluster, majority, positive_scores
 from hpcvdj.motifs.edges import EdgeFilter
-from hpcvdj.motifs.graph import score_matrix, selected_edges, strands_of
+from hpcvdj.motifs.graph import score_matrix, selected_edges
 from hpcvdj.motifs.logos import LONGEST, MOST_LOGOS, Letters, alignment, draw_logos, require_logomaker
 from hpcvdj.motifs.network import MOST_NAMED, draw_network, network
 from hpcvdj.motifs.results import MotifResult
@@ -60,8 +60,7 @@ def draw(result: MotifResult, target: Path, drawing: Drawing, *, overwrite: bool
 
 def _clustered(result: MotifResult, drawing: Drawing) -> tuple[Any, NDArray[np.int64]]:
     """Return the graph of positive scores and the cluster of each sequence.  Raise InputError without edges."""
-    edges = selected_edges(result, drawing.edge_filter, strands_of(result, drawing.strand))
-    matrix = score_matrix(edges, len(result))
+    matrix = score_matrix(selected_edges(result, drawing.edge_filter, drawing.strand), len(result))
     positive, _ = positive_scores(matrix)
     if not positive.nnz:
         raise InputError(f"{result.path}: has no edge to draw; give a lower {option('min_score')}")

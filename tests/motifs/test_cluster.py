@@ -96,7 +96,7 @@ def test_families_are_found_on_both_strands(results):
             ClusterSettings(algorithm="components"),
         )
         same = cluster(
-            score_matrix(selected_edges(result, EdgeFilter(min_score=0.25), [0]), len(result)),
+            score_matrix(selected_edges(result, EdgeFilter(min_score=0.25), "+"), len(result)),
             ClusterSettings(algorithm="components"),
         )
     assert both.sizes.tolist() == [5] * 12
