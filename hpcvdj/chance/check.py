@@ -16,7 +16,6 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from hpcvdj.chance.amino_acids import other_amino_acids
 from hpcvdj.chance.calls import (
     CONTRADICTED,
     RARE_ALLELE,
@@ -26,9 +25,9 @@ from hpcvdj.chance.calls import (
     sides_of,
 )
 from hpcvdj.chance.draws import recombined
+from hpcvdj.chance.first_rows import mutated_rows, other_amino_acids
 from hpcvdj.chance.fit import TAIL, Frame, Side, compare
 from hpcvdj.chance.model_fit import MANY_IMPOSSIBLE, MOST_IMPOSSIBLE, UNCHECKED, ModelFit
-from hpcvdj.chance.mutations import mutated_rows
 from hpcvdj.chance.p_values import Counts, Floats
 from hpcvdj.chance.settings import Checks
 from hpcvdj.errors import InputError, few, option

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from hpcvdj.kernels.text import translate_rows, unpack_rows
+from hpcvdj.kernels.text import text_buffers, translate_rows, unpack_rows
 from hpcvdj.kernels.threads import on_threads, taken
 from hpcvdj.recombination import alphabet
 from hpcvdj.recombination.germline import SegmentType
@@ -20,6 +21,8 @@ from hpcvdj.recombination.symbols import Alphabet
 Counts = NDArray[np.int64]
 Rows = NDArray[np.integer[Any]] | slice
 Letters = NDArray[np.uint8]
+
+_NO_RESIDUE = "?"
 
 
 def by_gene(repertoire: Repertoire, model: Model) -> tuple[Repertoire, Counts]:
@@ -138,6 +141,22 @@ def amino_acids(repertoire: Repertoire, rows: NDArray[np.integer[Any]]) -> tuple
     letters = np.zeros((len(rows), width), dtype=np.uint8)
     translate_rows(words, codons, alphabet.RESIDUE_OF_CODON, np.arange(len(rows)) * width, letters.reshape(-1))
     return letters, codons
+
+
+def translated(sequences: pa.Array) -> pa.Array:
+    """The amino acids of sequences of A, C, G and T; null for one that is out of frame or has other letters."""
+    offsets, data = text_buffers(sequences)
+    lengths = np.diff(offsets)
+    read = lengths % 3 == 0
+    # Of sequences in frame, one behind the other, every third letter begins a codon.
+    codons = alphabet.CODE_OF_BYTE[data[offsets[0] : offsets[-1]][np.repeat(read, lengths)]].reshape(-1, 3)
+    ends = np.where(read, lengths, 0).cumsum() // 3
+    residues = alphabet.RESIDUE_OF_CODON[(codons & 3) @ np.array([16, 4, 1], np.uint8)]
+    residues[(codons == alphabet.INVALID).any(axis=1)] = ord(_NO_RESIDUE)
+    buffers = [None, pa.py_buffer(np.append(0, ends)), pa.py_buffer(residues)]
+    texts = pa.Array.from_buffers(pa.large_string(), len(read), buffers)
+    known = pc.and_(pa.array(read), pc.invert(pc.match_substring(texts, _NO_RESIDUE)))
+    return pc.if_else(known, texts.cast(pa.string()), None)
 
 
 def as_read(drawn: Repertoire, like: Repertoire) -> Repertoire:

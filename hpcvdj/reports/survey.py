@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError, speaking_shell, told
 from hpcvdj.kernels.quantities import Pathways
-from hpcvdj.kernels.text import text_buffers
-from hpcvdj.recombination.alphabet import CODE_OF_BYTE, INVALID, RESIDUE_OF_CODON
 from hpcvdj.recombination.exclusions import ExclusionKind, by_summary
+from hpcvdj.repertoires.genes import translated
 from hpcvdj.repertoires.ids import text_hashes
 from hpcvdj.repertoires.readers import open_table
 from hpcvdj.repertoires.table import REPERTOIRE, repertoire_name
@@ -41,7 +40,6 @@ LISTED = ("weight", "pgen_aa", *SCORES)
 _NT = ("junction", "cdr3")
 _AA = ("junction_aa", "cdr3_aa")
 _NEEDS, _REASON = "needs", "reason"
-_UNKNOWN = "?"
 _SHIFT = 45
 _KEYS = ["sample", "v_call", "j_call", "cdr3"]
 _CLONOTYPE_KEYS = ["sample", "v", "j", "cdr3"]
@@ -145,22 +143,6 @@ def of_genes(call: str) -> str:
     return ",".join(dict.fromkeys(name.partition("*")[0] for name in call.split(",")))
 
 
-def amino_acids(sequences: pa.ChunkedArray) -> pa.Array:
-    """The amino acids of sequences of A, C, G and T; null for one that is out of frame or has other letters."""
-    offsets, data = text_buffers(sequences.combine_chunks())
-    lengths = np.diff(offsets)
-    read = lengths % 3 == 0
-    # Of sequences in frame, one behind the other, every third letter begins a codon.
-    codons = CODE_OF_BYTE[data[offsets[0] : offsets[-1]][np.repeat(read, lengths)]].reshape(-1, 3)
-    ends = np.where(read, lengths, 0).cumsum() // 3
-    residues = RESIDUE_OF_CODON[(codons & 3) @ np.array([16, 4, 1], np.uint8)]
-    residues[(codons == INVALID).any(axis=1)] = ord(_UNKNOWN)
-    buffers = [None, pa.py_buffer(np.append(0, ends)), pa.py_buffer(residues)]
-    translated = pa.Array.from_buffers(pa.large_string(), len(read), buffers)
-    known = pc.and_(pa.array(read), pc.invert(pc.match_substring(translated, _UNKNOWN)))
-    return pc.if_else(known, translated.cast(pa.string()), None)
-
-
 @dataclass(frozen=True)
 class _Source:
     """A file that is read in blocks.
@@ -262,7 +244,7 @@ def _surveyed(path: Path, source: _Source) -> Survey:
     if rows <= MOST_ROWS:
         whole = _merged_cdr3(tallies["clonotypes"], **{listed: "max"})
         named = _with_genes(whole, genes, coded=True)
-        residues = named["cdr3"] if source.amino else amino_acids(named["cdr3"])
+        residues = named["cdr3"] if source.amino else translated(named["cdr3"].combine_chunks())
         clonotypes = named.append_column("aa", residues)
         clonotypes = clonotypes if source.amino else clonotypes.filter(residues.is_valid())
     return Survey(

@@ -8,8 +8,8 @@ import pytest
 
 import hpcvdj
 from hpcvdj.chance import check as checking
-from hpcvdj.chance.amino_acids import other_amino_acids
 from hpcvdj.chance.check import check_fit, check_model, check_tables
+from hpcvdj.chance.first_rows import other_amino_acids
 from hpcvdj.chance.fit import BROKEN, MISFIT, GeneFit, Side, at_least, compare, truncated_genes
 from hpcvdj.chance.model_fit import MANY_IMPOSSIBLE, UNCHECKED, ModelFit
 from hpcvdj.chance.settings import Checks

@@ -1,10 +1,10 @@
-"""hpcvdj.chance.mutations: tables of mutated B cells are named, others are not."""
+"""hpcvdj.chance.first_rows: tables of mutated B cells are named, others are not."""
 
 import pyarrow as pa
 import pytest
 
 import hpcvdj
-from hpcvdj.chance.mutations import mutated_rows
+from hpcvdj.chance.first_rows import mutated_rows
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.repertoires.table import table_at, table_of
 from tests.asked import warnings_said

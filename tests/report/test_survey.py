@@ -12,8 +12,9 @@ from hpcvdj.probabilities.settings import PgenConfig
 from hpcvdj.recombination.alphabet import translate
 from hpcvdj.recombination.exclusions import by_summary
 from hpcvdj.recombination.germline import read_germline
+from hpcvdj.repertoires.genes import translated
 from hpcvdj.reports import survey as module
-from hpcvdj.reports.survey import amino_acids, bin_start, decoded, log_bins, of_genes, survey
+from hpcvdj.reports.survey import bin_start, decoded, log_bins, of_genes, survey
 from hpcvdj.results.reader import Result
 from tests.conftest import GERMLINE, SMALL
 from tests.problems import count_to
@@ -111,8 +112,8 @@ def test_a_gene_is_named_once():
 
 
 def test_amino_acids():
-    texts = ["GCCAGCAGT", "GCCTGA", "GCCA", "", "GCN", "TTTTTTTTTTTTTTT"]
-    assert amino_acids(pa.chunked_array([texts])).to_pylist() == ["ASS", "A*", None, "", None, "FFFFF"]
+    texts = pa.array(["GCCAGCAGT", "GCCTGA", "GCCA", "", "GCN", "TTTTTTTTTTTTTTT"])
+    assert translated(texts).to_pylist() == ["ASS", "A*", None, "", None, "FFFFF"]
 
 
 def test_a_table_is_read_as_its_result(counted, tmp_path):
