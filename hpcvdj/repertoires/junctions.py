@@ -7,7 +7,6 @@ module removes them.
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import permutations
 from types import MappingProxyType
 from typing import Any
@@ -20,7 +19,6 @@ from numpy.typing import NDArray
 from hpcvdj.errors import InputError, option
 from hpcvdj.kernels import text
 from hpcvdj.kernels.threads import taken
-from hpcvdj.recombination.alphabet import Letters
 from hpcvdj.recombination.calls import is_replaced
 from hpcvdj.recombination.exclusions import ExcludedRows, Exclusion, ExclusionKind
 from hpcvdj.recombination.germline import Germline, Segment, SegmentType
@@ -180,48 +178,6 @@ class _Part:
     excluded: tuple[Any, ...] | None
 
 
-def _part(
-    packed: Packed,
-    letters: Letters,
-    calls: Sequence[tuple[Sequence[int], Sequence[int]]],
-    of_loci: Callable[[NDArray[np.int64], NDArray[np.int64]], Codes],
-    repertoires: Sequence[int],
-    reasons: Sequence[int],
-    unfit: Sequence[tuple[int | NDArray[np.int64], int]],
-) -> _Part:
-    """The rows of a batch that take part, and those that do not.  Several threads may call it.
-
-    calls        of V and of J: the index of the segment of each distinct call, or -1, and the code of what is wrong
-    of_loci      gives the codes of rows whose segments are of two loci
-    repertoires  the index of each distinct repertoire
-    reasons      the code of each distinct reason
-    unfit        rows of `Packed.unfit`, and their codes
-    """
-    repertoire = packed.repertoire.numbers(repertoires, np.int32)
-    v, j = (texts.numbers(indices, np.int64) for texts, (indices, _) in zip(packed.calls, calls, strict=True))
-    no_v, no_j = (texts.numbers(codes, np.int32) for texts, (_, codes) in zip(packed.calls, calls, strict=True))
-    # The reason of a row's sequence takes precedence over that of its calls.
-    not_fit = np.zeros(len(v), dtype=np.int32)
-    for rows, code in unfit:
-        not_fit[rows] = code
-    why = np.zeros(len(v), dtype=np.int32)
-    for codes in (of_loci(v, j), no_j, no_v, not_fit, packed.reasons.numbers(reasons, np.int32)):
-        if codes.any():
-            why = np.where(codes > 0, codes, why)
-    # Most batches have no excluded row: a slice copies nothing.
-    keep: Any = slice(None)
-    ids, words, excluded = packed.ids, packed.words, None
-    if why.any():
-        out, keep = np.flatnonzero(why), np.flatnonzero(why == 0)
-        excluded = packed.rows[out], ids.take(pa.array(out)), why[out], repertoire[out]
-        ids, words = ids.take(pa.array(keep)), words.take(keep, axis=0)
-    lengths, repertoire = packed.lengths[keep], repertoire[keep]
-    hashes = packed.hashes[keep] ^ (repertoire.astype(np.uint64) | packed.scope) * SCATTER
-    words = narrow(words, lengths // letters.bases, letters)
-    columns = words, lengths, v[keep] * _MOST_SETS + j[keep], packed.rows[keep], hashes, repertoire
-    return _Part(len(v), columns, ids, None if packed.reads is None else packed.reads[keep], excluded)
-
-
 class _Builder:
     """Collects packed batches.  It keeps the packed sequence, the pair, the number and the id of each row."""
 
@@ -248,16 +204,41 @@ class _Builder:
     def resolved(self, packed: Packed) -> Callable[[], _Part]:
         """Find out what the texts of a batch stand for, and return what is left to do, which changes nothing here.
 
-        The order of the batches decides the order of what is new.
+        The order of the batches decides the order of what is new.  Several threads may do the rest at the same time.
         """
         calls = [self._calls(segment, texts) for segment, texts in zip(self._indices, packed.calls, strict=True)]
-        index_of = self._repertoire
+        index_of, two_loci, letters = self._repertoire, self._two_loci(), self.reading.letters
         repertoires = [index_of.setdefault(name, len(index_of)) for name in packed.repertoire.texts]
         reasons = [self.excluded.code(Exclusion.from_text(text)) if text else 0 for text in packed.reasons.texts]
         unfit = [(rows, self.excluded.code(exclusion)) for rows, exclusion in packed.unfit]
-        return partial(
-            _part, packed, self.reading.letters, calls, self._two_loci(), repertoires, reasons, unfit
-        )  # fmt: skip
+
+        def part() -> _Part:
+            """The rows of the batch that take part, and those that do not."""
+            repertoire = packed.repertoire.numbers(repertoires, np.int32)
+            v, j = (texts.numbers(indices, np.int64) for texts, (indices, _) in zip(packed.calls, calls, strict=True))
+            no_v, no_j = (texts.numbers(codes, np.int32) for texts, (_, codes) in zip(packed.calls, calls, strict=True))
+            # The reason of a row's sequence takes precedence over that of its calls.
+            not_fit = np.zeros(len(v), dtype=np.int32)
+            for rows, code in unfit:
+                not_fit[rows] = code
+            why = np.zeros(len(v), dtype=np.int32)
+            for codes in (two_loci(v, j), no_j, no_v, not_fit, packed.reasons.numbers(reasons, np.int32)):
+                if codes.any():
+                    why = np.where(codes > 0, codes, why)
+            # Most batches have no excluded row: a slice copies nothing.
+            keep: Any = slice(None)
+            ids, words, excluded = packed.ids, packed.words, None
+            if why.any():
+                out, keep = np.flatnonzero(why), np.flatnonzero(why == 0)
+                excluded = packed.rows[out], ids.take(pa.array(out)), why[out], repertoire[out]
+                ids, words = ids.take(pa.array(keep)), words.take(keep, axis=0)
+            lengths, repertoire = packed.lengths[keep], repertoire[keep]
+            hashes = packed.hashes[keep] ^ (repertoire.astype(np.uint64) | packed.scope) * SCATTER
+            words = narrow(words, lengths // letters.bases, letters)
+            columns = words, lengths, v[keep] * _MOST_SETS + j[keep], packed.rows[keep], hashes, repertoire
+            return _Part(len(v), columns, ids, None if packed.reads is None else packed.reads[keep], excluded)
+
+        return part
 
     def add(self, part: _Part) -> None:
         self.rows_read += part.rows_read
