@@ -8,7 +8,7 @@ junctions that only this allele makes are then too improbable.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,15 +41,8 @@ RARE_ALLELE = SIDES.index("rare V allele")
 """The first of the sides that are alleles, those of `SEGMENTS`."""
 
 
-@dataclass(frozen=True)
-class Others:
-    """Junctions with other genes, or with one allele of their genes.
-
-    side  what differs from the calls, as the index in `SIDES`
-    """
-
-    side: int
-    repertoire: Repertoire
+Others = list[tuple[int, Repertoire]]
+"""Junctions with other genes, or with one allele of their genes; and what differs, as the index in `SIDES`."""
 
 
 def suspicious(
@@ -67,7 +60,7 @@ def suspicious(
     return np.flatnonzero((p < epsilon * largest) | (of_rare & (p < RARE * largest)))
 
 
-def with_other_genes(junctions: Repertoire, model: Model) -> list[Others]:
+def with_other_genes(junctions: Repertoire, model: Model) -> Others:
     """Give junctions any V gene, any J gene, any V and J gene, and each rare allele of their genes."""
     any_v, any_j, none = model.alleles("V"), model.alleles("J"), Alleles("none", ())
     pairs_of_sides = [
@@ -82,33 +75,33 @@ def with_other_genes(junctions: Repertoire, model: Model) -> list[Others]:
             changed = zip(alleles, junctions.pairs, strict=True)
             pairs = [(allele, j) if side == 0 else (v, allele) for allele, (v, j) in changed]
             pairs_of_sides.append((RARE_ALLELE + side, pairs))
-    return [Others(side, replace(junctions, pairs=pairs)) for side, pairs in pairs_of_sides]
+    return [(side, replace(junctions, pairs=pairs)) for side, pairs in pairs_of_sides]
 
 
 def contradicted(
-    junctions: Repertoire, p: Floats, others: Sequence[tuple[Others, Floats]], model: Model, smallest: float | Floats,
-    epsilon: float = CONTRADICTED,
+    junctions: Repertoire, p: Floats, others: Others, p_others: Sequence[Floats], model: Model,
+    smallest: float | Floats, epsilon: float = CONTRADICTED,
 ) -> NDArray[np.int8]:  # fmt: skip
     """Find the call of each junction that contradicts its bases, int8 [junctions], as the index in `SIDES`.
 
     junctions  by genes
     p          float64 [junctions]: probabilities
-    others     the result of `with_other_genes`, with probabilities, float64 [junctions]
+    others     the result of `with_other_genes`, and their probabilities, float64 [junctions] each
     smallest   other genes do not explain a junction if its probability with them is smaller than this, or than its own
                value, float64 [junctions]
     epsilon    ε, the largest share of right calls that are found as well; that of alleles is `RARE`
     """
     kind, prior = kinds_of(junctions), _priors(model, junctions.pairs)
     sides = np.zeros(len(junctions), dtype=np.int8)
-    for other, with_any in others:
-        of_other = _priors(model, other.repertoire.pairs)[kind]
+    for (side, other), with_any in zip(others, p_others, strict=True):
+        of_other = _priors(model, other.pairs)[kind]
         threshold, least = epsilon, smallest
-        if other.side >= RARE_ALLELE:
+        if side >= RARE_ALLELE:
             # `smallest` scales as if the individual had only this allele.
             threshold, least = RARE, smallest * of_other / np.where(prior > 0, prior, 1.0)[kind]
         # p / prior < ε with_any / prior of any, without a division by 0 for genes that are never chosen.
         less = p * of_other < threshold * with_any * prior[kind]
-        sides[(sides == 0) & less & (with_any >= least) & (with_any > 0)] = other.side
+        sides[(sides == 0) & less & (with_any >= least) & (with_any > 0)] = side
     return sides
 
 
@@ -129,10 +122,10 @@ def sides_of(
     rows = suspicious(junctions, p, largest, model, epsilon)
     part = junctions.subset(rows)
     others = with_other_genes(part, model)
-    values = probabilities([other.repertoire for other in others])
+    values = probabilities([other for _, other in others])
     smallest = np.broadcast_to(smallest, len(junctions))[rows]
     sides = np.zeros(len(junctions), dtype=np.int8)
-    sides[rows] = contradicted(part, p[rows], list(zip(others, values, strict=True)), model, smallest, epsilon)
+    sides[rows] = contradicted(part, p[rows], others, values, model, smallest, epsilon)
     return sides
 
 

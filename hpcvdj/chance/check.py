@@ -16,14 +16,7 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from hpcvdj.chance.calls import (
-    CONTRADICTED,
-    RARE_ALLELE,
-    SEGMENTS,
-    SIDES,
-    rare_alleles,
-    sides_of,
-)
+from hpcvdj.chance.calls import CONTRADICTED, RARE_ALLELE, SEGMENTS, SIDES, rare_alleles, sides_of
 from hpcvdj.chance.draws import recombined
 from hpcvdj.chance.first_rows import mutated_rows, other_amino_acids
 from hpcvdj.chance.fit import TAIL, Frame, Side, compare

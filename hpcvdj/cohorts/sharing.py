@@ -35,7 +35,7 @@ from hpcvdj.cohorts.survivors import Depth, fitted_share, recombinations
 from hpcvdj.errors import InputError, few, option
 from hpcvdj.kernels.distinct import distinct
 from hpcvdj.recombination.models import Model
-from hpcvdj.recombination.repertoire import PGEN_COLUMNS, Repertoire
+from hpcvdj.recombination.repertoire import PGEN_COLUMNS
 from hpcvdj.recombination.selection import SelectionFactor
 from hpcvdj.repertoires.genes import amino_acids, as_read, without_genes
 from hpcvdj.results.blocks import TableBlocks
@@ -264,22 +264,12 @@ def _probabilities(cohort: Cohort, drawn: _Drawn, chance: Chance, asked: Sharing
     sides = np.zeros(len(p), dtype=np.int8)
     if unit != "aa":
         shared = np.flatnonzero(chosen.has.numbers >= 2)
-        sides[shared] = _sides(chosen.repertoire.subset(shared), p[shared], drawn.p_unit, name, chance, run)
+        limits = float(drawn.p_unit.max(initial=0.0)), float(np.quantile(drawn.p_unit, TAIL))
+        sides[shared] = sides_of(
+            chosen.repertoire.subset(shared), p[shared], limits, chance.model,
+            lambda others: [values[:, 0] for values in chance.of_ranks(others, name, run)],
+        )  # fmt: skip
     return _Computed(cohort, everything, chosen, p, p_junctions, spelling, p_spelling, sides)
-
-
-def _sides(
-    junctions: Repertoire, p: Floats, of_drawn: Floats, name: tuple[str, ...], chance: Chance, run: Run
-) -> NDArray[np.int8]:
-    """Find the calls that contradict junctions, or amino acids, of this rank, as `sides_of` does.
-
-    of_drawn  float64 [draws]: the probabilities of what the model makes
-    """
-    limits = float(of_drawn.max(initial=0.0)), float(np.quantile(of_drawn, TAIL))
-    return sides_of(
-        junctions, p, limits, chance.model,
-        lambda others: [values[:, 0] for values in chance.of_ranks(others, name, run)],
-    )  # fmt: skip
 
 
 def _needed(everything: Grouping, settings: SharingSettings, run: Run) -> Counts:

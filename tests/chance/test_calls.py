@@ -41,10 +41,9 @@ def judged(table, model, name="pgen_nt", smallest=0.0):
     own = by_gene(read_table(table, model, productive_reading(fields)).repertoire, model)[0]
     chance, run = Chance(model, 1_000, 0, "cpu", strict_binding=False), Run()
     p = chance.probabilities(own, (name,), run)[:, 0]
-    others = [
-        (other, chance.probabilities(other.repertoire, (name,), run)[:, 0]) for other in with_other_genes(own, model)
-    ]
-    return own, p, others, contradicted(own, p, others, model, smallest)
+    others = with_other_genes(own, model)
+    p_others = [chance.probabilities(other, (name,), run)[:, 0] for _, other in others]
+    return own, p, (others, p_others), contradicted(own, p, others, p_others, model, smallest)
 
 
 def called(v, j, junction):
@@ -125,14 +124,14 @@ def test_the_suspicious_are_all_that_contradict():
         chance, run = Chance(model, 4_000, 1, AUTO, strict_binding=False), Run()
         of_drawn = chance.probabilities(chance.drawn(run), PGEN_COLUMNS[:1], run)[:, 0]
         for epsilon in (CONTRADICTED, MOST_EXCLUDED):
-            wrong = np.flatnonzero(contradicted(own, p, others, model, 0.0, epsilon))
+            wrong = np.flatnonzero(contradicted(own, p, *others, model, 0.0, epsilon))
             assert len(wrong) > 0
             assert np.isin(wrong, suspicious(own, p, of_drawn.max(initial=0.0), model, epsilon)).all()
 
 
 def test_no_rows(model):
     own, p, others, wrong = judged(called("TRBV99", "TRBJ2-1", "TGTGCC"), model)
-    assert len(own) == len(p) == len(wrong) == len(others[0][1]) == 0
+    assert len(own) == len(p) == len(wrong) == len(others[1][0]) == 0
     assert len(suspicious(own, p, p.max(initial=0.0), model)) == 0
 
 
@@ -147,7 +146,7 @@ def test_the_rows_that_are_excluded(model, name):
         table = table.drop(["junction"])
     own, p, others, _ = judged(table, model, name)
     smallest = check.likely_of_length(model, (name,), EXPLAINED)[own.lengths]
-    sides = contradicted(own, p, others, model, smallest, 0.003)
+    sides = contradicted(own, p, *others, model, smallest, 0.003)
     excluded = (sides > 0) & (sides < RARE_ALLELE)
     found = ReadRows()
     left = found.without_miscalled(Part(own, np.zeros(len(own), dtype=np.int32), None, None), ["a"], model, 0.003)
