@@ -5,8 +5,9 @@ IMGT's TRBV2, TCRBV06-04*01 is TRBV6-4*01.  Whether IMGT numbers the first gene 
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import cache, partial
+from itertools import takewhile
 from typing import Literal, get_args
 
 from hpcvdj.recombination.germline import Germline, read_germline
@@ -190,19 +191,6 @@ def family_of_first(species: Species, name: str) -> str:
     return name if members == {name} else family
 
 
-def common_end(sequences: Sequence[str]) -> str:
-    """The longest common end of `sequences`.
-
-    >>> common_end(["GATTC", "CATTC"]), common_end([])
-    ('ATTC', '')
-    """
-    if not sequences:
-        return ""
-    shortest = min(sequences, key=len)
-    lengths = range(len(shortest), 0, -1)
-    return next((shortest[-k:] for k in lengths if all(text.endswith(shortest[-k:]) for text in sequences)), "")
-
-
 _TRB_ENDS: dict[Species, dict[str, str]] = {
     "human": {**{f"TRBJ{gene}": "TTT" for gene in ("1-1", "1-3", "1-4", "1-5", "1-6", "2-2", "2-3")},
               **{f"TRBJ{gene}": "TTC" for gene in ("1-2", "2-1", "2-4", "2-5", "2-6", "2-7")}, "TRBJ2-7*02": "GTC"},
@@ -221,7 +209,8 @@ def end_of_j(species: Species, call: str) -> str:
 
     A family stands for all its genes, a gene for its first allele.
     """
-    return common_end([end for name in call.split(",") for end in _ends(species, name)])
+    from_last = zip(*(reversed(end) for name in call.split(",") for end in _ends(species, name)), strict=False)
+    return "".join(letters[0] for letters in takewhile(lambda letters: len({*letters}) == 1, from_last))[::-1]
 
 
 def _ends(species: Species, name: str) -> list[str]:
