@@ -12,13 +12,12 @@ their sum is n.
 """
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import gammaln, xlogy
 
 from hpcvdj.chance.clone_sizes import CloneSizes
-from hpcvdj.chance.p_values import Counts, Floats
+from hpcvdj.chance.p_values import Counts, Estimate, Floats
 
 ORDERS = (0, 1, 2)
 
@@ -30,15 +29,6 @@ _FEW = 400
 
 _MANY = 1000.0
 """The logarithm of a number of reads with a larger mean is expanded around this mean."""
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A Hill number, and its 95 % interval."""
-
-    value: float
-    low: float
-    high: float
 
 
 def clonality(sizes: CloneSizes) -> float | None:
@@ -118,20 +108,12 @@ def _exact_logs(marked: Floats, mean: Floats, variance: Floats, n: float, m: flo
     return np.asarray((weight * np.log1p(k)).sum(axis=1) / weight.sum(axis=1))
 
 
-@dataclass(frozen=True)
-class _Assemblage:
-    """The estimated clonotypes of an individual, in classes of equal size.
+def assemblage_of(sizes: CloneSizes) -> tuple[Floats, Floats]:
+    """Estimate the assemblage: observed clonotypes with adjusted shares, then those that were not seen, if any.
 
-    number  float64 [classes]: the number of clonotypes
-    reads   float64 [classes]: the mean reads of a clonotype; the reads of all clonotypes add up to those of the sample
+    Returns the number of clonotypes in classes of equal size, and the mean reads of each of these clonotypes, float64
+    [classes].  The reads of all clonotypes add up to those of the sample.
     """
-
-    number: Floats
-    reads: Floats
-
-
-def assemblage_of(sizes: CloneSizes) -> _Assemblage:
-    """Estimate the assemblage: observed clonotypes with adjusted shares, then those that were not seen, if any."""
     n = sizes.total
     once, twice = (int(sizes.clonotypes[sizes.reads == reads].sum()) for reads in (1, 2))
     if twice:
@@ -145,32 +127,30 @@ def assemblage_of(sizes: CloneSizes) -> _Assemblage:
     weight = float(sizes.clonotypes @ (share * missed))
     adjusted = share * np.maximum(0, 1 - (uncovered / weight if weight else 0.0) * missed)
     if not uncovered:
-        return _Assemblage(sizes.clonotypes.astype(np.float64), n * adjusted)
+        return sizes.clonotypes.astype(np.float64), n * adjusted
     number = math.ceil(unseen)
-    return _Assemblage(
-        np.append(sizes.clonotypes, number).astype(np.float64), n * np.append(adjusted, uncovered / number)
-    )
+    return np.append(sizes.clonotypes, number).astype(np.float64), n * np.append(adjusted, uncovered / number)
 
 
 def _drawn_again(sizes: CloneSizes, order: int, depth: int) -> tuple[float, float]:
     """Return the mean and variance of the sum of a Hill number if reads are drawn again from the assemblage."""
-    assemblage, n = assemblage_of(sizes), sizes.total
-    expected, variance, covariance = np.zeros((3, len(assemblage.number)))
-    few = assemblage.reads <= _FEW
+    (number, reads), n = assemblage_of(sizes), sizes.total
+    expected, variance, covariance = np.zeros((3, len(number)))
+    few = reads <= _FEW
     if few.any():
-        mean = assemblage.reads[few, np.newaxis]
+        mean = reads[few, np.newaxis]
         drawn = np.arange(math.ceil(mean.max() + 12 * math.sqrt(mean.max()) + 20))
         term = _terms(order, np.minimum(drawn, n), n, depth)
         chance = np.exp(xlogy(drawn, mean) - mean - gammaln(drawn + 1))
         expected[few] = chance @ term
         variance[few] = chance @ term**2 - expected[few] ** 2
-        covariance[few] = chance @ (drawn * term) - expected[few] * assemblage.reads[few]
+        covariance[few] = chance @ (drawn * term) - expected[few] * reads[few]
     if not few.all():
-        mean = assemblage.reads[~few]
+        mean = reads[~few]
         near = [np.minimum(np.round(mean).astype(np.int64) + step, n) for step in (-1, 0, 1)]
-        before, expected[~few], after = (_terms(order, reads, n, depth) for reads in near)
+        before, expected[~few], after = (_terms(order, of, n, depth) for of in near)
         slope = (after - before) / np.maximum(1, near[2] - near[0])
         variance[~few], covariance[~few] = slope**2 * mean, slope * mean
     # The sum of all reads is n, which does not vary.
-    left = float(assemblage.number @ variance) - float(assemblage.number @ covariance) ** 2 / n
-    return float(assemblage.number @ expected), max(0.0, left)
+    left = float(number @ variance) - float(number @ covariance) ** 2 / n
+    return float(number @ expected), max(0.0, left)

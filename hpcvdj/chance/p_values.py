@@ -1,5 +1,7 @@
 """P-values and q-values of numbers that are Poisson by chance, and their comparison with uniform p-values."""
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,6 +20,15 @@ FEWEST_TESTS = 100
 
 BAND = 0.95
 """The share of sets of uniform p-values whose p-value of a rank is inside the band."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """An estimate, and the ends of its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
 
 
 def benjamini_hochberg(p_values: Floats, tests: int) -> Floats:

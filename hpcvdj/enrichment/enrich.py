@@ -25,11 +25,10 @@ import pyarrow as pa
 from hpcvdj.chance import check
 from hpcvdj.chance.clonotypes import Clonotypes
 from hpcvdj.chance.model_fit import UNCHECKED, ModelFit
-from hpcvdj.chance.p_values import Counts, Floats, benjamini_hochberg, poisson_tail, quantiles, randomised
+from hpcvdj.chance.p_values import Counts, Estimate, Floats, benjamini_hochberg, poisson_tail, quantiles, randomised
 from hpcvdj.chance.shown import Shown
 from hpcvdj.enrichment import statistics
 from hpcvdj.enrichment.settings import EnrichmentSettings
-from hpcvdj.enrichment.statistics import NeighbourKappa
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.backends import Backend
 from hpcvdj.kernels.neighbours.blocks import groups
@@ -97,7 +96,7 @@ class Enrichment(Shown):
     hits: int
     clusters: int
     kappa: float | None = None
-    estimate: NeighbourKappa | None = None
+    estimate: Estimate | None = None
     by_length: dict[int, float] = field(default_factory=dict)
     qq: dict[str, list[float]] = field(default_factory=dict)
     not_tested: dict[str, int] = field(default_factory=dict)

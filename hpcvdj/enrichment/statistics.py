@@ -1,13 +1,12 @@
 """The statistics of neighbourhoods: selection, p-values, and false discovery rates."""
 
 from contextlib import suppress
-from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.chance.p_values import Counts, Floats
+from hpcvdj.chance.p_values import Counts, Estimate, Floats
 from hpcvdj.errors import InputError, TooFewError, option
 from hpcvdj.kernels.neighbours.exchanged_pairs import within_one_exchange
 
@@ -41,19 +40,7 @@ def two_rates_tail(neighbours: Counts, others: Counts, of_control: Counts, size_
     return np.where((neighbours > 0) & (size_of_control > 0), tail, 1.0)
 
 
-@dataclass(frozen=True)
-class NeighbourKappa:
-    """By how much selection makes neighbourhoods denser than recombination alone.
-
-    low, high  the ends of the 95 % interval, which assumes that pairs of clonotypes are independent
-    """
-
-    value: float
-    low: float
-    high: float
-
-
-def selection_factor(neighbours: Counts, expected: Floats, junctions: Counts, share: float = 1.0) -> NeighbourKappa:
+def selection_factor(neighbours: Counts, expected: Floats, junctions: Counts, share: float = 1.0) -> Estimate:
     """Estimate κ, the factor of the expected numbers of neighbours that explains how many junctions have no neighbour.
 
     neighbours  int64 [clonotypes]: the number of neighbours
@@ -64,6 +51,7 @@ def selection_factor(neighbours: Counts, expected: Floats, junctions: Counts, sh
     κ solves Σ exp(-κ λ) = the number of junctions without neighbours.  Clusters hardly change this number.  The
     equation counts junctions, as a clonotype of several junctions would count once, though none of them is without
     neighbours.  If no clonotype has a neighbour, κ is the largest value for which this has a probability of `TAIL`.
+    The interval assumes that pairs of clonotypes are independent.
     InputError if there are fewer than `FEWEST` clonotypes, or if κ would be at a bound.
     """
     if len(neighbours) < FEWEST:
@@ -84,15 +72,13 @@ def selection_factor(neighbours: Counts, expected: Floats, junctions: Counts, sh
             f"the model that of the species and locus? {option('kappa')} gives a factor"
         )
     if alone == len(neighbours):
-        return NeighbourKappa(value, 0.0, value)
+        return Estimate(value, 0.0, value)
     without = np.exp(-value * expected)
     # Neighbours are mutual: cov(i alone, j alone) = P(neither has a neighbour) P(i and j are neighbours).  The sum of
     # P(i and j are neighbours) over all j is κ λ of i.
     variance = (junctions * (without * (1 - without) + share * without**2 * value * expected)).sum()
     error = -NormalDist().inv_cdf(TAIL) * np.sqrt(variance)
-    return NeighbourKappa(
-        value, *(_factor_of(number, expected, junctions) for number in (alone + error, alone - error))
-    )
+    return Estimate(value, *(_factor_of(number, expected, junctions) for number in (alone + error, alone - error)))
 
 
 def _factor_of(alone: float, expected: Floats, junctions: Counts) -> float:
@@ -110,7 +96,7 @@ def _factor_of(alone: float, expected: Floats, junctions: Counts) -> float:
 
 def selection_by_length(
     lengths: Counts, neighbours: Counts, expected: Floats, junctions: Counts, share: float = 1.0
-) -> tuple[NeighbourKappa, dict[int, float]]:
+) -> tuple[Estimate, dict[int, float]]:
     """κ of all clonotypes, and of each length that has enough of them; other arguments as of `selection_factor`."""
     common, by_length = selection_factor(neighbours, expected, junctions, share), dict[int, float]()
     for length in np.unique(lengths).tolist():

@@ -119,9 +119,9 @@ def test_the_interval_is_that_of_the_bootstrap(kind):
              "even": np.bincount(np.random.default_rng(3).integers(0, 900, 3_000))}[kind]  # fmt: skip
     reads = reads[reads > 0]
     sizes, rng = sizes_of(reads), np.random.default_rng(4)
-    own = assemblage_of(sizes)
-    assert own.number @ own.reads == pytest.approx(sizes.total, rel=1e-9)
-    p = np.repeat(own.reads, own.number.astype(int))
+    number, mean = assemblage_of(sizes)
+    assert number @ mean == pytest.approx(sizes.total, rel=1e-9)
+    p = np.repeat(mean, number.astype(int))
     samples = [sizes_of(drawn[drawn > 0]) for drawn in rng.multinomial(sizes.total, p / p.sum(), 600)]
     for order in ORDERS:
         for depth in (sizes.total // 10, sizes.total):

@@ -11,12 +11,12 @@ import pytest
 
 import hpcvdj
 from hpcvdj.chance.check import check_fit
+from hpcvdj.chance.p_values import Estimate
 from hpcvdj.chance.question import ask
 from hpcvdj.chance.settings import Checks, ClonotypeChoice
 from hpcvdj.enrichment.enrich import Enrichment, ReadOnce
 from hpcvdj.enrichment.question import FAR_ABOVE, NO_SELECTION, EnrichmentQuestion, read_once_lines
 from hpcvdj.enrichment.settings import EnrichmentSettings
-from hpcvdj.enrichment.statistics import NeighbourKappa
 from hpcvdj.errors import CompleteError, InputError, StoppedError
 from hpcvdj.repertoires.formats.format import BY_HEADER, Opening
 from hpcvdj.repertoires.inputs import Inputs
@@ -412,7 +412,7 @@ def test_the_summary_of_a_table():
 
 
 def test_what_is_said_of_kappa():
-    estimate = NeighbourKappa(2.0, 1.25, 3.5)
+    estimate = Estimate(2.0, 1.25, 3.5)
     assert lines_of(estimate=estimate)[3] == ("kappa", "2.00 (95 % interval 1.25 to 3.50)")
     least = "2.00 at most; too few clonotypes have neighbours to say more"
     assert lines_of(estimate=replace(estimate, low=0.0))[3] == ("kappa", least)
