@@ -3,7 +3,6 @@
 import csv
 import io
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from typing import Any
@@ -92,24 +91,6 @@ def _is_preamble(line: str) -> bool:
     return line.startswith(("# ", "mitcr-header")) or (line.startswith("#") and "\t" not in line and "," not in line)
 
 
-@dataclass(frozen=True)
-class _Layout:
-    """The layout of a text table.
-
-    columns    names of the columns
-    delimiter  between two values
-    quoted     whether values may be quoted
-    skipped    lines before the rows
-    needed     the index of the column without whose value a row may be short; None if no row may be short
-    """
-
-    columns: list[str]
-    delimiter: str
-    quoted: bool
-    skipped: int
-    needed: int | None = None
-
-
 class TextReader(TableReader):
     """Tab- or comma-separated text, plain, gzip or zstd: any file that no other reader recognises.
 
@@ -122,26 +103,33 @@ class TextReader(TableReader):
     perhaps = tuple(f".{ending}{packed}" for packed in (".gz", ".zst", "") for ending in ("csv", "txt", "tab"))
 
     @cached_property
-    def _layout(self) -> _Layout:
+    def _layout(self) -> tuple[pacsv.ReadOptions, pacsv.ParseOptions]:
+        """How pyarrow reads it: names of columns, and lines before the rows; the delimiter, and quotes of values."""
         lines = self._first_lines()
         skipped = next((k for k, line in enumerate(lines) if not _is_preamble(line)), len(lines))
         header = lines[skipped] if skipped < len(lines) else ""
         delimiter = "\t" if "\t" in header or "," not in header else ","
         quoted = delimiter == "," or '"' in header
-        values = _values(header, delimiter, quoted=quoted)
+        parsing = pacsv.ParseOptions(delimiter=delimiter, quote_char='"' if quoted else False)
+        values = _values(header, parsing)
         columns = names_of_headerless(values, self.opening)
-        if columns is not None:
-            return _Layout(columns, delimiter, quoted, skipped)
-        columns = [value.strip() for value in values]
-        lacked = Airr.may_lack_from(columns) if not quoted else None
-        return _Layout(columns, delimiter, quoted, skipped + 1, columns.index(lacked) if lacked else None)
+        if columns is None:
+            columns, skipped = [value.strip() for value in values], skipped + 1
+        return pacsv.ReadOptions(block_size=BLOCK_BYTES, column_names=columns, skip_rows=skipped), parsing
+
+    @cached_property
+    def _needed(self) -> int | None:
+        """The index of the column without whose value a row may be short; None if no row may be short."""
+        columns = self.given_columns
+        lacked = None if self._layout[1].quote_char else Airr.may_lack_from(columns)
+        return columns.index(lacked) if lacked else None
 
     def _stream(self) -> Any:
         """The unpacked bytes of the file, with the missing delimiters of short rows."""
-        stream, layout = unpacked(self.path), self._layout
-        if layout.needed is None:
+        stream = unpacked(self.path)
+        if self._needed is None:
             return stream
-        return io.BufferedReader(_Filled(stream, layout.delimiter, len(layout.columns), layout.needed))
+        return io.BufferedReader(_Filled(stream, self._layout[1].delimiter, len(self.given_columns), self._needed))
 
     def _head(self, open_stream: Callable[[], Any]) -> bytes:
         try:
@@ -170,26 +158,26 @@ class TextReader(TableReader):
         except UnicodeDecodeError:
             raise InputError(f"{self.path}, line 1: not UTF-8; save the table as UTF-8, or give Parquet") from None
 
-    @property
+    @cached_property
     def given_columns(self) -> list[str]:
-        return self._layout.columns
+        return list(self._layout[0].column_names)
 
     @property
     def lines_before_rows(self) -> int:
         """The number of lines before the first data row, such as the header."""
-        return self._layout.skipped
+        return int(self._layout[0].skip_rows)
 
     def row_name(self, row: int) -> str:
         """The line of a data row, in words.  Empty lines are no rows."""
         with self._stream() as stream:
             lines = enumerate(iter(lambda: stream.readline(BLOCK_BYTES + 1), b""), start=1)
-            numbers = (number for number, line in lines if number > self._layout.skipped and line.strip(b"\r\n"))
+            numbers = (number for number, line in lines if number > self.lines_before_rows and line.strip(b"\r\n"))
             return f"line {next(islice(numbers, row, None), row + 1)}"
 
     def given_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
         def stream() -> pa.NativeFile:
             # Arrow's own gzip refuses streams that are padded with zeros.
-            plain = packing(self.path) is None and self._layout.needed is None
+            plain = packing(self.path) is None and self._needed is None
             return pa.OSFile(str(self.path)) if plain else pa.PythonFile(self._stream(), "r")
 
         return self._parsed(columns, stream)
@@ -204,23 +192,12 @@ class TextReader(TableReader):
         return next(self._parsed(list(columns), lambda: pa.BufferReader(copied.getvalue())), None)
 
     def _parsed(self, columns: list[str], stream_of: Callable[[], pa.NativeFile]) -> Iterator[pa.RecordBatch]:
-        layout = self._layout
+        as_text = pacsv.ConvertOptions(
+            include_columns=columns, column_types=dict.fromkeys(columns, pa.string()), strings_can_be_null=False
+        )
         try:
             with stream_of() as stream:
-                yield from pacsv.open_csv(
-                    stream,
-                    read_options=pacsv.ReadOptions(
-                        block_size=BLOCK_BYTES, column_names=layout.columns, skip_rows=layout.skipped
-                    ),
-                    parse_options=pacsv.ParseOptions(
-                        delimiter=layout.delimiter, quote_char='"' if layout.quoted else False
-                    ),
-                    convert_options=pacsv.ConvertOptions(
-                        include_columns=columns,
-                        column_types=dict.fromkeys(columns, pa.string()),
-                        strings_can_be_null=False,
-                    ),
-                )
+                yield from pacsv.open_csv(stream, *self._layout, as_text)
         except pa.ArrowInvalid as error:
             # The second message is about a header line without a line end.
             if "Empty CSV" in str(error) or "Could not skip initial" in str(error):
@@ -231,6 +208,7 @@ class TextReader(TableReader):
 
     def _fault(self, error: Exception) -> str:
         """The line in which a table is wrong that Arrow could not read, and the remedy."""
+        wanted, skipped = len(self.given_columns), self.lines_before_rows
         # Arrow reads blocks in parallel and does not number their lines, so the file is read once more.
         with self._stream() as stream:
             for number, line in enumerate(iter(lambda: stream.readline(BLOCK_BYTES + 1), b""), start=1):
@@ -242,9 +220,8 @@ class TextReader(TableReader):
                     return f"line {number}: not UTF-8; convert the file to UTF-8"
                 if "\r" in text:
                     return f"line {number}: has a carriage return within the line; remove it"
-                values = len(_values(text, self._layout.delimiter, quoted=self._layout.quoted))
-                if values != len(self.given_columns) and text and number > self._layout.skipped:
-                    wanted = len(self.given_columns)
+                values = len(_values(text, self._layout[1]))
+                if values != wanted and text and number > skipped:
                     return f"line {number}: {values} values for {wanted} columns; each column needs a value"
         return f"not a readable table ({first_line(error)[:160]})"
 
@@ -255,7 +232,7 @@ class TextReader(TableReader):
         )
 
 
-def _values(line: str, delimiter: str, *, quoted: bool) -> list[str]:
-    if not quoted:
-        return line.split(delimiter)
-    return next(csv.reader([line], delimiter=delimiter), [])
+def _values(line: str, parsing: pacsv.ParseOptions) -> list[str]:
+    if not parsing.quote_char:
+        return line.split(parsing.delimiter)
+    return next(csv.reader([line], delimiter=parsing.delimiter), [])
