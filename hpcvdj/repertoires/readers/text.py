@@ -36,54 +36,39 @@ NOT_TABLES = {
 _HEADER_BYTES = 1 << 20
 
 
-class _Filled(io.RawIOBase):
+def _filled(stream: Any, delimiter: bytes, columns: int, needed: int) -> io.BufferedReader:
     """A text table with the missing delimiters of short rows.  A last line without its end does not change.
 
     needed  the index of a column: only rows without a value in it may be short
     """
+    rest = b""
 
-    def __init__(self, stream: Any, delimiter: str, columns: int, needed: int) -> None:
-        super().__init__()
-        self._delimiter, self._columns, self._needed = delimiter.encode(), columns, needed
-        self._blocks, self._left = self._filled(stream), memoryview(b"")
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        if not self._left:
-            self._left = memoryview(next(self._blocks, b""))
-        read = min(len(buffer), len(self._left))
-        buffer[:read], self._left = self._left[:read], self._left[read:]
-        return read
-
-    def _filled(self, stream: Any) -> Iterator[bytes]:
-        rest = b""
-        while block := stream.read(reader.READ_BYTES):
-            data = rest + block
-            end = data.rfind(b"\n") + 1
-            rest = data[end:]
-            if end:
-                yield self._with_delimiters(data[:end])
-            if len(rest) > BLOCK_BYTES:
-                yield rest
-                rest = b""
-        yield rest
-
-    def _with_delimiters(self, lines: bytes) -> bytes:
+    def with_delimiters(lines: bytes) -> bytes:
         values = np.frombuffer(lines, np.uint8)
         ends = np.flatnonzero(values == ord("\n"))
-        upto = np.searchsorted(np.flatnonzero(values == ord(self._delimiter)), ends)
+        upto = np.searchsorted(np.flatnonzero(values == ord(delimiter)), ends)
         delimiters = np.diff(upto, prepend=0)
         parts, last = [], 0
-        for row in np.flatnonzero(delimiters < self._columns - 1).tolist():
+        for row in np.flatnonzero(delimiters < columns - 1).tolist():
             first, end = int(ends[row - 1]) + 1 if row else 0, int(ends[row])
             end -= lines[first:end].endswith(b"\r")
-            cells = lines[first:end].split(self._delimiter)
-            if end > first and (len(cells) <= self._needed or not cells[self._needed]):
-                parts += [lines[last:end], self._delimiter * (self._columns - len(cells))]
+            cells = lines[first:end].split(delimiter)
+            if end > first and (len(cells) <= needed or not cells[needed]):
+                parts += [lines[last:end], delimiter * (columns - len(cells))]
                 last = end
         return b"".join([*parts, lines[last:]])
+
+    def filled(block: bytes) -> bytes:
+        nonlocal rest
+        data = rest + block
+        end = data.rfind(b"\n") + 1 if block else 0
+        lines, rest = with_delimiters(data[:end]), data[end:]
+        # An empty block asks for what is left.  The end of a line that is too long is not waited for.
+        if not block or len(rest) > BLOCK_BYTES:
+            lines, rest = lines + rest, b""
+        return lines
+
+    return io.BufferedReader(pa.TransformInputStream(pa.PythonFile(stream, "r"), filled), reader.READ_BYTES)
 
 
 def _is_preamble(line: str) -> bool:
@@ -129,7 +114,7 @@ class TextReader(TableReader):
         stream = unpacked(self.path)
         if self._needed is None:
             return stream
-        return io.BufferedReader(_Filled(stream, self._layout[1].delimiter, len(self.given_columns), self._needed))
+        return _filled(stream, self._layout[1].delimiter.encode(), len(self.given_columns), self._needed)
 
     def _head(self, open_stream: Callable[[], Any]) -> bytes:
         try:
