@@ -25,7 +25,6 @@ from hpcvdj.recombination.germline import Germline, Segment, SegmentType
 from hpcvdj.recombination.models import Alleles, Model
 from hpcvdj.recombination.repertoire import Repertoire
 from hpcvdj.recombination.symbols import ANY_RESIDUE, PRODUCTIVE_END
-from hpcvdj.repertoires.exclusion_collector import Codes, ExclusionCollector
 from hpcvdj.repertoires.genes import stacked, unpacked
 from hpcvdj.repertoires.ids import SCATTER, id_scopes
 from hpcvdj.repertoires.packing import Packed, Packing, Texts, narrow
@@ -157,6 +156,50 @@ def repeated_id(sources: Sequence[Table], first_row: int, row: int) -> Exclusion
     return Exclusion.of(ExclusionKind.REPEATED_ID, data_row=data_row, table=table)
 
 
+Codes = NDArray[np.int32]
+"""Why each row takes no part, int32 [rows]: a code of `_ExclusionCollector`, or 0 if the row takes part."""
+
+
+class _ExclusionCollector:
+    """Collects excluded rows: their numbers, ids, reasons and repertoires."""
+
+    def __init__(self) -> None:
+        self._codes: dict[Exclusion, int] = {}
+        self._parts: list[tuple[NDArray[np.int64], pa.Array, Codes, NDArray[np.int32]]] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._parts)
+
+    def code(self, exclusion: Exclusion) -> int:
+        """The code of an exclusion, from 1."""
+        return self._codes.setdefault(exclusion, 1 + len(self._codes))
+
+    def add(self, rows: NDArray[np.int64], ids: pa.Array, codes: Codes | int, repertoires: NDArray[Any]) -> None:
+        """Exclude rows.
+
+        codes        one for each row, or one for all
+        repertoires  the index of each row's repertoire
+        """
+        self._parts.append((rows, ids, np.full(len(rows), codes, dtype=np.int32), repertoires))
+
+    def excluded_rows(self, repertoire_ids: list[str] | None) -> ExcludedRows:
+        """All excluded rows, in row order, with their `repertoire_ids`; None if tables are not counted together."""
+        if not self._parts:
+            return ExcludedRows.of(np.empty(0, dtype=np.int64), [], [])
+        rows, codes, repertoires = (np.concatenate([part[k] for part in self._parts]) for k in (0, 2, 3))
+        order = np.argsort(rows, kind="stable")
+        ids = pa.chunked_array([part[1] for part in self._parts]).take(pa.array(order)).to_pylist()
+        # Reasons are in the order in which rows have them.
+        encoded, exclusions = pa.array(codes[order]).dictionary_encode(), list(self._codes)
+        return ExcludedRows(
+            row=rows[order],
+            sequence_id=ids,
+            code=encoded.indices.to_numpy(),
+            exclusions=[exclusions[code - 1] for code in encoded.dictionary.to_pylist()],
+            repertoire_id=[repertoire_ids[index] for index in repertoires[order].tolist()] if repertoire_ids else [],
+        )
+
+
 def _numbered(batches: Iterable[pa.RecordBatch], first_row: int) -> Iterator[tuple[int, pa.RecordBatch]]:
     for batch in batches:
         yield first_row, batch
@@ -168,7 +211,7 @@ class _Part:
     """The rows of a batch that take part.
 
     columns   words, lengths, V–J pairs, numbers of the rows, hashes of their ids, and indices of their repertoires
-    excluded  of the others: rows, ids, codes and repertoires, as of `ExclusionCollector.add`; None if there are none
+    excluded  of the others: rows, ids, codes and repertoires, as of `_ExclusionCollector.add`; None if there are none
     """
 
     rows_read: int
@@ -194,7 +237,7 @@ class _Builder:
         # The index of a call's segment, or why it has none; and the allele that replaces the call, or nothing.
         self._resolved: dict[tuple[SegmentType, str], tuple[int | Exclusion, str]] = {}
         self.parts: list[_Part] = []
-        self.excluded = ExclusionCollector()
+        self.excluded = _ExclusionCollector()
         any_gene = isinstance(germline, Model) and reading.genes == "any"
         self.packing = Packing(reading, sources, any_gene, repertoires is not None)
         self._repertoire = {name: k for k, name in enumerate(dict.fromkeys(repertoires or ()))}

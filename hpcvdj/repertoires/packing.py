@@ -1,4 +1,7 @@
-"""The packing of batches: sequences become words, columns of names become numbers.  Several threads do this."""
+"""The packing of batches: sequences become words, columns of names become numbers.  Several threads do this.
+
+Amino acids get the ends that they lack.  A row whose sequence cannot be packed has a reason.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +16,9 @@ from hpcvdj.errors import InputError
 from hpcvdj.kernels import text
 from hpcvdj.kernels.generation.letters import productive_part
 from hpcvdj.recombination.alphabet import Letters
-from hpcvdj.recombination.exclusions import Exclusion
+from hpcvdj.recombination.exclusions import Exclusion, ExclusionKind
+from hpcvdj.recombination.repertoire import ANCHOR_LETTERS
+from hpcvdj.recombination.symbols import AMBIGUOUS, STOP
 from hpcvdj.repertoires.batches import distinct_texts, without_missing
 from hpcvdj.repertoires.formats.format import REASON, ROW_ID
 from hpcvdj.repertoires.ids import SCOPE_SHIFT, hashes_of_ids, id_scopes
@@ -21,10 +26,15 @@ from hpcvdj.repertoires.productive import productive_rows
 from hpcvdj.repertoires.read_counts import READS, read_counts
 from hpcvdj.repertoires.reading import Reading
 from hpcvdj.repertoires.table import REPERTOIRE, Table, source_of
-from hpcvdj.repertoires.unfit import ambiguous_rows, unfit_row, with_ends
 
 LONGEST_TEXT = 4096
 """Bytes of the longest id or call.  Results store text in columns as wide as their longest value."""
+
+SHIFTED = "_~"
+"""Symbols of MiXCR, vdjtools and immunarch for a shift of the frame in amino acids."""
+
+AMINO_ACIDS = frozenset("EFILPQ")
+"""Letters of amino acids that are no letters of nucleotides, not even of ambiguous ones."""
 
 Unfit = tuple[int | NDArray[np.int64], Exclusion]
 """A row, or several, and why they take no part."""
@@ -132,8 +142,8 @@ class Packing:
     def _pack(self, column: pa.Array) -> tuple[NDArray[np.uint64], NDArray[np.uint8], list[Unfit]]:
         # The columns of a table in memory without rows have no type.
         column = without_missing(column.cast(pa.large_string()))
-        several = {} if self.reading.ambiguous else ambiguous_rows(self.reading, column)
-        column = with_ends(self.reading, column)
+        several = {} if self.reading.ambiguous else self._ambiguous_rows(column)
+        column = self._with_ends(column)
         offsets, data = text.text_buffers(column)
         rows, letters = len(column), self.reading.letters
         longest = self.reading.longest // letters.bases
@@ -145,8 +155,57 @@ class Packing:
         words = narrow(words, lengths, letters)
         lengths *= np.uint8(letters.bases)
         bad = np.flatnonzero(status != text.OK)
-        unfit = {int(r): unfit_row(self.reading, int(status[r]), int(detail[r]), column[r].as_py()) for r in bad}
+        unfit = {int(r): self._unfit(int(status[r]), int(detail[r]), column[r].as_py()) for r in bad}
         return words, lengths, [*self._not_productive(column, words, lengths), *(unfit | several).items()]
+
+    def _unfit(self, status: int, detail: int, sequence: str) -> Exclusion:
+        """Why a row could not be packed.
+
+        status, detail  of the row, as of `hpcvdj.kernels.text.pack_rows`
+        sequence        its text
+        """
+        reading, field = self.reading, self.reading.sequence_field
+        if status == text.MISSING:
+            return Exclusion.of(ExclusionKind.NO_SEQUENCE, field=field)
+        if status == text.TOO_SHORT:
+            return Exclusion.of(ExclusionKind.TOO_SHORT, length=detail + 2 * ANCHOR_LETTERS[field])
+        if reading.alphabet is not None:
+            return self._unfit_amino_acids(status, detail, sequence)
+        if status == text.TOO_LONG:
+            kind = ExclusionKind.LONG_JUNCTION if reading.anchors else ExclusionKind.TOO_LONG
+            return Exclusion.of(kind, length=detail, longest=reading.longest)
+        kind = ExclusionKind.AMINO_ACIDS if AMINO_ACIDS.intersection(sequence.upper()) else ExclusionKind.OTHER_LETTER
+        return Exclusion.of(kind, field=field, letter=sequence[detail : detail + 1])
+
+    def _unfit_amino_acids(self, status: int, detail: int, sequence: str) -> Exclusion:
+        field = self.reading.sequence_field
+        if status == text.TOO_LONG:
+            longest = self.reading.longest // self.reading.letters.bases
+            return Exclusion.of(ExclusionKind.LONG_AMINO_ACIDS, field=field, length=detail, longest=longest)
+        if sequence[detail] == STOP:
+            return Exclusion.of(ExclusionKind.STOP_CODON, field=field)
+        kind = ExclusionKind.OUT_OF_FRAME if sequence[detail] in SHIFTED else ExclusionKind.OTHER_SYMBOL
+        return Exclusion.of(kind, field=field, letter=sequence[detail])
+
+    def _ambiguous_rows(self, column: pa.Array) -> dict[int, Exclusion]:
+        """Rows with a symbol that stands for several amino acids, and why they take no part."""
+        if self.reading.alphabet is None:
+            return {}
+        pattern = f"[{''.join(AMBIGUOUS)}]"
+        position = pc.find_substring_regex(column, pattern, ignore_case=True).to_numpy(zero_copy_only=False)
+        field, kind = self.reading.sequence_field, ExclusionKind.SEVERAL_RESIDUES
+        return {
+            row: Exclusion.of(kind, field=field, letter=chr(column[row].as_py().encode()[position[row]]))
+            for row in np.flatnonzero(position >= 0).tolist()
+        }
+
+    def _with_ends(self, column: pa.Array) -> pa.Array:
+        """The sequences with the ends that the field lacks; missing sequences stay missing."""
+        if not self.reading.ends[0]:
+            return column
+        first, last, between = (pa.scalar(text, column.type) for text in (*self.reading.ends, ""))
+        completed = pc.binary_join_element_wise(first, column, last, between)
+        return pc.if_else(pc.equal(column, ""), column, completed)
 
     def _not_productive(
         self, column: pa.Array, words: NDArray[np.uint64], lengths: NDArray[np.uint8]
