@@ -208,6 +208,9 @@ def end_of_j(species: Species, call: str) -> str:
     """The last bases that all J genes of an AIRR call share, up to and including codon 118; empty if it is unknown.
 
     A family stands for all its genes, a gene for its first allele.
+
+    >>> [end_of_j("human", call) for call in ("TRBJ2-1", "TRBJ1-2,TRBJ2-1", "TRBJ1-1,TRBJ1-2", "TRBJ9")]
+    ['CTCCTACAATGAGCAGTTCTTC', 'CTTC', '', '']
     """
     from_last = zip(*(reversed(end) for name in call.split(",") for end in _ends(species, name)), strict=False)
     return "".join(letters[0] for letters in takewhile(lambda letters: len({*letters}) == 1, from_last))[::-1]
