@@ -43,6 +43,39 @@ def test_weights_are_learned_from_other_folds():
     assert (weights(changed, carriers, log_p, seed=0) == weight).sum() >= number / 5 - 200
 
 
+def weights_by_loops(p, carriers, log_p, seed, family):
+    """Four classes of each of two quantities, five folds of families; a class has its share of p < 0.001."""
+    fold = np.random.default_rng([seed, 3]).integers(5, size=max(family) + 1)
+    classes = [[sum(value > end for end in np.quantile(values, [0.25, 0.5, 0.75])) for value in values]
+               for values in (carriers, log_p)]  # fmt: skip
+    kind = list(zip(*classes, strict=True))
+    weight = np.ones(len(p))
+    for k in range(5):
+        excess = {}
+        for of in {*kind}:
+            others = [p[i] for i in range(len(p)) if fold[family[i]] != k and kind[i] == of]
+            excess[of] = max(sum(value < 0.001 for value in others) - 0.001 * len(others), 0) / max(len(others), 1)
+        inside = [i for i in range(len(p)) if fold[family[i]] == k]
+        mean = np.mean([excess[kind[i]] + 1e-4 for i in inside]) if inside else 1
+        for i in inside:
+            weight[i] = (excess[kind[i]] + 1e-4) / mean
+    return weight
+
+
+@pytest.mark.parametrize("number", [3, 40, 400])
+def test_weights_are_those_of_loops(number):
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        carriers, log_p = rng.integers(5, 12, number), rng.uniform(-25, -10, number).round()
+        p = rng.random(number) ** rng.choice([1, 8], number)
+        p[rng.random(number) < 0.05] = 0.001
+        family = np.minimum(rng.permutation(number), number // 2)
+        expected = weights_by_loops(p, carriers, log_p, seed, family)
+        np.testing.assert_allclose(weights(p, carriers, log_p, seed, family), expected, rtol=1e-15)
+        alone = weights_by_loops(p, carriers, log_p, seed, np.arange(number))
+        np.testing.assert_allclose(weights(p, carriers, log_p, seed), alone, rtol=1e-15)
+
+
 def test_few_tests_have_equal_weights():
     for number in range(1, 8):
         values = np.arange(number)
