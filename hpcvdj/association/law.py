@@ -154,20 +154,18 @@ class Laws:
     def _at_least(self) -> Floats:
         return self._summed(-1)
 
-    @cached_property
-    def _at_most(self) -> Floats:
-        return self._summed(1)
+    def tails(self, value: Counts) -> tuple[Floats, Floats]:
+        """P(S >= value) and P(S > value) of each sequence, float64 [sequences]; `value` is int64 [sequences]."""
+        index = self._index(value)
+        inside = index + 1 < self.begins[self.of + 1]
+        return self._at_least[index], np.where(inside, self._at_least[np.where(inside, index + 1, 0)], 0.0)
 
-    def tails(self, value: Counts, *, upper: bool = True) -> tuple[Floats, Floats]:
-        """P(S >= value) and P(S > value) of each sequence; if not `upper`, P(S <= value) and P(S < value).
+    def at_most(self, value: Counts) -> Floats:
+        """P(S <= value) of each sequence, float64 [sequences]; `value` is int64 [sequences]."""
+        return self._summed(1)[self._index(value)]
 
-        value  int64 [sequences]
-        """
-        tail = self._at_least if upper else self._at_most
-        index = self.begins[self.of] + value - self.lowest[self.of]
-        beyond = index + 1 if upper else index - 1
-        inside = (beyond < self.begins[self.of + 1]) & (beyond >= self.begins[self.of])
-        return tail[index], np.where(inside, tail[np.where(inside, beyond, 0)], 0.0)
+    def _index(self, value: Counts) -> Counts:
+        return self.begins[self.of] + value - self.lowest[self.of]
 
     @cached_property
     def _moments(self) -> tuple[Floats, Floats]:

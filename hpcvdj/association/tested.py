@@ -122,8 +122,7 @@ def _tests(carriers: Carriers, phenotype: Phenotype, sizes: Floats, settings: As
     at_least, more = laws.tails(value)
     uniform = randomised(at_least, more, settings.seed)
     if trend:
-        at_most, _ = laws.tails(value, upper=False)
-        p, least, of_fisher = np.minimum(2 * np.minimum(at_least, at_most), 1.0), laws.least_of_both, None
+        p, least, of_fisher = np.minimum(2 * np.minimum(at_least, laws.at_most(value)), 1.0), laws.least_of_both, None
         uniform = 2 * np.minimum(uniform, 1 - uniform)
     else:
         tails = fisher(value, number, len(sizes), int(phenotype.case.sum()))

@@ -48,6 +48,8 @@ def test_cases_among_carriers_are_those_of_all_sets_of_donors():
         for m, law in zip(numbers.tolist(), laws_of_cases(sizes, case, numbers), strict=True):
             expected = by_enumeration(sizes, case.astype(int), m)
             assert as_dict(law) == pytest.approx(expected, rel=1e-11, abs=1e-12)
+            # As for sums of levels, impossible numbers would let all sequences seem to be testable.
+            assert (law[0], law[0] + len(law[1]) - 1) == (min(expected), max(expected))
             compared += len(expected) > 1
     assert compared > 40
 
@@ -81,6 +83,7 @@ def test_strata_are_those_of_all_sets_of_donors_in_each():
             reached, beyond = (float(tail[0]) for tail in one.tails(np.array([a])))
             assert reached == pytest.approx(sum(p for b, p in joint.items() if b >= a), rel=1e-11)
             assert beyond == pytest.approx(sum(p for b, p in joint.items() if b > a), rel=1e-11, abs=1e-15)
+            assert one.at_most(np.array([a]))[0] == pytest.approx(sum(p for b, p in joint.items() if b <= a), rel=1e-11)
         assert one.mean[0] == pytest.approx(sum(a * p for a, p in joint.items()), rel=1e-11, abs=1e-13)
         assert one.least[0] == pytest.approx(joint[max(joint)], rel=1e-11)
         both = min(1, 2 * joint[max(joint)], 2 * joint[min(joint)])
@@ -98,7 +101,9 @@ def test_equal_depths_are_fishers_test(depth):
         one = Laws(laws.of[m : m + 1], laws.lowest, laws.begins, laws.mass)
         expected = stats.fisher_exact([[a, m - a], [cases - a, controls - m + a]], alternative="greater").pvalue
         assert one.tails(np.array([a]))[0][0] == pytest.approx(expected, rel=1e-10)
-        assert fisher(np.array([a]), np.array([m]), 61, cases)[0][0] == pytest.approx(expected, rel=1e-10)
+        at_least, more = (float(tail[0]) for tail in fisher(np.array([a]), np.array([m]), 61, cases))
+        assert at_least == pytest.approx(expected, rel=1e-10)
+        assert at_least - more == pytest.approx(stats.hypergeom.pmf(a, 61, cases, m), rel=1e-8)
         assert one.mean[0] == pytest.approx(m * cases / 61, rel=1e-11)
 
 
@@ -152,6 +157,18 @@ def test_the_odds_ratio_is_that_of_the_conditional_test():
     # Of donors that all are carriers, every ratio is as likely.
     all_of_them = Laws.given(np.array([[60]]), lambda _, numbers: laws_of_cases(np.ones(60), case, numbers))
     assert all_of_them.odds_ratio(0, 20) == pytest.approx((np.nan, 0, np.inf), nan_ok=True)
+
+
+def test_odds_ratios_of_all_numbers_of_several_laws():
+    """The smallest number of cases differs, and is not 0."""
+    carriers, case = np.array([5, 7, 9]), np.arange(11) < 6
+    laws = Laws.given(carriers[:, np.newaxis], lambda _, numbers: laws_of_cases(np.ones(11), case, numbers))
+    for row, m in enumerate(carriers.tolist()):
+        for a in range(max(0, m - 5), min(m, 6) + 1):
+            found = stats.contingency.odds_ratio([[a, m - a], [6 - a, 5 - m + a]])
+            interval = found.confidence_interval(0.95)
+            expected = found.statistic, interval.low, interval.high
+            assert laws.odds_ratio(row, a) == pytest.approx(expected, rel=1e-4)
 
 
 @pytest.mark.slow

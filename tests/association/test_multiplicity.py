@@ -18,8 +18,8 @@ def tarone_by_a_loop(least, level):
 def test_what_cannot_reach_the_threshold_is_not_tested():
     rng = np.random.default_rng(0)
     cases = [10 ** rng.uniform(-5, 0, size).round(1) for size in (0, 1, 2, 5, 50, 300)]
-    # One more than the threshold that they just reach allows.
-    for least in (*cases, *(np.full(k + 1, 0.05 / k) for k in (1, 3, 7))):
+    # As many as the threshold that they just reach allows, and one more.
+    for least in (*cases, *(np.full(k + more, 0.05 / k) for k in (1, 3, 7) for more in (0, 1))):
         threshold = tarone_by_a_loop(least.tolist(), 0.05)
         assert reachable(*np.unique(least, return_counts=True), 0.05) == threshold
         assert reaching(least, 0.05).tolist() == (least <= threshold).tolist()
