@@ -1,7 +1,6 @@
 """Options, which annotated fields of settings classes declare.
 
-    @dataclass(frozen=True, kw_only=True)
-    class SharingSettings(Settings):
+    class SharingSettings(Settings, kw_only=True):
         q: float | None = setting("the share of sequences that survive selection", None, least=1e-3, most=1)
 
 An option that several classes share may be a type: `Seed = Annotated[int, Option("seed of what is drawn", least=0)]`.
@@ -12,6 +11,7 @@ parameter for each field, and their docstrings have its text.  Settings check th
 
 import inspect
 import math
+import typing
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import cache
@@ -169,9 +169,17 @@ class Declared(NamedTuple):
         return "a whole number" if integer else "a number"
 
 
+@typing.dataclass_transform(frozen_default=True, field_specifiers=(field,))
 @dataclass(frozen=True)
 class Settings:
-    """What users choose.  Raises OptionError, which names the option, for a value that the option cannot have."""
+    """What users choose; each class that derives from it is a frozen dataclass.
+
+    Raises OptionError, which names the option, for a value that the option cannot have.
+    """
+
+    def __init_subclass__(cls, *, kw_only: bool = False) -> None:
+        super().__init_subclass__()
+        dataclass(frozen=True, kw_only=kw_only)(cls)
 
     def __post_init__(self) -> None:
         for option in declared(type(self)).values():  # type: ignore[arg-type]

@@ -1,7 +1,6 @@
 """The settings of an analysis: who the individuals are, what is known of them, and which steps are done."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +17,7 @@ STEPS = (
 """The steps in their order; each has the name of the command that does it alone."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class CohortSettings(Donors, Naming):
+class CohortSettings(Donors, Naming, kw_only=True):
     """Who the individuals are, and what the metadata say of them."""
 
     metadata: Any = setting(
@@ -56,8 +54,7 @@ class CohortSettings(Donors, Naming):
         return Donors.of(vars(self)) if self._asks else None
 
 
-@dataclass(frozen=True, kw_only=True)
-class AnalysisSettings(Settings):
+class AnalysisSettings(Settings, kw_only=True):
     """Which steps are done, and with what."""
 
     database: Any = setting("receptors of known specificity, a file of VDJdb, McPAS-TCR or IEDB: to find clonotypes "

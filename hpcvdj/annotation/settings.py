@@ -1,7 +1,6 @@
 """The settings of annotation: which records of a database take part, what matches, and how hits are tested."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -24,8 +23,7 @@ Decoys = Annotated[
 ]  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
-class DatabaseSettings(Settings):
+class DatabaseSettings(Settings, kw_only=True):
     """Which records of a database take part."""
 
     species: str | None = setting("records of this species, such as human or mouse", None, unset="the model's")
@@ -48,8 +46,7 @@ class DatabaseSettings(Settings):
         return database_of(database, self.database_columns)
 
 
-@dataclass(frozen=True, kw_only=True)
-class AnnotationSettings(Settings):
+class AnnotationSettings(Settings, kw_only=True):
     """What matches, and how hits are tested."""
 
     match: Match = setting(

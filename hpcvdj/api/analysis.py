@@ -1,7 +1,7 @@
 """Do all that hpcvdj can do with a cohort, in a single call: `hpcvdj.analyze`."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,6 @@ from hpcvdj.runs.run import Run
 from hpcvdj.storage.folders import make_folder
 
 
-@dataclass(frozen=True)
 class _Analysis(InOneProcess, Checks, DatabaseSettings, AnalysisSettings, CohortSettings, OfTables):
     """The arguments of `analyze`."""
 

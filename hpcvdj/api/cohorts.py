@@ -1,7 +1,6 @@
 """What individuals have in common: `hpcvdj.sharing`, `hpcvdj.contamination` and `hpcvdj.associate`."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,6 @@ from hpcvdj.recombination.models import Model
 from hpcvdj.repertoires.table import Table
 
 
-@dataclass(frozen=True)
 class _Sharing(InOneProcess, Checks, SharingSettings, Naming, OfTables):
     """The arguments of `sharing`."""
 
@@ -47,7 +45,6 @@ def sharing(tables: Any, model: Model | str | Path, **options: Any) -> Sharing:
     return answered(question, _tables(tables, question.naming), model, Checks.of(options))
 
 
-@dataclass(frozen=True)
 class _Contamination(InOneProcess, Checks, ContaminationSettings, Naming, OfTables):
     """The arguments of `contamination`."""
 
@@ -72,7 +69,6 @@ def contamination(tables: Any, model: Model | str | Path, **options: Any) -> Con
     return answered(question, _tables(tables, question.naming), model, Checks.of(options))
 
 
-@dataclass(frozen=True)
 class _Association(InOneProcess, Checks, AssociationSettings, Donors, OfTables):
     """The arguments of `associate`."""
 

@@ -1,6 +1,6 @@
 """Count the pathways of junctions, and explain them."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import pyarrow as pa
@@ -23,7 +23,6 @@ from hpcvdj.repertoires.species import warn_of_rows
 from hpcvdj.values.compute import values_of
 
 
-@dataclass(frozen=True)
 class _Count(InOneProcess, RowSettings, Config):
     """The arguments of `count`."""
 
@@ -68,7 +67,6 @@ def count(junctions: Any, germline: Germline | Tables, *, strict: bool, **option
     return table.beside(values)
 
 
-@dataclass(frozen=True)
 class _Explain(InOneProcess, RowSettings, Config):
     """The arguments of `explain`."""
 

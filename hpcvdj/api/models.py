@@ -1,7 +1,7 @@
 """Infer recombination models from junctions, write them, show them as tables, and compare them."""
 
 import logging
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,6 @@ from hpcvdj.storage.folders import exclusive_folder
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
 class _Infer(RowChoice, InferenceSettings):  # type: ignore[misc]
     """The arguments of `infer`."""
 
@@ -76,7 +75,6 @@ def infer(junctions: Any, model: Model | str | Path | None, **options: Any) -> F
     return replace(fit, model=replace(named(fit.model, "inferred"), origin=Origin(rows=fit.counted[0])))
 
 
-@dataclass(frozen=True)
 class _InferSelection(Checks, SelectionSettings, OfTables):
     """The arguments of `infer_selection`."""
 

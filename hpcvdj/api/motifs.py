@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
@@ -26,7 +26,6 @@ from hpcvdj.repertoires.table import repertoire_name
 from hpcvdj.runs.run import Run
 
 
-@dataclass(frozen=True)
 class _Compare(InOneProcess, EdgeFilter, MotifConfig):
     """The arguments of `compare`."""
 
@@ -95,7 +94,6 @@ def _is_file(text: str) -> bool:
     return fasta_name(repertoire_name(Path(text))) != text
 
 
-@dataclass(frozen=True)
 class _Cluster(EdgeFilter, ClusterSettings):
     """The arguments of `cluster`."""
 

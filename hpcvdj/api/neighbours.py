@@ -1,7 +1,7 @@
 """Find clonotypes with more neighbours than chance explains: `hpcvdj.enrich`."""
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,6 @@ from hpcvdj.recombination.models import Model
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
 class _Enrichment(InOneProcess, Checks, ClonotypeChoice, EnrichmentSettings):
     """The arguments of `enrich`."""
 

@@ -4,7 +4,7 @@ import inspect
 import re
 import textwrap
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import wraps
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, get_type_hints
@@ -41,21 +41,18 @@ OPTIONS: dict[str, tuple[type[Settings], ...]] = {}
 """The settings whose options a function has as parameters, by its name."""
 
 
-@dataclass(frozen=True)
 class InOneProcess(Settings):
     """Arguments without the options for ranks.  This is the first base of arguments that have such options."""
 
     strict_binding: bool = field(default=False, init=False)
 
 
-@dataclass(frozen=True)
 class OfModel(Settings):
     """A model to draw from."""
 
     model: Model | str | Path
 
 
-@dataclass(frozen=True)
 class OfTables(Settings):
     """Tables, and the model that they are compared with."""
 

@@ -1,7 +1,7 @@
 """Compute how probable recombination makes a junction, list its scenarios, and draw junctions by chance."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +40,6 @@ from hpcvdj.values.compute import values_of
 from hpcvdj.values.task import recorded_makers
 
 
-@dataclass(frozen=True)
 class _Pgen(InOneProcess, Checks, PgenSettings):
     """The arguments of `pgen`."""
 
@@ -136,7 +135,6 @@ def likely_scenarios(
     return LikelyScenarios(loaded, junction, table["pgen_nt"][0].as_py(), scenarios)
 
 
-@dataclass(frozen=True)
 class _Generate(GenerationSettings, OfModel):
     """The arguments of `generate`."""
 

@@ -1,7 +1,7 @@
 """Open results, and report them on a page."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,6 @@ def open_result(path: str | Path) -> Result:
     return Result(path)
 
 
-@dataclass(frozen=True)
 class _Report(ReportSettings):
     """The arguments of `report`."""
 

@@ -1,7 +1,6 @@
 """Find clonotypes like receptors of known specificity: `hpcvdj.annotate`."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ from hpcvdj.recombination.models import Model
 from hpcvdj.repertoires.databases import Records
 
 
-@dataclass(frozen=True)
 class _Annotation(InOneProcess, Checks, ClonotypeChoice, AnnotationSettings, DatabaseSettings):
     """The arguments of `annotate`."""
 

@@ -1,7 +1,6 @@
 """The settings of association: which donors are cases, what counts as one sequence, and how it is tested."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -31,8 +30,7 @@ def _names_in(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
-@dataclass(frozen=True, kw_only=True)
-class Donors(Individuals):
+class Donors(Individuals, kw_only=True):
     """The donors, and their phenotypes in the metadata."""
 
     metadata: Any = setting(
@@ -100,8 +98,7 @@ class Donors(Individuals):
         return People(column_of(self.metadata, self.subject, names, "subject"))
 
 
-@dataclass(frozen=True, kw_only=True)
-class AssociationSettings(Settings):
+class AssociationSettings(Settings, kw_only=True):
     """What counts as one sequence, and how it is tested."""
 
     unit: AssociationUnit = setting(

@@ -1,6 +1,6 @@
 """The options for models that do not fit a table, for junctions that take part, and for draws."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated
 
 from hpcvdj.options import Option, Settings, setting
@@ -31,8 +31,7 @@ KeepMisfits = Annotated[
 Force = Annotated[bool, Option("go on if the model cannot make half of the rows", more=True)]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Checks(Settings):
+class Checks(Settings, kw_only=True):
     """What is done if the model does not fit the table."""
 
     ties: TiesOption = "none"
@@ -47,8 +46,7 @@ class Checks(Settings):
         return model.with_ties() if self.ties == "auto" else model
 
 
-@dataclass(frozen=True, kw_only=True)
-class ClonotypeChoice(Settings):
+class ClonotypeChoice(Settings, kw_only=True):
     """Which junctions take part."""
 
     min_reads: int = setting("leave out nucleotide junctions with fewer reads", 1, least=1)

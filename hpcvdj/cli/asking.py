@@ -1,7 +1,6 @@
 """The common part of the commands that ask a question about tables (`hpcvdj.chance.question`)."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 A = TypeVar("A")
 
 
-@dataclass(frozen=True)
 class QuestionOptions(Launch, Checks, TableSettings):
     """The options that all questions have: how tables are opened and checked, and how ranks start."""
 

@@ -39,7 +39,6 @@ def _named(species: str, locus: str, name: str) -> Any:
     return setting(f"OLGA's model of {species} {locus}", False, flags=flags, more=True)
 
 
-@dataclass(frozen=True)
 class OlgaModel(Settings):
     """One of OLGA's models, or a folder."""
 
@@ -76,7 +75,6 @@ def _model(chosen: OlgaModel) -> "Model":
     return load_model(value if isinstance(value, Path) else f"{name}{PUBLISHED}")
 
 
-@dataclass(frozen=True)
 class InputSettings(Settings):
     """How sequences are read."""
 
@@ -143,7 +141,6 @@ class Row:
     source: str
 
 
-@dataclass(frozen=True)
 class DisplaySettings(Settings):
     """Options of what OLGA shows while it computes.  They change nothing here, but scripts may use them."""
 

@@ -1,7 +1,7 @@
 """The options of cohorts: how individuals are named, and how sharing and contamination are tested."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,8 +24,7 @@ SMALLEST_Q = 1e-3
 Seed = Annotated[int, Option("seed of what is drawn", least=0)]
 
 
-@dataclass(frozen=True, kw_only=True)
-class SharingSettings(Settings):
+class SharingSettings(Settings, kw_only=True):
     """How sharing is tested."""
 
     unit: Unit = setting("what counts as one sequence: `nt`, nucleotides with V and J genes; `vj-aa`, amino acids with "
@@ -47,8 +46,7 @@ class SharingSettings(Settings):
             )
 
 
-@dataclass(frozen=True, kw_only=True)
-class ContaminationSettings(Settings):
+class ContaminationSettings(Settings, kw_only=True):
     """How contamination is found."""
 
     max_pgen: float | None = setting(
@@ -70,8 +68,7 @@ IndividualColumn = Annotated[
 ]  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
-class Individuals(Settings):
+class Individuals(Settings, kw_only=True):
     """How individuals are named."""
 
     individual: IndividualColumn = None
@@ -91,8 +88,7 @@ class Individuals(Settings):
         raise NotImplementedError
 
 
-@dataclass(frozen=True, kw_only=True)
-class Naming(Individuals):
+class Naming(Individuals, kw_only=True):
     """How individuals are named, and which group each one is in."""
 
     metadata: Any = setting("a table with a row for each individual: its name, or that of its file, in one column, its "

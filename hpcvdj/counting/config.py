@@ -1,6 +1,6 @@
 """How pathways are counted."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from hpcvdj.errors import InputError, choice, choices, option
@@ -37,8 +37,7 @@ ThreadsPerBlock = Annotated[
 ]  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
-class Config(Settings, Plan):
+class Config(Settings, Plan, kw_only=True):
     """How pathways are counted."""
 
     identity: ClassVar[tuple[str, ...]] = (

@@ -1,7 +1,5 @@
 """The settings of enrichment: how neighbourhoods are tested."""
 
-from dataclasses import dataclass
-
 from hpcvdj.kernels.backends import AUTO, BackendName, StrictBinding
 from hpcvdj.options import Settings, setting
 from hpcvdj.recombination.calls import Genes
@@ -10,8 +8,7 @@ FEWEST_NEIGHBOURS = 2
 """Clonotypes with fewer neighbours are not tested by default; their p-value counts as 1."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class EnrichmentSettings(Settings):
+class EnrichmentSettings(Settings, kw_only=True):
     """How neighbourhoods are tested."""
 
     kappa: float | None = setting("by how much selection makes neighbourhoods denser than recombination alone: 1 for "

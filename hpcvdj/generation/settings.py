@@ -1,6 +1,6 @@
 """The options of in silico junctions."""
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 
 from hpcvdj.errors import OptionError
 from hpcvdj.options import Settings, setting
@@ -20,7 +20,6 @@ PAPER_LARGEST_PAIR = 3_249
 _SEED = "the same seed gives the same junctions"
 
 
-@dataclass(frozen=True)
 class GenerationSettings(Settings):
     """What to draw."""
 
@@ -45,7 +44,6 @@ def range_of(text: str) -> range:
     return numbers
 
 
-@dataclass(frozen=True)
 class SimulationSettings(Settings):
     """What to simulate: junctions that are distinct within each V–J pair."""
 

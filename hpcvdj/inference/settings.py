@@ -1,7 +1,7 @@
 """The options of inference: which rows take part, where it starts and when it ends."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from hpcvdj.options import Settings, setting
@@ -25,8 +25,7 @@ FEWEST_JUNCTIONS = 1_000
 Parameters = Sequence[str]
 
 
-@dataclass(frozen=True, kw_only=True)
-class RowChoice(Settings):
+class RowChoice(Settings, kw_only=True):
     """Which rows take part."""
 
     rows: Rows = setting("rows to infer from: `out-of-frame`, `nonproductive` (these and those in frame that are not "
@@ -41,8 +40,7 @@ class RowChoice(Settings):
     max_rows: int = setting("take at most this many of these rows, drawn at random", MOST_ROWS, least=1, more=True)
 
 
-@dataclass(frozen=True, kw_only=True)
-class InferenceSettings(Settings):
+class InferenceSettings(Settings, kw_only=True):
     """How a model is inferred.
 
     rows  which rows take part
@@ -72,8 +70,7 @@ class InferenceSettings(Settings):
                            "misread; many times slower", False, more=True)  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
-class SelectionSettings(Settings):
+class SelectionSettings(Settings, kw_only=True):
     """How a selection factor is inferred."""
 
     max_junctions: int = setting("take at most this many of the distinct real junctions, drawn at random",

@@ -1,7 +1,6 @@
 """Edges of the similarity graph: the pairs of sequences that a filter keeps."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -39,8 +38,7 @@ def joined(parts: Sequence[Edges]) -> Edges:
     return edges[np.lexsort((edges["column"], edges["row"], edges["strand"]))]
 
 
-@dataclass(frozen=True, kw_only=True)
-class EdgeFilter(Settings):
+class EdgeFilter(Settings, kw_only=True):
     """Which pairs become edges: those with a score of at least `min_score` among the `top` best of a sequence."""
 
     min_score: float | None = setting("keep pairs with a score of at least this", None, unset="no limit")

@@ -1,7 +1,7 @@
 """The settings of a comparison of sequences, and of clusters."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, Literal
 
 from hpcvdj.errors import InputError, choices, option
@@ -38,8 +38,7 @@ def _weights(text: str) -> tuple[float, ...]:
     return tuple(float(part) for part in text.split(","))
 
 
-@dataclass(frozen=True, kw_only=True)
-class MotifConfig(Settings):
+class MotifConfig(Settings, kw_only=True):
     """What to compare and how.
 
     edges  the filter of edges to keep; None for the counters of all pairs
@@ -94,8 +93,7 @@ Algorithm = Literal["louvain", "components", "label-propagation"]
 Singletons = Literal["none", "own"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class ClusterSettings(Settings):
+class ClusterSettings(Settings, kw_only=True):
     """How to cluster a graph."""
 
     algorithm: Algorithm = setting(

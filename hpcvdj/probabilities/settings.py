@@ -30,8 +30,7 @@ PGEN_THREADS = 256
 """The largest number of threads per block of the kernels on a GPU; each kernel has its own number."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class PgenSettings(Settings):
+class PgenSettings(Settings, kw_only=True):
     """The options of generation probabilities."""
 
     sequence: Literal["nt", "aa", "both"] | None = setting(

@@ -1,6 +1,5 @@
 """The options of users for opening and reading tables, and for the germline table or the model that calls refer to."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 from hpcvdj.errors import choices
@@ -23,7 +22,6 @@ def pairs_in(text: str) -> dict[str, str]:
     return dict(pairs)
 
 
-@dataclass(frozen=True)
 class TableSettings(Settings):
     """How tables are opened."""
 
@@ -44,8 +42,7 @@ class TableSettings(Settings):
 Strict = Annotated[bool, Option("fail on the first row that cannot be counted", more=True)]
 
 
-@dataclass(frozen=True, kw_only=True)
-class RowSettings(Settings):
+class RowSettings(Settings, kw_only=True):
     """How rows are read."""
 
     sequence_field: SequenceField = setting("the AIRR field to read: `junction`, whose Cys and Phe/Trp codons are "
@@ -76,7 +73,6 @@ Joint = Annotated[
 ]
 
 
-@dataclass(frozen=True)
 class GermlineSettings(Settings):
     """Which segments a germline table has."""
 

@@ -1,15 +1,13 @@
 """The settings of a report."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from hpcvdj.options import Settings, setting
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReportSettings(Settings):
+class ReportSettings(Settings, kw_only=True):
     """The names of samples, their groups, and what is written beside the page."""
 
     name: Sequence[str] = setting(

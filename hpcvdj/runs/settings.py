@@ -1,6 +1,5 @@
 """Settings of how a run starts and ends.  Only the command line has these options."""
 
-from dataclasses import dataclass
 from typing import Annotated
 
 from hpcvdj.options import Option, Settings, setting
@@ -17,7 +16,6 @@ Threads = Annotated[
 ]
 
 
-@dataclass(frozen=True)
 class Launch(Settings):
     """How ranks start."""
 
@@ -26,7 +24,6 @@ class Launch(Settings):
                               infinite=True, more=True)  # fmt: skip
 
 
-@dataclass(frozen=True)
 class Started(Settings):
     """How a run begins, and how it saves its work."""
 

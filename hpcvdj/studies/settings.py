@@ -1,6 +1,5 @@
 """The settings of the studies of motifs."""
 
-from dataclasses import dataclass
 from typing import Annotated
 
 from hpcvdj.errors import choices
@@ -36,7 +35,6 @@ def numbers(text: str, flags: str = "", unset: str = "") -> Option:
     return Option(text, flags=flags, unset=unset, metavar="N,N,...", parse=_numbers, remedy=remedy)
 
 
-@dataclass(frozen=True)
 class TablesPlan(Settings):
     """What to measure of the thesis's hash tables."""
 
@@ -52,7 +50,6 @@ class TablesPlan(Settings):
     backend: BackendName = AUTO
 
 
-@dataclass(frozen=True)
 class MethodsPlan(Settings):
     """Which methods of comparing motifs to measure."""
 
