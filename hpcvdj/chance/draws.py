@@ -22,7 +22,7 @@ from hpcvdj.repertoires.inputs import read_table
 from hpcvdj.repertoires.reading import Reading, productive_reading
 from hpcvdj.runs.run import Run
 from hpcvdj.runs.stopping import NOTHING_YET
-from hpcvdj.values.compute import count_in_memory, shared_repertoire
+from hpcvdj.values.compute import count_in_memory
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Chance:
     def probabilities(self, repertoire: Repertoire | None, names: tuple[str, ...], run: Run) -> Floats | None:
         """Compute generation probabilities of root's junctions, float64 [junctions, names], on root."""
         config = PgenConfig(names, backend=self.backend, strict_binding=self.strict_binding)
-        return count_in_memory(PgenProblem(shared_repertoire(repertoire, run), self.model, names), config, run)
+        return count_in_memory(PgenProblem(run.broadcast(repertoire), self.model, names), config, run)
 
     def among_productive(self, repertoire: Repertoire | None, names: tuple[str, ...], run: Run) -> Floats | None:
         """Compute the same probabilities among productive recombinations."""
@@ -74,7 +74,7 @@ class Chance:
             drawn = as_read(drawn, like)
         p = self.among_productive(drawn, names, run)
         root = {"p": p[:, 0], "log_factor": log_factors(factor, drawn)} if drawn is not None and p is not None else None
-        shared = run.share_arrays(root)
+        shared = run.broadcast(root)
         return shared["p"], Draws.of(**shared)
 
     def of_ranks(self, repertoires: Sequence[Repertoire], names: tuple[str, ...], run: Run) -> list[Floats]:

@@ -237,7 +237,7 @@ def _draw(cohort: Cohort, chance: Chance, asked: SharingTest, run: Run) -> _Draw
     root = None
     if spelled is not None:
         root = {"p": p, "p_unit": p_unit, "log_q": log_q, "kept": without_genes(spelled, asked.fit.broken)}
-    shared = run.share_arrays(root)  # type: ignore[arg-type]
+    shared = run.broadcast(root)
     of_junctions, of_unit = shared["p"][:, 0], shared["p_unit"][:, 0]
     junctions, unit = (Draws.of(values, shared["log_q"]) for values in (of_junctions, of_unit))
     return _Drawn(junctions, unit, unit.only(shared["kept"]), of_junctions, of_unit, amino_acid_sequences)

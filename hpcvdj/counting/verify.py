@@ -18,7 +18,7 @@ from hpcvdj.repertoires.species import warn_of_rows
 from hpcvdj.repertoires.tally import tally_of
 from hpcvdj.runs.progress import Progress, told_if_slow
 from hpcvdj.runs.run import Run
-from hpcvdj.values.compute import count_in_memory, shared_repertoire
+from hpcvdj.values.compute import count_in_memory
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def sampled_problem(
 
     with told_if_slow(f"reading {inputs.path.name}", shown=run.is_root):
         junctions = run.on_root(read)
-    everything = chosen = shared_repertoire(junctions.repertoire if junctions is not None else None, run)
+    everything = chosen = run.broadcast(junctions.repertoire if junctions is not None else None)
     if sample is not None:
         rows = np.random.default_rng(seed).choice(len(everything), size=min(sample, len(everything)), replace=False)
         chosen = everything.subset(np.sort(rows))

@@ -40,7 +40,7 @@ from hpcvdj.recombination.repertoire import PGEN_COLUMNS, PgenProblem
 from hpcvdj.recombination.selection import SelectionFactor
 from hpcvdj.repertoires.genes import gene_columns, has_nucleotides, letter_words, without_genes
 from hpcvdj.runs.run import Run
-from hpcvdj.values.compute import count_in_memory, shared_repertoire
+from hpcvdj.values.compute import count_in_memory
 
 WITHOUT_NUCLEOTIDES = ("likely sequencing errors", "nucleotide variants")
 """What cannot be known if only the amino acids of clonotypes are known."""
@@ -302,9 +302,8 @@ def _probabilities(
     The columns are P of the junction that stands for the clonotype (of its amino acids, if no more is known), P of its
     amino acids, and P of all amino acids within one exchange.
     """
-    repertoire = shared_repertoire(
-        clonotypes.repertoire.subset(rows) if clonotypes is not None and rows is not None else None, run
-    )
+    of_root = clonotypes.repertoire.subset(rows) if clonotypes is not None and rows is not None else None
+    repertoire = run.broadcast(of_root)
     columns = PGEN_COLUMNS if has_nucleotides(repertoire) else PGEN_COLUMNS[1:]
     config = PgenConfig(columns, backend=settings.backend, strict_binding=settings.strict_binding)
     values = count_in_memory(PgenProblem(repertoire, model, columns), config, run, backend)

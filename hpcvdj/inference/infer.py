@@ -31,7 +31,6 @@ from hpcvdj.runs.driver import Driver, Store
 from hpcvdj.runs.folder import RunFolder
 from hpcvdj.runs.progress import COMPILING, told_if_slow
 from hpcvdj.runs.run import Run
-from hpcvdj.values.compute import shared_repertoire
 
 log = logging.getLogger(__name__)
 
@@ -246,12 +245,12 @@ def _free(rows: int, model: Model, plan: InferenceSettings) -> tuple[frozenset[s
 
 def _shared(chosen: ChosenRows | None, plan: InferenceSettings, run: Run) -> tuple[Repertoire, NDArray[np.bool_]]:
     """Share the junctions with every rank, and draw those that are held out."""
-    repertoire = shared_repertoire(chosen.repertoire if chosen is not None else None, run)
+    repertoire = run.broadcast(chosen.repertoire if chosen is not None else None)
     # By the data row, so that the order in which rows are kept does not matter.
     drawn = np.empty(0)
     if chosen is not None:
         drawn = np.random.default_rng(plan.seed).random(int(chosen.row.max()) + 1)[chosen.row]
-    held = run.share_arrays({"held": drawn < plan.hold_out} if run.is_root else None)["held"]
+    held = run.broadcast(drawn < plan.hold_out)
     return repertoire, held & ~held.all()
 
 
@@ -325,8 +324,8 @@ def _bootstrapped(kept: _Kept, evaluate: Expectations, held: NDArray[np.bool_], 
         weights = None
         if run.is_root:
             drawn = np.random.default_rng([plan.seed, sample, 1]).integers(len(rows), size=len(rows))
-            weights = {"weights": np.bincount(rows[drawn], minlength=len(held)).astype(np.uint32)}
-        evaluate.weigh(run.share_arrays(weights)["weights"])
+            weights = np.bincount(rows[drawn], minlength=len(held)).astype(np.uint32)
+        evaluate.weigh(run.broadcast(weights))
         begin = kept.search.best or kept.search.model
         search = Search(plan, kept.search.free, len(rows), 0, begin, pairs=kept.search.pairs)
         while not run.from_root(lambda search=search: search.done):  # type: ignore[misc]

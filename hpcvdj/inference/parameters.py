@@ -289,9 +289,7 @@ def shared_model(of_root: Model | None, like: Model, run: Run) -> Model:
 
     like  a model of the same alleles
     """
-    arrays = {str(k): values for k, values in enumerate(parameters(of_root))} if of_root is not None else None
-    shared = run.share_arrays(arrays)
-    return with_parameters(of_root or like, [shared[str(k)] for k in range(len(shared))])
+    return with_parameters(of_root or like, run.broadcast(parameters(of_root) if of_root is not None else None))
 
 
 def with_parameters(model: Model, values: Sequence[Array]) -> Model:

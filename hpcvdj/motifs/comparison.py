@@ -135,10 +135,9 @@ def _read(source: SequenceSet | Sequence[Input], config: MotifConfig, run: Run) 
 
 
 def _task(sequences: SequenceSet | None, config: MotifConfig, run: Run) -> Task:
-    names = run.from_root(lambda: sequences.names if sequences else [])
-    arrays = run.share_arrays({"codes": sequences.codes, "offsets": sequences.offsets} if sequences else None)
+    shared: SequenceSet = run.broadcast(sequences)
     backend = run.bind(config.backend, strict=config.strict_binding)
-    forward = profile(sequences or SequenceSet(names, **arrays), config.k, config.d, distinct=config.distinct)
+    forward = profile(shared, config.k, config.d, distinct=config.distinct)
     run.on_root(forward.require_countable)
     # Root chooses the method for all ranks, as their backends may differ.
     name = run.from_root(lambda: config.choose(backend.name, forward).name)

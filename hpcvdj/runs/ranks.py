@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
+from itertools import zip_longest
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
@@ -176,26 +177,30 @@ class World:
         return gathered if gathered is not None else values
 
     def broadcast(self, value: Any) -> Any:
-        """Return root's `value` (any small picklable object) on every rank."""
+        """Return root's `value` (any picklable object) on every rank.  Its large arrays are not copied."""
         if self.size == 1:
             return value
-        data = np.frombuffer(pickle.dumps(value) if self.is_root else b"", np.uint8)
-        size = np.array([len(data)])
-        self.wait(self._comm.Ibcast(size, ROOT))
-        data = data.copy() if self.is_root else np.empty(size[0], np.uint8)
-        self._receive(self._comm.Ibcast(data, ROOT), len(data))
-        return value if self.is_root else pickle.loads(data.tobytes())
+        large: list[memoryview] = []
 
-    def broadcast_array(self, array: NDArray[Any] | None) -> NDArray[Any]:
-        """Return root's `array` on every rank.  The other ranks pass None."""
-        if self.size == 1:
-            assert array is not None
-            return array
-        shape, dtype = self.broadcast((array.shape, array.dtype.str) if array is not None else None)
-        result = np.ascontiguousarray(array) if array is not None else np.empty(shape, dtype)
-        flat = result.reshape(-1).view(np.uint8)
-        for first in range(0, flat.size, _BROADCAST_BYTES):
-            self._receive(self._comm.Ibcast(flat[first : first + _BROADCAST_BYTES], ROOT), flat.size)
+        def is_small(buffer: pickle.PickleBuffer) -> bool:
+            data = buffer.raw()
+            if data.nbytes >= _LARGE_BYTES:
+                large.append(data)
+            return data.nbytes < _LARGE_BYTES
+
+        text = pickle.dumps(value, 5, buffer_callback=is_small) if self.is_root else b""
+        head = pickle.dumps((text, [buffer.nbytes for buffer in large]))
+        size = np.array([len(head)])
+        self.wait(self._comm.Ibcast(size, ROOT))
+        text, sizes = pickle.loads(self._of_root(head, size[0]).data)
+        arrays = [self._of_root(*one) for one in zip_longest(large, sizes)]
+        return value if self.is_root else pickle.loads(text, buffers=arrays)
+
+    def _of_root(self, data: Any, size: int) -> NDArray[np.uint8]:
+        """Return the `size` bytes that root has in `data` on every rank."""
+        result = np.frombuffer(data, np.uint8) if self.is_root else np.empty(size, np.uint8)
+        for first in range(0, size, _BROADCAST_BYTES):
+            self._receive(self._comm.Ibcast(result[first : first + _BROADCAST_BYTES], ROOT), size)
         return result
 
     def gather(self, value: T) -> list[T] | None:

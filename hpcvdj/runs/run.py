@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hpcvdj.errors import CompleteError, HpcvdjError, InputError, LostRankError, MachineError, StoppedError, option
 from hpcvdj.kernels.backends import Backend, open_backend
@@ -38,7 +37,7 @@ Refused = InputError | CompleteError
 class Run:
     """A computation over the ranks of a world, with or without a result file.
 
-    `on_root`, `gather`, `gather_everywhere`, `exchange`, `sum` and `barrier` are those of the world.
+    `on_root`, `broadcast`, `gather`, `gather_everywhere`, `exchange`, `sum` and `barrier` are those of the world.
 
     is_root       whether this rank, number `rank` of `ranks`, reads, writes and prints
     target        the result file; None for a computation in memory, which is not saved
@@ -54,7 +53,7 @@ class Run:
         self.is_root, self.rank, self.ranks = self.world.is_root, self.world.rank, self.world.size
         self.on_root, self.barrier, self.sum = self.world.on_root, self.world.barrier, self.world.sum
         self.gather, self.gather_everywhere = self.world.gather, self.world.gather_everywhere
-        self.exchange = self.world.exchange
+        self.broadcast, self.exchange = self.world.broadcast, self.world.exchange
         self.target: Path | None = None
         self.resume = self.overwrite = False
         self.save_seconds = SAVE_SECONDS
@@ -111,14 +110,9 @@ class Run:
         return run
 
     def from_root(self, work: Callable[..., T], *known: Any) -> T:
-        """Return root's `work(*known)` (any small picklable object) on every rank; otherwise as `on_root`."""
-        shared: T = self.world.broadcast(self.world.on_root(work, *known))
+        """Return root's `work(*known)` (any picklable object) on every rank; otherwise as `on_root`."""
+        shared: T = self.broadcast(self.on_root(work, *known))
         return shared
-
-    def share_arrays(self, arrays: dict[str, NDArray[Any]] | None) -> dict[str, NDArray[Any]]:
-        """Return root's arrays on every rank.  The other ranks pass None."""
-        names = self.world.broadcast(list(arrays) if arrays is not None else None)
-        return {name: self.world.broadcast_array(arrays[name] if arrays is not None else None) for name in names}
 
     def slowest(self, *seconds: float) -> list[float]:
         """Return the element-wise maximum over ranks, on every rank: a step takes as long as its slowest rank."""
@@ -307,7 +301,7 @@ class Run:
 
         Root calls `raise_if_stopping` between steps.  Errors are those of `each`.
         """
-        result: T = self.world.broadcast(self.root_steps(work, saved))
+        result: T = self.broadcast(self.root_steps(work, saved))
         return result
 
     def root_steps(self, work: Callable[..., T], saved: str, *known: Any) -> T | None:

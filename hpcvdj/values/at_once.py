@@ -4,11 +4,12 @@ import time
 
 from hpcvdj.errors import StoppedError
 from hpcvdj.recombination.makers import Makers
+from hpcvdj.recombination.repertoire import Repertoire
 from hpcvdj.results.outputs import ComputedRows
 from hpcvdj.results.slice_facts import SliceFacts
 from hpcvdj.runs.progress import told_if_slow
 from hpcvdj.runs.stopping import NOTHING_YET
-from hpcvdj.values.compute import compute, shared_repertoire
+from hpcvdj.values.compute import compute
 from hpcvdj.values.summary import Summary, summary_of
 from hpcvdj.values.task import Task, recorded_makers, while_written
 from hpcvdj.values.unit_store import UnitStore
@@ -19,7 +20,7 @@ def compute_at_once(task: Task) -> Summary:
     started = time.perf_counter()
     with told_if_slow(f"reading {inputs.path.name}", shown=run.is_root):
         junctions = run.root_steps(lambda: inputs.read(reference, between=run.raise_if_stopping), NOTHING_YET)
-    repertoire = shared_repertoire(junctions.repertoire if junctions is not None else None, run)
+    repertoire: Repertoire = run.broadcast(junctions.repertoire if junctions is not None else None)
     config = run.from_root(lambda: task.config.settled(repertoire.longest))
     problem, method = config.problem(repertoire, reference), config.method_class()
     run.on_root(lambda: output.require_columns(inputs.tables, output.quantity.width(problem)))

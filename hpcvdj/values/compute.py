@@ -12,9 +12,7 @@ from hpcvdj.errors import StoppedError
 from hpcvdj.kernels.backends import Backend
 from hpcvdj.kernels.kernel import Unit
 from hpcvdj.kernels.method import Method
-from hpcvdj.recombination.alphabet import NUCLEOTIDES
 from hpcvdj.recombination.makers import Makers
-from hpcvdj.recombination.repertoire import Repertoire
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.junctions import Reference
 from hpcvdj.repertoires.tally import Tally, tally_of
@@ -89,16 +87,6 @@ def count_in_memory(problem: Any, config: Plan, run: Run, backend: Backend | Non
     except StoppedError:
         raise run.stopped(NOTHING_YET) from None
     return store.values if store is not None else None
-
-
-def shared_repertoire(of_root: Repertoire | None, run: Run) -> Repertoire:
-    """Return root's repertoire on every rank.  The other ranks pass None."""
-    pairs, letters = run.from_root(
-        lambda: (of_root.pairs, of_root.letters) if of_root is not None else ([], NUCLEOTIDES)
-    )
-    names = ("words", "lengths", "offsets")
-    arrays = run.share_arrays({name: getattr(of_root, name) for name in names} if of_root is not None else None)
-    return of_root if of_root is not None else Repertoire(pairs=pairs, letters=letters, **arrays)
 
 
 def values_of(inputs: Inputs, reference: Reference, config: Plan) -> tuple[pa.Table, Tally, Makers | None]:

@@ -50,7 +50,7 @@ from hpcvdj.runs.run import Run
 from hpcvdj.runs.stopping import Agreement
 from hpcvdj.storage.folders import folder_digest
 from hpcvdj.storage.inputs import file_digest
-from hpcvdj.values.compute import ArrayStore, compute, shared_repertoire
+from hpcvdj.values.compute import ArrayStore, compute
 from tests.conftest import SMALL
 from tests.problems import METHODS, repertoire_of_file, sample
 from tests.report.test_clonotypes import found_by, surveyed
@@ -130,7 +130,7 @@ def test_more_ranks_than_tasks(paper_germline, run):
 
 def test_the_repertoire_of_root_is_every_ranks(paper_germline, run):
     own = run.on_root(lambda: Inputs.of_file(SMALL).read(paper_germline).repertoire)
-    shared = shared_repertoire(own, run)
+    shared = run.broadcast(own)
     whole = repertoire_of_file(SMALL, paper_germline)
     for name in ("words", "lengths", "offsets"):
         assert np.array_equal(getattr(shared, name), getattr(whole, name))
@@ -139,9 +139,14 @@ def test_the_repertoire_of_root_is_every_ranks(paper_germline, run):
 
 def test_broadcast_in_pieces(current, monkeypatch):
     monkeypatch.setattr("hpcvdj.runs.ranks._BROADCAST_BYTES", 100)
+    monkeypatch.setattr("hpcvdj.runs.ranks._LARGE_BYTES", 300)
     array = np.arange(77, dtype=np.int64).reshape(7, 11)
-    found = current.broadcast_array(array if current.is_root else None)
-    assert np.array_equal(found, array)
+    constant = array.view()
+    constant.flags.writeable = False
+    arrays = [array, constant, array.T, array[:, ::2], array[:0]]
+    found = current.broadcast(arrays if current.is_root else None)
+    assert all(map(np.array_equal, found, arrays))
+    assert found[0].flags.writeable
 
 
 def test_an_error_of_root_is_every_ranks(run):
@@ -232,7 +237,7 @@ def test_a_rank_at_work_is_waited_for(run, victim, seconds):
 
 def test_arrays_and_values_of_root_are_every_ranks(run):
     arrays = {"a": np.arange(5), "b": np.ones((2, 3), dtype=np.uint64)} if run.is_root else None
-    shared = run.share_arrays(arrays)
+    shared = run.broadcast(arrays)
     assert shared["a"].tolist() == list(range(5))
     assert shared["b"].tolist() == [[1, 1, 1], [1, 1, 1]]
     assert run.from_root(lambda: {"x": run.rank}) == {"x": 0}
