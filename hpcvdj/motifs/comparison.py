@@ -285,8 +285,7 @@ def _put_together(
     if config.edges is not None:
         number, pieces = _edges_of_tiles(task, tiles, folder, run)
     try:
-        overwrite = run.overwrite or run.resume
-        with atomic_hdf5(run.target, overwrite=overwrite, temporary=folder.path / "result.part") as file:
+        with atomic_hdf5(run.target, overwrite=run.overwrite or run.resume) as file:
             writer = MotifWriter(file, read_set, task.scoring, number)
             for piece in pieces:
                 writer.put_edges(piece)

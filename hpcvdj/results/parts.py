@@ -83,8 +83,7 @@ def join(
 ) -> None:
     """Join all parts in the folder to `target`."""
     parts = [_Part(path) for path in sorted(folder.path.glob("part-*.h5"))]
-    # A killed run leaves this file in the folder, where --resume removes it.
-    with atomic_hdf5(target, overwrite=overwrite, temporary=folder.path / ".part-joined") as writer:
+    with atomic_hdf5(target, overwrite=overwrite) as writer:
         file = writer.file
         of_format = {"format": FORMAT, "format_version": VERSION, "parts": len(parts)}
         write_attributes(file, declared({**of_format, **attributes}))

@@ -6,7 +6,7 @@ import hashlib
 import io
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -20,25 +20,18 @@ GZIP_LEVEL = 2
 
 
 @contextmanager
-def atomic_path(target: Path, *, overwrite: bool, temporary: Path | None = None) -> Iterator[Path]:
+def atomic_path(target: Path, *, overwrite: bool) -> Iterator[Path]:
     """Yield a temporary path beside `target`.  The file becomes `target` if the block succeeds, and is removed if not.
-
-    temporary  the temporary path, if it needs a certain name; it must be on the same file system
 
     The temporary file exists, empty, when the block starts.  Raises InputError before the block if `target` exists
     (and `overwrite` is false) or cannot be written, and MachineError if writing fails, as on a full disk.
     """
     target = behind_links(target)
     require_writable(target, overwrite=overwrite)
-    with ExitStack() as stack:
-        if temporary is None:
-            # A killed run leaves this file, and the next run takes it over.
-            temporary = _beside(target)[0]
-            os.ftruncate(stack.enter_context(_exclusive(temporary, target)), 0)
-        else:
-            temporary.unlink(missing_ok=True)
-            # This does not follow a symbolic link that somebody else put there.
-            temporary.touch(exist_ok=False)
+    # A killed run leaves this file, and the next run takes it over.
+    temporary = _beside(target)[0]
+    with _exclusive(temporary, target) as descriptor:
+        os.ftruncate(descriptor, 0)
         left = True
         try:
             yield temporary

@@ -77,12 +77,12 @@ class Hdf5Writer:
 
 
 @contextmanager
-def atomic_hdf5(target: Path, *, overwrite: bool, temporary: Path | None = None) -> Iterator[Hdf5Writer]:
+def atomic_hdf5(target: Path, *, overwrite: bool) -> Iterator[Hdf5Writer]:
     """Yield a writer of a new HDF5 file, which becomes `target` if the block succeeds.
 
     Arguments and errors are those of `atomic_path`.
     """
-    with atomic_path(target, overwrite=overwrite, temporary=temporary) as path:
+    with atomic_path(target, overwrite=overwrite) as path:
         # As of HDF5 1.10, attributes may have more than 64 KiB, and the descriptions of datasets have checksums.
         with _SafeFile(path) as raw, h5py.File(raw, "w", libver=("v110", "latest")) as file:
             yield Hdf5Writer(file, raw)

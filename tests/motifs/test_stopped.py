@@ -36,8 +36,8 @@ def test_stopped_and_resumed(fasta, tmp_path, monkeypatch, edges):
     with pytest.raises(InputError, match="distinct was False, is True"):
         compare(fasta, target, resume=True, distinct=True, **options)
     # What a killed run leaves; and other sizes, of which those of the first run hold.
-    for name in ("tile-9.npz.new", "result.part"):
-        (folder / name).write_bytes(b"half")
+    for path in (folder / "tile-9.npz.new", tmp_path / ".o.h5.part"):
+        path.write_bytes(b"half")
     compare(fasta, target, resume=True, **{**options, "layout": (6, 8)}, method="index")
     one, other = content(target), content(whole)
     assert np.array_equal(one, other) if edges is None else sorted(one) == sorted(other)
@@ -62,7 +62,7 @@ def test_stopped_while_the_result_is_put_together(fasta, tmp_path, monkeypatch, 
     with pytest.raises(StoppedError, match="SIGTERM: stopped while the result was put together"):
         compare(fasta, target, request=StopWhen(folder, "tile-*.state", tiles_in_all), **options)
     assert not target.exists()
-    assert not (folder / "result.part").exists()
+    assert not (tmp_path / ".o.h5.part").exists()
     monkeypatch.setattr(KmerMethod, "load", None)
     compare(fasta, target, resume=True, **options)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["o.h5", "some.fasta"], "no debris"

@@ -226,8 +226,8 @@ def right(output: Path, kind: str, expected: list[np.ndarray]) -> bool:
 
 
 def wait_for(process: subprocess.Popen[bytes], folder: Path, pattern: str) -> None:
-    """Until such a file is in the run's folder, or the run is over."""
-    while process.poll() is None and not list(folder.glob(f"out.*/{pattern}")):
+    """Until such a file is in the run's folder or beside it, or the run is over."""
+    while process.poll() is None and not [*folder.glob(f"out.*/{pattern}"), *folder.glob(pattern)]:
         time.sleep(0.005)
 
 
@@ -325,7 +325,7 @@ def drawn(number: int, of: str, chance: random.Random) -> Case:
         return Case(number, of, chance.choice(list(MAX_N)), chance.randint(1, 3), chance.choice(VICTIMS))
     kind, method = chance.choice(list(MOTIF_KINDS)), chance.choice(MOTIF_METHODS)
     case = Case(number, kind, method, chance.randint(1, 3), chance.choice((*VICTIMS, "storing root")))
-    case.awaited = "result.part" if case.victim == "storing root" else chance.choice(("", "tile-*.state"))
+    case.awaited = ".out.h5.part" if case.victim == "storing root" else chance.choice(("", "tile-*.state"))
     return case
 
 

@@ -351,7 +351,7 @@ def test_a_full_disk_while_the_parts_are_joined(tables, paper_germline, tmp_path
 
     def failing(self, data):
         # As on a disk that has room for the parts, and the first few bytes of what joins them.
-        if self.name.name == ".part-joined" and self.tell() > 2000:
+        if self.name.name == ".o.h5.part" and self.tell() > 2000:
             self.fault = self.fault or OSError(errno.ENOSPC, "No space left on device")
         return write(self, data)
 
@@ -361,7 +361,7 @@ def test_a_full_disk_while_the_parts_are_joined(tables, paper_germline, tmp_path
             count_to(*arguments, rows=ROWS)
     assert not target.exists()
     # What a run leaves that is killed while it joins.
-    (tmp_path / "o.h5.parts" / ".part-joined").write_bytes(b"half")
+    (tmp_path / ".o.h5.part").write_bytes(b"half")
     count_to(*arguments, rows=ROWS, resume=True)
     names = {path.name for path in tmp_path.rglob("*")}
     assert names == {"o.h5", "o.h5.parts", "run.json", *(f"part-{index:06}.h5" for index in range(4))}
