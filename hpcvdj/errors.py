@@ -1,10 +1,11 @@
-"""The errors that hpcvdj raises on purpose, and the choices that users make by name.
+"""The errors that hpcvdj raises on purpose, its log, and the choices that users make by name.
 
 The message of an error names the file, the line and the remedy.  A subclass with a `name` declares a choice.  The
 command line, the Python functions, the checks and the documentation ask the base class for its subclasses, so a new
 method, reader or score needs one new class.
 """
 
+import logging
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -12,6 +13,9 @@ from shlex import quote
 from typing import Any, Self, TypeVar
 
 T = TypeVar("T")
+
+log = logging.getLogger("hpcvdj")
+"""The log of all modules.  Commands print it; of its warnings, Python functions make HpcvdjWarning."""
 
 _NO_VALUE = object()
 

@@ -10,7 +10,7 @@ from importlib import import_module
 from pkgutil import resolve_name
 from typing import Any
 
-from hpcvdj.errors import HpcvdjWarning
+from hpcvdj.errors import HpcvdjWarning, log
 
 
 def public(namespace: dict[str, Any], name: str, home: str) -> Any:
@@ -41,11 +41,11 @@ def _warning(function: Callable[..., Any]) -> Callable[..., Any]:
             return function(*args, **options)
         collector = _Collector()
         _collectors.append(collector)
-        _LOG.addHandler(collector)
+        log.addHandler(collector)
         try:
             return function(*args, **options)
         finally:
-            _LOG.removeHandler(collector)
+            log.removeHandler(collector)
             _collectors.remove(collector)
             for message in collector.messages():
                 warnings.warn(message, HpcvdjWarning, stacklevel=2)
@@ -97,8 +97,6 @@ class _Collector(logging.Handler):
         joined = [f"{head} {', '.join(rest)}" if rest else head for head, *rest in grouped]
         return list(dict.fromkeys(joined))
 
-
-_LOG = logging.getLogger("hpcvdj")
 
 _collectors: list[_Collector] = []
 """The collector of the function that a script has called, while it runs."""

@@ -65,7 +65,7 @@ def test_a_warning_is_given_once_and_nothing_stays():
     with pytest.raises(hpcvdj.InputError):
         hpcvdj.count(table, GERMLINE, strict=True)
     assert public._collectors == []
-    assert not [own for own in public._LOG.handlers if isinstance(own, public._Collector)]
+    assert not [own for own in public.log.handlers if isinstance(own, public._Collector)]
 
 
 SCRIPT = """import warnings

@@ -1,7 +1,6 @@
 """An analysis: it does the steps in their order and records what it did, so that a stopped run can go on."""
 
 import json
-import logging
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +17,7 @@ from hpcvdj.association.phenotypes import phenotypes_of
 from hpcvdj.chance.check import check_tables
 from hpcvdj.chance.question import Lines
 from hpcvdj.cohorts.question import require_rows
-from hpcvdj.errors import CompleteError, InputError, StoppedError, TooFewError, few, option
+from hpcvdj.errors import CompleteError, InputError, StoppedError, TooFewError, few, log, option
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.repertoires.inputs import together_of
 from hpcvdj.repertoires.reading import productive_reading
@@ -30,8 +29,6 @@ from hpcvdj.runs.stopping import told_otherwise
 from hpcvdj.storage.damage import damage
 from hpcvdj.storage.files import atomic_path, exclusive_lock, require_apart, require_folder
 from hpcvdj.storage.json_text import json_text
-
-log = logging.getLogger(__name__)
 
 DONE, LEFT_OUT, REFUSED = "done", "left out", "refused"
 

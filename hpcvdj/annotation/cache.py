@@ -4,7 +4,6 @@ The name of the file is a hash of all that the numbers depend on.  A damaged fil
 """
 
 import hashlib
-import logging
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ import hpcvdj
 from hpcvdj.annotation.centres import Centres, Epitope, centres_of
 from hpcvdj.annotation.settings import AnnotationSettings, DatabaseSettings
 from hpcvdj.annotation.union import Probabilities, Union, probabilities, union_of
+from hpcvdj.errors import log
 from hpcvdj.recombination.models import Alleles, Model
 from hpcvdj.recombination.productive import productive_probability
 from hpcvdj.repertoires.databases import Records
@@ -23,8 +23,6 @@ from hpcvdj.runs.run import Run
 from hpcvdj.runs.stopping import NOTHING_YET
 from hpcvdj.storage.files import atomic_path
 from hpcvdj.storage.states import read_state, write_state
-
-log = logging.getLogger(__name__)
 
 Prepared = tuple[Union, Probabilities]
 

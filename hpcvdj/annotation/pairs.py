@@ -6,7 +6,6 @@ sequences with the probability p(A) p(B).  An epitope has the union of A × B ov
 sequences counts once.  The trials are the distinct pairs of junctions in the sample.
 """
 
-import logging
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,15 +22,13 @@ from hpcvdj.annotation.settings import AnnotationSettings
 from hpcvdj.annotation.statistics import HitKappa
 from hpcvdj.annotation.union import Places
 from hpcvdj.chance.p_values import Counts, Floats, benjamini_hochberg
-from hpcvdj.errors import option
+from hpcvdj.errors import log, option
 from hpcvdj.kernels.distinct import distinct
 from hpcvdj.kernels.neighbours.blocks import groups
 from hpcvdj.recombination.models import Model
 from hpcvdj.repertoires.databases import Records
 from hpcvdj.repertoires.genes import amino_acids, by_gene, kinds_of
 from hpcvdj.repertoires.junctions import Junctions
-
-log = logging.getLogger(__name__)
 
 Pair = tuple[int, int]
 """A centre of the first chain, and one of the second."""

@@ -1,6 +1,5 @@
 """The question of `hpcvdj annotate`: samples and a database, the answer, its files and its summary."""
 
-import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
@@ -23,7 +22,7 @@ from hpcvdj.chance.draws import Chance
 from hpcvdj.chance.question import AnswerOutput, Lines, Question, Rows
 from hpcvdj.chance.settings import ClonotypeChoice
 from hpcvdj.chance.shown import table_html
-from hpcvdj.errors import InputError, few, naming, option
+from hpcvdj.errors import InputError, few, log, naming, option
 from hpcvdj.recombination.calls import Genes
 from hpcvdj.recombination.exclusions import counts_json
 from hpcvdj.recombination.models import Model
@@ -35,8 +34,6 @@ from hpcvdj.runs.folder import Identity, complete, is_of_another_run
 from hpcvdj.runs.run import Run
 from hpcvdj.runs.stopping import NOTHING_YET
 from hpcvdj.storage.folders import atomic_folder, exclusive_folder, require_unchanged_folder
-
-log = logging.getLogger(__name__)
 
 
 class WithSamples:

@@ -1,6 +1,5 @@
 """Infer recombination models from junctions, write them, show them as tables, and compare them."""
 
-import logging
 from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from hpcvdj.api.parameters import OfTables, documented, taking
 from hpcvdj.api.tables import germline as germline_of
 from hpcvdj.api.tables import model_of
 from hpcvdj.chance.settings import Checks
-from hpcvdj.errors import InputError, option
+from hpcvdj.errors import InputError, log, option
 from hpcvdj.inference.folder import named, write_files
 from hpcvdj.inference.infer import Fit
 from hpcvdj.inference.selection import SelectionFit, sonia_model
@@ -31,8 +30,6 @@ from hpcvdj.recombination.selection import FILE as SELECTION
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.runs.run import Run
 from hpcvdj.storage.folders import exclusive_folder
-
-log = logging.getLogger(__name__)
 
 
 class _Infer(RowChoice, InferenceSettings):  # type: ignore[misc]

@@ -1,6 +1,5 @@
 """Find clonotypes with more neighbours than chance explains: `hpcvdj.enrich`."""
 
-import logging
 from dataclasses import field
 from pathlib import Path
 from typing import Any
@@ -11,9 +10,8 @@ from hpcvdj.chance.settings import Checks, ClonotypeChoice
 from hpcvdj.enrichment.enrich import Enrichment
 from hpcvdj.enrichment.question import EnrichmentQuestion, read_once_lines
 from hpcvdj.enrichment.settings import EnrichmentSettings
+from hpcvdj.errors import log
 from hpcvdj.recombination.models import Model
-
-log = logging.getLogger(__name__)
 
 
 class _Enrichment(InOneProcess, Checks, ClonotypeChoice, EnrichmentSettings):

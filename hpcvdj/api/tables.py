@@ -1,6 +1,5 @@
 """Read tables from files and from memory, and find the germline tables and models that have a name."""
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hpcvdj.api.parameters import documented
-from hpcvdj.errors import InputError
+from hpcvdj.errors import InputError, log
 from hpcvdj.recombination.germline import MAX_P, DAlleles, Germline, Tables, read_germline
 from hpcvdj.recombination.igor import load_model, model_folders
 from hpcvdj.recombination.models import Model
@@ -26,8 +25,6 @@ from hpcvdj.results.frames import Kind, beside, of_kind
 from hpcvdj.runs.run import Run
 from hpcvdj.values.convert import Converted
 from hpcvdj.values.convert import convert as convert_tables
-
-log = logging.getLogger(__name__)
 
 _TEXT = ("_id", "_call", "_aa", "_alignment", "_cigar", "junction", "sequence", "cdr3", REASON)
 """Endings of the names of columns that are always text."""

@@ -1,6 +1,5 @@
 """Phenotypes from the metadata of donors: cases of a disease, HLA alleles, and numbers."""
 
-import logging
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -14,12 +13,10 @@ import pyarrow as pa
 from hpcvdj.association.law import levels_of
 from hpcvdj.association.settings import Donors
 from hpcvdj.chance.p_values import Bools, Counts
-from hpcvdj.errors import InputError, few, option
+from hpcvdj.errors import InputError, few, log, option
 from hpcvdj.recombination.selection import finite_number
 from hpcvdj.repertoires.batches import as_strings
 from hpcvdj.repertoires.metadata import column_of, columns_in, listed_in, names_in, others_in, title_of
-
-log = logging.getLogger(__name__)
 
 Family = Literal["case", "hla", "trend"]
 

@@ -4,7 +4,6 @@ A sample of the table's rows is compared with junctions that the model makes (`h
 have a name, and with the calls of other genes (`hpcvdj.chance.calls`).
 """
 
-import logging
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -23,7 +22,7 @@ from hpcvdj.chance.fit import TAIL, Frame, Side, compare
 from hpcvdj.chance.model_fit import MANY_IMPOSSIBLE, MOST_IMPOSSIBLE, UNCHECKED, ModelFit
 from hpcvdj.chance.p_values import Counts, Floats
 from hpcvdj.chance.settings import Checks
-from hpcvdj.errors import InputError, few, option
+from hpcvdj.errors import InputError, few, log, option
 from hpcvdj.generation.settings import GenerationSettings
 from hpcvdj.kernels.neighbours.blocks import groups
 from hpcvdj.probabilities.productive import is_productive
@@ -43,8 +42,6 @@ from hpcvdj.repertoires.species import exchanged_calls, species_warning
 from hpcvdj.repertoires.tally import tally_of
 from hpcvdj.runs.run import Run
 from hpcvdj.values.compute import count_in_memory
-
-log = logging.getLogger(__name__)
 
 SAMPLE = 100_000
 """The largest number of rows of the tables that are compared."""

@@ -5,7 +5,6 @@
 model, reads all rows, computes the answer over the ranks, and lets an `Output` write it.
 """
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
@@ -18,7 +17,7 @@ from hpcvdj.chance.clone_sizes import CloneSizes, sizes_in
 from hpcvdj.chance.dealing import Alike, Dealt, deal
 from hpcvdj.chance.model_fit import ModelFit
 from hpcvdj.chance.settings import Checks
-from hpcvdj.errors import InputError
+from hpcvdj.errors import InputError, log
 from hpcvdj.options import Settings
 from hpcvdj.recombination.calls import Genes
 from hpcvdj.recombination.models import Model
@@ -37,8 +36,6 @@ from hpcvdj.runs.inputs import surveyed
 from hpcvdj.runs.run import Run
 from hpcvdj.runs.stopping import NOTHING_YET
 from hpcvdj.storage.inputs import file_digest
-
-log = logging.getLogger(__name__)
 
 A = TypeVar("A")
 

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     from hpcvdj.runs.run import Run
 
-log = logging.getLogger(__name__)
 
 _streams: list[Any] = []
 

@@ -1,6 +1,5 @@
 """The common part of `hpcvdj count` and `hpcvdj pgen`: how they compute tables, and what they print."""
 
-import logging
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -8,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hpcvdj.cli import common
 from hpcvdj.cli.streams import is_stream
-from hpcvdj.errors import InputError, few
+from hpcvdj.errors import InputError, few, log
 from hpcvdj.runs.settings import Started
 
 if TYPE_CHECKING:
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
     from hpcvdj.runs.run import Run
     from hpcvdj.values.plan import Plan
     from hpcvdj.values.summary import Summary
-
-log = logging.getLogger(__name__)
 
 
 def compute_each(

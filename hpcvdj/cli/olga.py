@@ -1,7 +1,6 @@
 """`hpcvdj olga`: the two commands of OLGA, with its options and its columns."""
 
 import itertools
-import logging
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from hpcvdj.cli import common, options
 from hpcvdj.cli.declared import App
-from hpcvdj.errors import InputError, few
+from hpcvdj.errors import InputError, few, log
 from hpcvdj.options import Option, Settings, setting
 from hpcvdj.runs.settings import Launch, Overwrite
 
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from hpcvdj.recombination.models import Model
     from hpcvdj.recombination.repertoire import JunctionField
 
-log = logging.getLogger(__name__)
 
 app = App(help="The two commands of OLGA, with its options and columns, for those who have scripts with them.")
 

@@ -1,6 +1,5 @@
 """A cohort: the distinct junctions of several individuals, and the individuals that have each junction."""
 
-import logging
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -18,7 +17,7 @@ from hpcvdj.chance.draws import Chance
 from hpcvdj.chance.p_values import Counts, Floats
 from hpcvdj.cohorts import Unit
 from hpcvdj.cohorts.holding import Holding, Places, begins_of
-from hpcvdj.errors import InputError, few, option
+from hpcvdj.errors import InputError, few, log, option
 from hpcvdj.kernels.neighbours.blocks import blocks
 from hpcvdj.kernels.neighbours.blocks import groups as groups_of
 from hpcvdj.recombination.models import Model
@@ -26,8 +25,6 @@ from hpcvdj.recombination.repertoire import Repertoire
 from hpcvdj.repertoires.genes import amino_acids, has_nucleotides, kinds_of, letter_words, merged, numbers_of_pairs
 from hpcvdj.runs.run import Run
 from hpcvdj.storage.memory import return_freed_memory
-
-log = logging.getLogger(__name__)
 
 SequenceUnit = Unit | Literal["v-aa"]
 

@@ -1,6 +1,5 @@
 """Questions about the individuals of a cohort, and how tables become a cohort."""
 
-import logging
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from hpcvdj.chance.dealing import Alike, Dealt
 from hpcvdj.chance.question import Question, Rows
 from hpcvdj.cohorts.cohort import Cohort, People, cohort_of
 from hpcvdj.cohorts.settings import Individuals
-from hpcvdj.errors import InputError, few, option
+from hpcvdj.errors import InputError, few, log, option
 from hpcvdj.recombination.models import Model
 from hpcvdj.repertoires.formats.format import BY_HEADER, Opening
 from hpcvdj.repertoires.inputs import Inputs, names_repertoires
@@ -20,8 +19,6 @@ from hpcvdj.repertoires.table import REPERTOIRE
 from hpcvdj.runs.run import Run
 from hpcvdj.runs.stopping import NOTHING_YET
 from hpcvdj.storage.memory import return_freed_memory
-
-log = logging.getLogger(__name__)
 
 A = TypeVar("A")
 

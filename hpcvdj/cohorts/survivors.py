@@ -3,8 +3,6 @@
 The fewer sequences survive, the more recombinations individuals need for their junctions.
 """
 
-import logging
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,9 +10,7 @@ from hpcvdj.chance.depth import STEP, Draws, recombinations_of
 from hpcvdj.chance.p_values import Counts, Floats
 from hpcvdj.cohorts.cohort import Cohort
 from hpcvdj.cohorts.expected import Numbers, survivors_share
-from hpcvdj.errors import InputError, option
-
-log = logging.getLogger(__name__)
+from hpcvdj.errors import InputError, log, option
 
 MOST_STEPS, FIRST_STEPS, SETTLED = 20, 5, 1e-6
 """The largest number of steps in which q and the recombinations are computed from each other, how many of them must

@@ -1,6 +1,5 @@
 """`hpcvdj enrich` as a question: it reads a table and a control, tests the clonotypes, and describes the answer."""
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -14,7 +13,7 @@ from hpcvdj.chance.question import Lines, Question, Rows, read_on_root
 from hpcvdj.chance.settings import Checks, ClonotypeChoice
 from hpcvdj.enrichment.enrich import Enrichment, ReadOnce, enrich, enrich_over
 from hpcvdj.enrichment.settings import EnrichmentSettings
-from hpcvdj.errors import InputError, few, option
+from hpcvdj.errors import InputError, few, log, option
 from hpcvdj.kernels.backends import Backend
 from hpcvdj.recombination.calls import Genes
 from hpcvdj.recombination.exclusions import counts_json
@@ -26,8 +25,6 @@ from hpcvdj.results.facts import Facts
 from hpcvdj.runs.inputs import surveyed
 from hpcvdj.runs.run import Run
 from hpcvdj.runs.stopping import NOTHING_YET
-
-log = logging.getLogger(__name__)
 
 NO_SELECTION = 100
 """An estimated κ above which something else than selection makes neighbours."""

@@ -5,7 +5,6 @@ do not change it.  Only scenarios that make a junction are drawn, so the frequen
 probability, divided by the probability that a recombination makes a junction (`Possible`).
 """
 
-import logging
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -19,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from hpcvdj.errors import InputError, option
+from hpcvdj.errors import InputError, log, option
 from hpcvdj.generation.settings import GenerationSettings
 from hpcvdj.generation.simulate import sequence_ids
 from hpcvdj.kernels.backends import Backend
@@ -50,7 +49,6 @@ MOST_RANKS = 32
 MOST_GROWTH = 3
 """The largest factor by which the number of slices grows if too few rows are kept."""
 
-log = logging.getLogger(__name__)
 
 SAMPLERS = on_each_backend("hpcvdj.kernels.generation.draw_{}.Sampler")
 """The kernel of each backend."""

@@ -4,7 +4,6 @@ Every rank counts the events of its share of the junctions.  Counts are integers
 M step, and all ranks go on from its model.  So the model is the same to the bit for any number of ranks and threads.
 """
 
-import logging
 import time
 from copy import copy
 from dataclasses import dataclass, replace
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.errors import InputError, StoppedError, few, option
+from hpcvdj.errors import InputError, StoppedError, few, log, option
 from hpcvdj.inference.gain import Gain, gain_of
 from hpcvdj.inference.parameters import GENE_USAGE, free_parameters, parameters, shared_model, with_parameters
 from hpcvdj.inference.rows import ChosenRows
@@ -31,8 +30,6 @@ from hpcvdj.runs.driver import Driver, Store
 from hpcvdj.runs.folder import RunFolder
 from hpcvdj.runs.progress import COMPILING, told_if_slow
 from hpcvdj.runs.run import Run
-
-log = logging.getLogger(__name__)
 
 FEWEST_ROWS = 3000
 """With fewer rows, only P(V) and P(J) are inferred, unless the user names parameters."""

@@ -11,7 +11,6 @@ Q is a sum of weights of features.  Newton's method maximises the logistic likel
 thread takes all sums in a fixed order, so the weights have the same digits everywhere.
 """
 
-import logging
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -21,8 +20,7 @@ from numpy.typing import NDArray
 
 from hpcvdj.chance.depth import Holders
 from hpcvdj.chance.p_values import Floats
-
-log = logging.getLogger(__name__)
+from hpcvdj.errors import log
 
 RIDGES = tuple(4.0**power for power in range(9, -4, -1))
 """The penalty is half of one of these times the sum of the squared weights: from almost no factor to weights of 1."""

@@ -6,7 +6,6 @@ as often as individuals of the same sizes would have them without selection.  Se
 constant makes the mean of Q over further draws 1.
 """
 
-import logging
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +19,7 @@ from hpcvdj.chance.dealing import Dealt
 from hpcvdj.chance.depth import Draws, Holders, recombinations_of
 from hpcvdj.chance.draws import Chance
 from hpcvdj.chance.model_fit import UNCHECKED, ModelFit
-from hpcvdj.errors import TooFewError
+from hpcvdj.errors import TooFewError, log
 from hpcvdj.inference.distinct import SingleGeneJunctions, of_individuals
 from hpcvdj.inference.regression import Regression, fit
 from hpcvdj.inference.settings import FEWEST_JUNCTIONS, SelectionSettings
@@ -33,8 +32,6 @@ from hpcvdj.recombination.sonia import read_sonia
 from hpcvdj.repertoires.genes import as_read, has_nucleotides
 from hpcvdj.repertoires.tally import Tally
 from hpcvdj.runs.run import Run
-
-log = logging.getLogger(__name__)
 
 MOST_UNCERTAINTY = 0.1
 """The cost of the uncertainty of the weights without a penalty, in nats per junction, from which on there is a warning.

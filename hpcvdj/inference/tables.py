@@ -1,6 +1,5 @@
 """The work of `hpcvdj infer`: from tables to the folder of an inferred model."""
 
-import logging
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
@@ -9,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hpcvdj.chance.dealing import OwnTables
-from hpcvdj.errors import InputError, TooFewError, option
+from hpcvdj.errors import InputError, TooFewError, log, option
 from hpcvdj.inference.folder import fit_facts, named, raise_if_inferred, write_folder
 from hpcvdj.inference.infer import Fit, infer
 from hpcvdj.inference.rows import ChosenRows, choose
@@ -34,8 +33,6 @@ from hpcvdj.runs.run import Run
 from hpcvdj.runs.stopping import NOTHING_YET
 from hpcvdj.storage.folders import exclusive_folder, require_replaceable
 from hpcvdj.values.compute import count_in_memory
-
-log = logging.getLogger(__name__)
 
 SUFFIX = ".inference"
 """The suffix of the folder in which an unfinished run keeps its state."""

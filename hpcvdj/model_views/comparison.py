@@ -12,7 +12,6 @@ probability in A, KL(B‖A) by that in B: the divergences of a choice and of the
 both together.  JS weighs it by the mean of both probabilities, and so is symmetric.
 """
 
-import logging
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,13 +19,11 @@ from dataclasses import asdict, dataclass, fields, replace
 
 import pyarrow as pa
 
-from hpcvdj.errors import InputError, few
+from hpcvdj.errors import InputError, few, log
 from hpcvdj.recombination.events import CHOICES, Event, Key, events
 from hpcvdj.recombination.germline import SEGMENT_TYPES, SegmentType
 from hpcvdj.recombination.models import Model, Template
 from hpcvdj.recombination.names import normal_name
-
-log = logging.getLogger(__name__)
 
 Distribution = Mapping[Key, float]
 

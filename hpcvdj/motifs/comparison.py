@@ -1,6 +1,5 @@
 """Compare sequences: read them, compare tile by tile on all ranks, and put the result together."""
 
-import logging
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.errors import MachineError, few, option
+from hpcvdj.errors import MachineError, few, log, option
 from hpcvdj.kernels.backends import Backend
 from hpcvdj.kernels.kmers.methods import KmerMethod, LoadedMethod, array_module
 from hpcvdj.kernels.kmers.profile import Profile, profile
@@ -29,8 +28,6 @@ from hpcvdj.runs.partition import block_range
 from hpcvdj.runs.progress import Progress
 from hpcvdj.runs.run import Run
 from hpcvdj.storage.hdf5 import atomic_hdf5
-
-log = logging.getLogger(__name__)
 
 _KEPT_EDGES = 1 << 24
 """How many edges are collected before they are sorted and written."""

@@ -4,7 +4,6 @@ A junction is in one or more tables.  Its name is the sequence_id of its first r
 several tables have the same sequence_id, the name of the table precedes it (`donor1:seq7`).
 """
 
-import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from hpcvdj.errors import InputError, few, naming, option, require_choice
+from hpcvdj.errors import InputError, few, log, naming, option, require_choice
 from hpcvdj.kernels.kmers.sequences import SequenceSet, sequence_set
 from hpcvdj.motifs.fasta import begins_as_fasta, fasta_name, read_fasta
 from hpcvdj.recombination.productive import Rows
@@ -27,8 +26,6 @@ from hpcvdj.repertoires.productive import COLUMN, productive_rows, telling_colum
 from hpcvdj.repertoires.readers import MemoryReader, TableReader, open_table
 from hpcvdj.repertoires.table import repertoire_name
 from hpcvdj.storage.inputs import file_digest, file_state, require_regular
-
-log = logging.getLogger(__name__)
 
 SEPARATOR = ","
 """The separator between the names of a junction's tables."""

@@ -7,7 +7,6 @@ A model is a folder with `model_params.txt` (events, their realisations and thei
 import csv
 import hashlib
 import io
-import logging
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from hpcvdj.errors import InputError, installing
+from hpcvdj.errors import InputError, installing, log
 from hpcvdj.recombination.alphabet import reverse_complement
 from hpcvdj.recombination.calls import locus_of
 from hpcvdj.recombination.corrections import checked
@@ -41,8 +40,6 @@ from hpcvdj.recombination.packaged import model_paths
 from hpcvdj.recombination.selection import FILE as SELECTION
 from hpcvdj.recombination.selection import SelectionFactor, read_selection
 from hpcvdj.storage.inputs import read_text
-
-log = logging.getLogger(__name__)
 
 PARAMETERS = ("model_params.txt", "model_parms.txt", "models/model_params.txt", "models/model_parms.txt")
 """Paths of the parameters in a model's folder: OLGA and IGoR use different names and folders."""

@@ -6,21 +6,18 @@ junction's features, clipped to the limits.  So ln Q is a sum of weights here, t
 all junctions.
 """
 
-import logging
 import math
 import re
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from hpcvdj.errors import InputError, few
+from hpcvdj.errors import InputError, few, log
 from hpcvdj.recombination.germline import V_AND_J
 from hpcvdj.recombination.igor import read_model
 from hpcvdj.recombination.models import Model, Template
 from hpcvdj.recombination.selection import RESIDUES, SONIA, SelectionFactor, finite_number, genes_of
 from hpcvdj.storage.inputs import read_text
-
-log = logging.getLogger(__name__)
 
 FEATURES, LOG = "features.tsv", "log.txt"
 

@@ -1,17 +1,14 @@
 """The tables in folders that users name."""
 
-import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from hpcvdj.errors import InputError, few
+from hpcvdj.errors import InputError, few, log
 from hpcvdj.repertoires.formats.format import BY_HEADER, Opening
 from hpcvdj.repertoires.readers import possible_suffixes, table_suffixes
 from hpcvdj.repertoires.table import Table, table_at
 from hpcvdj.repertoires.writers import is_part
-
-log = logging.getLogger(__name__)
 
 
 def tables_in(paths: Sequence[Path], opening: Opening = BY_HEADER) -> list[Table]:

@@ -5,7 +5,6 @@ the column `repertoire_id`, or the name of its table if it has none.
 """
 
 import hashlib
-import logging
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hpcvdj.errors import InputError, few, option
+from hpcvdj.errors import InputError, few, log, option
 from hpcvdj.recombination.names import MISSING
 from hpcvdj.repertoires.batches import distinct_texts, with_columns
 from hpcvdj.repertoires.folders import tables_in
@@ -35,9 +34,6 @@ from hpcvdj.repertoires.writers import endings_in_words, is_table
 from hpcvdj.storage.ahead import ahead
 from hpcvdj.storage.folders import MARK
 from hpcvdj.storage.inputs import changed, require_unchanged
-
-log = logging.getLogger(__name__)
-
 
 SAMPLED_TABLES = 16
 """The largest number of tables of which a sample has rows."""

@@ -1,19 +1,16 @@
 """How junctions are read: which column, which rows, which letters."""
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import get_args
 
-from hpcvdj.errors import InputError, OptionError, option, require_choice
+from hpcvdj.errors import InputError, OptionError, log, option, require_choice
 from hpcvdj.recombination import repertoire
 from hpcvdj.recombination.alphabet import NUCLEOTIDES, Letters
 from hpcvdj.recombination.calls import CallPolicy, Genes
 from hpcvdj.recombination.exclusions import ExclusionKind
 from hpcvdj.recombination.symbols import PRODUCTIVE_END, Alphabet
 from hpcvdj.repertoires.formats.format import BY_HEADER, Opening
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)

@@ -1,18 +1,15 @@
 """The fields in which tables have the sequences of junctions: nucleotides, or amino acids only."""
 
-import logging
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import get_args
 
 import pyarrow.compute as pc
 
-from hpcvdj.errors import InputError
+from hpcvdj.errors import InputError, log
 from hpcvdj.recombination.repertoire import JunctionField
 from hpcvdj.repertoires.batches import without_missing
 from hpcvdj.repertoires.table import Table
-
-log = logging.getLogger(__name__)
 
 FIELDS: tuple[JunctionField, ...] = get_args(JunctionField)
 """The fields, in order of preference."""

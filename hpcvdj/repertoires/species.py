@@ -1,10 +1,9 @@
 """Whether a repertoire seems to be of another species or locus than its germline table or model, or calls exchanged."""
 
-import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
-from hpcvdj.errors import InputError, option
+from hpcvdj.errors import InputError, log, option
 from hpcvdj.recombination.exclusions import ExclusionKind
 from hpcvdj.recombination.germline import Germline, SegmentType, read_germline
 from hpcvdj.recombination.igor import model_folders, read_model
@@ -12,8 +11,6 @@ from hpcvdj.recombination.models import Alleles, Model
 from hpcvdj.recombination.packaged import germline_names, germline_paths
 from hpcvdj.repertoires.junctions import Reference
 from hpcvdj.repertoires.tally import Tally, level_of, log_exclusions
-
-log = logging.getLogger(__name__)
 
 FEWEST_REACHED = 0.1
 """With the right table and `ENOUGH_N` n-nucleotides or more, a larger share of the junctions has a pathway."""

@@ -7,11 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hpcvdj.errors import few
+from hpcvdj.errors import few, log
 from hpcvdj.recombination.exclusions import Exclusion, ExclusionKind, added, by_summary
 from hpcvdj.repertoires.junctions import Junctions
-
-log = logging.getLogger(__name__)
 
 _MOST_LOGGED = 12
 

@@ -1,6 +1,5 @@
 """Join the values of a result to tables: by input row to the counted table, by sequence_id to other tables."""
 
-import logging
 from collections import Counter
 from collections.abc import Iterable
 from functools import cache
@@ -11,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from hpcvdj.errors import InputError, require_choice
+from hpcvdj.errors import InputError, log, require_choice
 from hpcvdj.recombination.calls import names_in
 from hpcvdj.recombination.names import normal_name
 from hpcvdj.recombination.repertoire import ANCHOR_LETTERS
@@ -23,8 +22,6 @@ from hpcvdj.results.selection import Selection
 
 if TYPE_CHECKING:
     from hpcvdj.results.reader import Result
-
-log = logging.getLogger(__name__)
 
 
 def join(result: "Result", table: Any, on: Literal["sequence_id", "row"] = "sequence_id") -> Any:

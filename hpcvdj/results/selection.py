@@ -1,6 +1,5 @@
 """Sequences chosen from a result, which may be huge: their values are read in blocks, when they are needed."""
 
-import logging
 import math
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from hpcvdj.errors import InputError, few
+from hpcvdj.errors import InputError, few, log
 from hpcvdj.results.frames import require
 from hpcvdj.results.lookup import value_columns
 from hpcvdj.results.schema import as_bytes, strings
@@ -19,7 +18,6 @@ from hpcvdj.storage.damage import damage
 if TYPE_CHECKING:
     from hpcvdj.results.reader import Result
 
-log = logging.getLogger(__name__)
 
 BLOCK_BYTES = 1 << 26
 """Bytes of the blocks in which a file is searched."""

@@ -1,18 +1,15 @@
 """Survey the tables of a run before ranks read junctions: rows, digests and repertoires."""
 
-import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-from hpcvdj.errors import InputError
+from hpcvdj.errors import InputError, log
 from hpcvdj.repertoires.inputs import Inputs, numbered, survey
 from hpcvdj.repertoires.table import Table
 from hpcvdj.runs.partition import evenly
 from hpcvdj.runs.run import Run
 from hpcvdj.runs.stopping import NOTHING_YET
-
-log = logging.getLogger(__name__)
 
 BESIDE_BYTES = 1 << 29
 """Bytes of text that a rank surveys in about the time that root needs to compare a sample of rows with a model."""

@@ -8,9 +8,8 @@ from contextlib import contextmanager
 from threading import Event, Thread
 from typing import Any, Self
 
+from hpcvdj.errors import log
 from hpcvdj.public import in_notebook
-
-log = logging.getLogger(__name__)
 
 LOG_SECONDS = 30.0
 """Seconds between two lines in a batch log; the first comes after `PATIENT_SECONDS`."""

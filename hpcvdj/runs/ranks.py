@@ -5,7 +5,6 @@ the library that they need, that is an error: each rank would run alone and writ
 """
 
 import atexit
-import logging
 import math
 import os
 import pickle
@@ -26,11 +25,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.errors import HpcvdjError, LauncherError, LostRankError, installing
+from hpcvdj.errors import HpcvdjError, LauncherError, LostRankError, installing, log
 from hpcvdj.runs.launcher import ROOT, last_words, launched_rank, launched_ranks, leave_launch, may_have_ranks
 from hpcvdj.runs.liveness import Liveness
-
-log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 

@@ -1,6 +1,5 @@
 """A run: its ranks, its target, and when to stop.  Applications use only this part of the run layer."""
 
-import logging
 import math
 import os
 import socket
@@ -13,7 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from hpcvdj.errors import CompleteError, HpcvdjError, InputError, LostRankError, MachineError, StoppedError, option
+from hpcvdj.errors import CompleteError, HpcvdjError, InputError, LostRankError, MachineError, StoppedError, log, option
 from hpcvdj.kernels.backends import Backend, open_backend
 from hpcvdj.runs.folder import RunFolder
 from hpcvdj.runs.partition import evenly
@@ -24,8 +23,6 @@ from hpcvdj.runs.stopping import NOTHING_YET, Agreement, StopRequest, StopWorkEr
 from hpcvdj.storage.ahead import MOST_THREADS, in_threads
 from hpcvdj.storage.files import behind_links, exclusive_lock, require_distinct, require_writable
 from hpcvdj.storage.folders import exclusive_folder
-
-log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 U = TypeVar("U")

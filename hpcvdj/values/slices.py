@@ -4,7 +4,6 @@ A rank that has finished a slice takes the next one, so a rank with other work t
 the checkpoint.  At the end, root joins them.
 """
 
-import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -15,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.errors import InputError
+from hpcvdj.errors import InputError, log
 from hpcvdj.kernels.kernel import Unit
 from hpcvdj.kernels.method import Method
 from hpcvdj.kernels.quantities import Quantity
@@ -31,8 +30,6 @@ from hpcvdj.values.input_slices import InputSlice, estimated_rows
 from hpcvdj.values.repeated_ids import first_rows, id_hashes, rows_with_repeated_hashes
 from hpcvdj.values.summary import Summary, summary_of
 from hpcvdj.values.task import Task, recorded_makers, while_written
-
-log = logging.getLogger(__name__)
 
 IDS = "sorted_ids"
 """The array of the `id_hashes` of a slice.  A slice has it if its ids must differ from those of other slices."""

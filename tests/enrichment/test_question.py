@@ -360,7 +360,7 @@ def test_most_junctions_have_one_read(table, control, model, tmp_path, with_cont
 
 
 def test_the_others_cannot_be_tested(table, model, caplog):
-    caplog.set_level(logging.DEBUG, "hpcvdj.enrichment.question")
+    caplog.set_level(logging.DEBUG, "hpcvdj")
     once = table.set_column(table.column_names.index("duplicate_count"), "duplicate_count", pa.array([1] * 99))
     found, _ = in_memory(once, model)
     assert found.read_once == ReadOnce(99, None)

@@ -4,19 +4,16 @@ The trees have every text of amino acids that can be made.  Of those with ambigu
 have what the sequences need, and for sums over one mismatch all with a single X.
 """
 
-import logging
 from dataclasses import dataclass
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from hpcvdj.errors import InputError, option
+from hpcvdj.errors import InputError, log, option
 from hpcvdj.recombination.alphabet import AMINO_ACIDS
 from hpcvdj.recombination.repertoire import PgenProblem
 from hpcvdj.recombination.symbols import ANY_RESIDUE, Alphabet
-
-log = logging.getLogger(__name__)
 
 STANDARD = frozenset(AMINO_ACIDS.values())
 """Amino acids and the stop."""

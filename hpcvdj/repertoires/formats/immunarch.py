@@ -4,7 +4,6 @@ Tables that it made of Adaptive's tables have two faults: CDR3.nt extends to the
 names of their first genes.
 """
 
-import logging
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
@@ -13,13 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from hpcvdj.errors import log
 from hpcvdj.repertoires.batches import by_text
 from hpcvdj.repertoires.formats.adaptive_names import Species, family_of_first, species_of
 from hpcvdj.repertoires.formats.format import REASON, Field, Format
 from hpcvdj.repertoires.formats.steps import after, counts, kept, present, productive, without
-
-log = logging.getLogger(__name__)
-
 
 stated = after(lambda column: column.cast(pa.large_string()), without("NA"))
 """A step that replaces R's NA by the empty string."""

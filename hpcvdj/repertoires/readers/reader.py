@@ -8,7 +8,7 @@ from typing import ClassVar, get_args
 
 import pyarrow as pa
 
-from hpcvdj.errors import InputError, command_name, few, option
+from hpcvdj.errors import InputError, command_name, few, log, option
 from hpcvdj.recombination.repertoire import JunctionField
 from hpcvdj.repertoires.formats.format import (
     AIRR,
@@ -25,8 +25,6 @@ from hpcvdj.repertoires.formats.format import (
 )
 from hpcvdj.repertoires.formats.listed import Listed
 from hpcvdj.storage.inputs import changed
-
-log = logging.getLogger(__name__)
 
 READ_BYTES = 1 << 20
 """Bytes that are read from disk at a time, of text and of each column of Parquet."""
