@@ -11,7 +11,7 @@ from hpcvdj.reports.settings import ReportSettings
 from hpcvdj.results.reader import Result
 
 
-def open_result(path: str | Path) -> Result:
+def open(path: str | Path) -> Result:
     """Open a result file of `hpcvdj count` for reading: `hpcvdj.open`.
 
     path  the result file
