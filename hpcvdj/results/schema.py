@@ -189,8 +189,8 @@ def _require_columns(path: Path, file: h5py.File, name: str) -> None:
         dataset = file.get(f"{name}/{column.name}")
         if dataset is None and name == "timings":
             continue  # parts have no times of ranks
-        kinds = "SO" if column.dtype is TEXT else np.dtype(column.dtype).kind
-        if not isinstance(dataset, h5py.Dataset) or dataset.ndim != 1 or dataset.dtype.kind not in kinds:
+        kind = "S" if column.dtype is TEXT else np.dtype(column.dtype).kind
+        if not isinstance(dataset, h5py.Dataset) or dataset.ndim != 1 or dataset.dtype.kind != kind:
             raise damaged(path, f"/{name}/{column.name} is missing, or of another type")
         if lengths.setdefault(column.shape, len(dataset)) != len(dataset):
             raise damaged(path, f"the columns of /{name} are of different lengths")

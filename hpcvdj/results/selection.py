@@ -66,7 +66,7 @@ class Selection:
         """Return a column of /sequences: text as a pyarrow string Array, numbers as a NumPy array."""
         values = _take(self.result.dataset(f"sequences/{name}"), self.index)
         with damage(self.result.path):
-            return pa.array(strings(values), pa.string()) if values.dtype.kind in "SO" else values
+            return pa.array(strings(values), pa.string()) if values.dtype.kind == "S" else values
 
     def to_pandas(self) -> Any:
         """Return the same columns as a pandas DataFrame."""

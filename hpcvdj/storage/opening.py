@@ -55,7 +55,7 @@ def open_hdf5(path: Path, command: str, form: str, version: int) -> h5py.File:
                 )
             if "parts" in file.attrs:
                 _require_heaps(path)
-            _require_sound(path, file, file.older)
+            _require_sound(path, file)
     except BaseException:
         file.close()
         raise
@@ -109,22 +109,16 @@ class _File(_Reading, h5py.File):  # type: ignore[misc]
     """A result file that is open for reading."""
 
     @cached_property
-    def older(self) -> bool:
-        """Whether texts may be of variable length, as `format` itself is.  Now hpcvdj writes texts of fixed width.
-
-        HDF5 stores values of variable length in global heaps.  HDF5 2.0 hangs when it reads a heap that was
-        overwritten with zeros, so hpcvdj reads such values only in older files.
-        """
-        stored = h5py.AttributeManager(self)
-        return "format" in stored and stored.get_id("format").dtype.kind == "O"
-
-    @cached_property
     def attrs(self) -> dict[str, Any]:
-        """The attributes of the root group.  Raises ValueError for variable length, unless the file is older."""
+        """The attributes of the root group.  Raises ValueError for values of variable length.
+
+        HDF5 stores these in global heaps, and HDF5 2.0 hangs when it reads a heap that was overwritten with zeros.  So
+        hpcvdj writes texts of fixed width, and reads no others.
+        """
         stored, values = h5py.AttributeManager(self), {}
         for name in stored:
-            if stored.get_id(name).dtype.kind == "O" and not self.older:
-                raise ValueError(f"its attribute {name} is of variable length")
+            if stored.get_id(name).dtype.kind == "O":
+                raise ValueError(f"its attribute {name} is of variable length, as in files of hpcvdj 0.1")
             value = stored[name]
             values[name] = value.decode(errors="surrogateescape") if isinstance(value, bytes) else value
         return values
@@ -146,9 +140,6 @@ class _Dataset(h5py.Dataset):  # type: ignore[misc]
 
 MOST_CHUNK_BYTES = 1 << 28
 """The most bytes of a chunk, which HDF5 unpacks as a whole; `packed` writes chunks of `CHUNK_BYTES`, or of one row."""
-
-MOST_TEXTS = 1 << 20
-"""The most texts of variable length, in which version 1 stored the facts of ranks."""
 
 _HEAP = b"GCOL\x01\0\0\0"
 _HEAP_HEADER = struct.Struct("<8xQ")
@@ -177,8 +168,8 @@ def _require_heaps(path: Path) -> None:
             heap = data.find(_HEAP, heap + 1)
 
 
-def _require_sound(path: Path, group: h5py.Group, older: bool) -> None:
-    """Raise InputError unless a group contains only what hpcvdj writes, or wrote if the file is `older`.
+def _require_sound(path: Path, group: h5py.Group) -> None:
+    """Raise InputError unless a group contains only what hpcvdj writes.
 
     A result contains its own values and views of its parts, but no links and no storage in other files.  Every
     dataset must have all the values that its shape declares, so that a small file cannot claim to be a large one.
@@ -191,18 +182,16 @@ def _require_sound(path: Path, group: h5py.Group, older: bool) -> None:
             )
         item = group[name]
         if isinstance(item, h5py.Group):
-            _require_sound(path, item, older)
+            _require_sound(path, item)
         elif isinstance(item, h5py.Dataset):
-            _require_stored(path, item, older)
+            _require_stored(path, item)
         else:
             raise damaged(path, f"{item.name} is neither a group nor a dataset")
 
 
-def _require_stored(path: Path, dataset: h5py.Dataset, older: bool) -> None:
+def _require_stored(path: Path, dataset: h5py.Dataset) -> None:
     if dataset.external:
         raise InputError(f"{path}: {dataset.name} is stored in another file; do not trust this file")
-    if older and h5py.check_string_dtype(dataset.dtype) and dataset.dtype.kind == "O" and dataset.size <= MOST_TEXTS:
-        return
     if dataset.dtype.kind not in "iufS":
         raise damaged(path, f"{dataset.name} has values of type {dataset.dtype}")
     if dataset.is_virtual:

@@ -154,19 +154,6 @@ def test_a_name_that_hdf5_takes_for_a_format(path):
         opened(path)
 
 
-def test_how_many_texts_of_older_files_are_read(tmp_path, monkeypatch):
-    with h5py.File(tmp_path / "o.h5", "w") as file:
-        file.attrs.update({"format": "test", "format_version": 1})
-        file["a/x"] = ["a", "b"]
-    for most, message in ((2, None), (1, "/a/x has values of type object")):
-        monkeypatch.setattr(opening, "MOST_TEXTS", most)
-        if message is None:
-            opened(tmp_path / "o.h5").close()
-        else:
-            with pytest.raises(InputError, match=message):
-                opened(tmp_path / "o.h5")
-
-
 def test_a_dataset_that_cannot_be_read(path):
     with h5py.File(path, "r+") as file:
         dataset = file.create_dataset("a/y", 1000, "i8", data=np.arange(1000), chunks=(1000,), fletcher32=True)
