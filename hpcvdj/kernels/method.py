@@ -36,7 +36,7 @@ class Method:
     enumerates    whether its cost grows as 4^m
     disjoint      whether task k of a unit computes the unit's row k alone: the ranks' values are then gathered, not
                   added up
-    kernels       the kernel class for each backend, as `module.Class`
+    kernels       what makes the kernel of each backend, such as its class, as `module.Class`
     """
 
     name: ClassVar[str]

@@ -1,13 +1,14 @@
 """The columns with probabilities of productive junctions after selection, beside generation probabilities."""
 
 from dataclasses import replace
+from functools import partial
 from pkgutil import resolve_name
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.kernels.kernel import Kernel, Pending, Unit
+from hpcvdj.kernels.pgen.method import ForwardSum
 from hpcvdj.kernels.quantities import SELECTION_REASONS
 from hpcvdj.recombination.productive import FIRST, LAST, productive_probability
 from hpcvdj.recombination.repertoire import SELECTION_COLUMNS, PgenProblem
@@ -20,20 +21,18 @@ _KNOWN, _FIRST, _LAST = (np.isin(np.arange(256), list(text.encode())) for text i
 _OUT_OF_FRAME, _NOT_PRODUCTIVE, _SEVERAL_RESIDUES, _SEVERAL_GENES = range(1, len(SELECTION_REASONS))
 
 
-class _SelectedKernel(Kernel):
+class SelectedKernel(Kernel):
     """A kernel for generation probabilities, with `SELECTION_COLUMNS` beside them.
 
-    inner  the class of the kernel for generation probabilities
+    inner  the class of the kernel for generation probabilities, as `module.Class`
     """
 
-    inner: ClassVar[str]
-
-    def __init__(self, problem: PgenProblem, threads_per_block: int) -> None:
+    def __init__(self, inner: str, problem: PgenProblem, threads_per_block: int) -> None:
         assert problem.model.selection is not None
         self.problem, self.selection = problem, problem.model.selection
         names = tuple(name for name in problem.names if name not in SELECTION_COLUMNS)
         self.aa = names.index("pgen_aa")
-        self.kernel: Kernel = resolve_name(self.inner)(replace(problem, names=names), threads_per_block)
+        self.kernel: Kernel = resolve_name(inner)(replace(problem, names=names), threads_per_block)
         self.productive = productive_probability(problem.model)
         genes = [(genes_of(v.allele), genes_of(j.allele)) for v, j in problem.repertoire.pairs]
         self.v_genes, self.j_genes = ([pair[k] for pair in genes] for k in (0, 1))
@@ -78,13 +77,5 @@ class _SelectedKernel(Kernel):
         return factor, reason
 
 
-class CpuKernel(_SelectedKernel):
-    """The kernel on CPU cores."""
-
-    inner = "hpcvdj.kernels.pgen.pgen_cpu.PgenKernel"
-
-
-class CudaKernel(_SelectedKernel):
-    """The kernel on a GPU, while the CPU computes the factors."""
-
-    inner = "hpcvdj.kernels.pgen.pgen_cuda.PgenKernel"
+cpu, cuda = (partial(SelectedKernel, inner) for inner in ForwardSum.kernels.values())
+"""The kernel on CPU cores; and that on a GPU, while the CPU computes the factors."""

@@ -1,8 +1,5 @@
 """The method that computes generation probabilities."""
 
-from collections.abc import Mapping
-from typing import ClassVar
-
 from hpcvdj.kernels.method import Method, on_each_backend
 from hpcvdj.kernels.quantities import Pgen
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
@@ -25,7 +22,4 @@ class ForwardSum(Method):
 class SelectedSum(ForwardSum):
     """The same, with the selection factor of the model."""
 
-    kernels: ClassVar[Mapping[str, str]] = {
-        "cpu": "hpcvdj.probabilities.selected.CpuKernel",
-        "cuda": "hpcvdj.probabilities.selected.CudaKernel",
-    }
+    kernels = on_each_backend("hpcvdj.probabilities.selected.{}")

@@ -221,8 +221,8 @@ def require_same_selection():
     names = (*PGEN_COLUMNS[1:], *SELECTION_COLUMNS)
     nucleotides = pgen_problem(model, junctions(model, 80, 64, 5), "both", names)
     for problem in (nucleotides, amino_acids(nucleotides, "XB")):
-        expected = values_of(selected.CpuKernel(problem, 0), problem)
-        values = values_of(selected.CudaKernel(problem, 32), problem, cuts=(7, 20))
+        expected = values_of(selected.cpu(problem, 0), problem)
+        values = values_of(selected.cuda(problem, 32), problem, cuts=(7, 20))
         require_same(values[:, :2], expected[:, :2], names[:2])
         np.testing.assert_allclose(values[:, 2:], expected[:, 2:], rtol=2e-14)
         assert (expected[:, 3] > 0).any()
