@@ -138,10 +138,6 @@ def columns(group: str, junctions: Junctions | None = None) -> list[Column]:
     return [column for column in LAYOUT[group] if column.only not in absent]
 
 
-_NEEDED = {name: {column.name for column in LAYOUT[name] if not column.only} for name in ("sequences", "excluded")}
-"""The columns that every result has."""
-
-
 def require_layout(path: Path, file: h5py.File, values: h5py.Dataset, dtype: Any) -> None:
     """Raise InputError unless a result has the datasets of its layout, with matching shapes and types.
 
@@ -152,22 +148,10 @@ def require_layout(path: Path, file: h5py.File, values: h5py.Dataset, dtype: Any
     rows = len(values)
     if values.ndim != 2 or not values.shape[1] or values.dtype != dtype:
         raise damaged(path, f"{values.name} is of type {values.dtype}, shape {values.shape}")
-    for name, needed in _NEEDED.items():
-        types = {column.name: column.dtype for column in LAYOUT[name]}
-        lengths = set()
-        for column, dataset in file[name].items():
-            lengths.add(dataset.shape)
-            # Later versions may have further columns.
-            expected = types.get(column, dataset.dtype)
-            if dataset.dtype.kind != ("S" if expected is TEXT else np.dtype(expected).kind):
-                raise damaged(path, f"{dataset.name} is of type {dataset.dtype}")
-        if not needed <= set(file[name]):
-            raise damaged(path, f"/{name} lacks {', '.join(sorted(needed - set(file[name])))}")
-        if lengths != {(rows,) if name == "sequences" else file[f"{name}/row"].shape}:
-            raise damaged(path, f"the columns of /{name} are of different lengths")
-    together = REPERTOIRE in file["sequences"]
-    for name in ("pairs", "timings", "ranks", *(("repertoires", "tables") if together else ())):
-        _require_columns(path, file, name)
+    lengths = {"S": rows}
+    for name in LAYOUT:
+        if REPERTOIRE in file["sequences"] or name not in ("repertoires", "tables"):
+            _require_columns(path, file, name, lengths)
     require_attributes(path, file.attrs)
     pairs = read_group(file, "pairs")
     offset = pairs["offset"]
@@ -182,18 +166,24 @@ def require_layout(path: Path, file: h5py.File, values: h5py.Dataset, dtype: Any
         raise damaged(path, f"of {read:,} rows it has {rows:,} counted and {excluded:,} excluded")
 
 
-def _require_columns(path: Path, file: h5py.File, name: str) -> None:
-    """Raise InputError unless the columns of a small group have their types, and equal lengths."""
-    lengths: dict[str, int] = {}
+def _require_columns(path: Path, file: h5py.File, name: str, lengths: dict[str, int]) -> None:
+    """Raise InputError unless the columns of a group have their types, and columns of one shape are of equal lengths.
+
+    lengths  the lengths of shapes, as far as they are known
+    """
     for column in LAYOUT[name]:
         dataset = file.get(f"{name}/{column.name}")
-        if dataset is None and name == "timings":
+        if dataset is None and (column.only or name == "timings"):
             continue  # parts have no times of ranks
-        kind = "S" if column.dtype is TEXT else np.dtype(column.dtype).kind
-        if not isinstance(dataset, h5py.Dataset) or dataset.ndim != 1 or dataset.dtype.kind != kind:
-            raise damaged(path, f"/{name}/{column.name} is missing, or of another type")
+        if not isinstance(dataset, h5py.Dataset):
+            raise damaged(path, f"/{name} lacks {column.name}")
+        if dataset.ndim != 1 or dataset.dtype.kind != ("S" if column.dtype is TEXT else np.dtype(column.dtype).kind):
+            raise damaged(path, f"{dataset.name} is of type {dataset.dtype}, shape {dataset.shape}")
         if lengths.setdefault(column.shape, len(dataset)) != len(dataset):
             raise damaged(path, f"the columns of /{name} are of different lengths")
+    # Later versions may have further columns.
+    if name in ("sequences", "excluded") and len({dataset.shape for dataset in file[name].values()}) > 1:
+        raise damaged(path, f"the columns of /{name} are of different lengths")
 
 
 def as_bytes(texts: Iterable[str | bytes]) -> NDArray[np.bytes_]:

@@ -49,7 +49,7 @@ ONCE = "does not name each row of the table once"
 RESULTS = {
     "a named type": (lambda f: f["sequences"].__setitem__("type", np.dtype("f8")), "neither a group nor a dataset"),
     "tables of other lengths": (lambda f: replaced(f, "tables/first_row", [0]), "columns of /tables are of different"),
-    "no repertoires": (lambda f: f.__delitem__("repertoires"), "/repertoires/repertoire_id is missing"),
+    "no repertoires": (lambda f: f.__delitem__("repertoires"), "/repertoires lacks repertoire_id"),
     "times of another type": (lambda f: replaced(f, "timings/n_first", np.bytes_(["x"])), "/timings/n_first is"),
     "configuration": (lambda f: write_attributes(f, {"config": []}), "its attribute config is not a JSON object"),
     "calls": (lambda f: write_attributes(f, {"substituted_calls": "-1"}), "substituted_calls is not a JSON array"),
