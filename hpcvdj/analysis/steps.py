@@ -207,7 +207,7 @@ def _explains_less(folder: Path) -> bool:
 
 
 def _infer_selection(job: Job) -> FinishedStep:
-    output = ModelOutput(job.folder / SELECTED, job.model, _again(job))
+    output = ModelOutput(job.folder / SELECTED, _again(job))
     done = job.ask(SelectionQuestion(SelectionSettings(), job.settings.backend), output)
     if done.answer is not None and not done.answer.explains:
         return replace(done, summary=[*done.summary, ("", "the following steps do without it")])

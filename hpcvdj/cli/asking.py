@@ -1,6 +1,6 @@
 """The common part of the commands that ask a question about tables (`hpcvdj.chance.question`)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -12,7 +12,6 @@ from hpcvdj.runs.settings import Launch
 
 if TYPE_CHECKING:
     from hpcvdj.chance.question import AnswerOutput, Question
-    from hpcvdj.recombination.models import Model
     from hpcvdj.runs.run import Run
 
 A = TypeVar("A")
@@ -33,12 +32,9 @@ def answer(
     paths: Sequence[Path],
     model: str,
     asked: QuestionOptions,
-    output: "Callable[[Model], AnswerOutput[A]] | AnswerOutput[A]",
+    output: "AnswerOutput[A]",
 ) -> None:
-    """Ask a question about tables, write the answer, and print its summary.
-
-    output  where to write the answer, or a function that returns it, given the model
-    """
+    """Ask a question about tables, write the answer, and print its summary."""
     from hpcvdj.api.tables import used_model
     from hpcvdj.chance.question import ask
     from hpcvdj.repertoires.folders import tables_in
@@ -47,10 +43,9 @@ def answer(
         opened = question.opening(run.from_root(asked.opening))
         loaded = run.from_root(lambda: used_model(model))
         tables = run.from_root(lambda: tables_in(paths, opened))
-        target = output(loaded) if callable(output) else output
-        result = ask(question, tables, loaded, asked.checks, run, target)
+        result = ask(question, tables, loaded, asked.checks, run, output)
     if result is not None:
-        report(question, result, target)
+        report(question, result, output)
 
 
 def report(question: "Question[A]", result: A, output: "AnswerOutput[A]") -> None:

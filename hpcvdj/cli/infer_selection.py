@@ -45,4 +45,4 @@ def command(
     checks = Checks(keep_misfits=keep_misfits, force=force, missing_alleles=missing_alleles)
     asked = asking.QuestionOptions.of({**vars(opening), **vars(checks), **vars(launch)})
     question = SelectionQuestion(plan, backend)
-    asking.answer(run, question, junctions, model, asked, lambda used: ModelOutput(output, used, overwrite))
+    asking.answer(run, question, junctions, model, asked, ModelOutput(output, overwrite))

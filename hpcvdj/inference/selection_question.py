@@ -64,15 +64,11 @@ class SelectionQuestion(Question[SelectionFit]):
 
 @dataclass(frozen=True)
 class ModelOutput(AnswerOutput[SelectionFit]):
-    """A copy of the model's folder, with the factor.
-
-    model  the model whose factor is inferred
-    """
+    """A copy of the model's folder, with the factor."""
 
     word = "model"
 
     target: Path
-    model: Model
     overwrite: bool = False
 
     def begin(self, stack: ExitStack, files: Sequence[Path], run: Run, identity: Callable[[], Identity]) -> None:
@@ -82,5 +78,6 @@ class ModelOutput(AnswerOutput[SelectionFit]):
     def write(self, question: Question[SelectionFit], answer: SelectionFit, rows: Rows, facts: Facts, run: Run) -> None:
         assert run.target is not None
         # Readers know the settings by another name.
+        source = model_folder(facts["model"])
         facts = {name: value for name, value in facts.items() if name != "settings"} | {"options": facts["settings"]}
-        write_with_selection(model_folder(self.model.name), run.target, answer.model, facts, overwrite=run.overwrite)
+        write_with_selection(source, run.target, answer.model, facts, overwrite=run.overwrite)
