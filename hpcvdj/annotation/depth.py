@@ -7,17 +7,18 @@ drawn.  The estimate is the n for which D(n) is the number of distinct junctions
 the draws of all classes also count for it: given their genes, junctions of different classes repeat nearly alike.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from hpcvdj.annotation.statistics import chance_of, times_made
 from hpcvdj.chance.draws import Chance, log_factors
 from hpcvdj.chance.p_values import Counts, Floats
+from hpcvdj.recombination.calls import Genes
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.productive import productive_of, productive_probability
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
-from hpcvdj.repertoires.genes import kinds_of
+from hpcvdj.repertoires.genes import kinds_of, merged
 from hpcvdj.runs.run import Run
 
 DRAWN = 40_000
@@ -32,7 +33,7 @@ MOST_REPEATED = 1e3
 _BINS = 2000
 """Bins of log p in which the draws of all classes are counted."""
 
-Genes = tuple[str, str]
+Pair = tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -45,12 +46,12 @@ class Depth:
     weight  float64 [draws]: by how much selection makes a draw more common among those of its pair
     """
 
-    pairs: list[Genes]
+    pairs: list[Pair]
     kind: Counts
     p: Floats
     weight: Floats
 
-    def recombinations(self, distinct: Counts, genes: list[Genes]) -> Floats:
+    def recombinations(self, distinct: Counts, genes: list[Pair]) -> Floats:
         """The number of recombinations that made the distinct junctions of each pair of genes, float64 [genes].
 
         distinct  int64 [genes]: how many distinct junctions
@@ -87,12 +88,18 @@ class Depth:
         return grid, np.log([(share * chance_of(n * of_one, 1.0) / mean).sum() for n in np.exp(grid)])
 
 
-def depth_of(model: Model, *, nucleotides: bool, selection: bool, chance: Chance, run: Run) -> Depth | None:
+def depth_of(
+    model: Model, *, nucleotides: bool, selection: bool, genes: Genes, chance: Chance, run: Run
+) -> Depth | None:
     """The draws of a model, on root; None on the other ranks, which take part in drawing.
 
     nucleotides  whether junctions are nucleotides, not amino acids
+    genes        whether junctions have V and J calls; if not, all are of one pair, of any genes
     """
     drawn = chance.drawn(run)
+    if drawn is not None and genes == "any":
+        any_genes = model.alleles("V"), model.alleles("J")
+        drawn, _ = merged([replace(drawn, pairs=[any_genes] * len(drawn.pairs))])
     p = chance.among_productive(drawn, PGEN_COLUMNS[:1] if nucleotides else PGEN_COLUMNS[1:2], run)
     if drawn is None or p is None:
         return None

@@ -123,7 +123,8 @@ class AnnotationQuestion(Question[Annotation]):
         union, p = self.ready or prepared(self.records, self.of, self.settings, model, run, centres)
         nucleotides = run.from_root(lambda: rows.on_root is not None and has_nucleotides(rows.on_root.whole.repertoire))
         chance = Chance(model, DRAWN, self.settings.seed, self.settings.backend, self.settings.strict_binding)
-        depth = depth_of(model, nucleotides=nucleotides, selection=self.settings.selects, chance=chance, run=run)
+        selects = self.settings.selects
+        depth = depth_of(model, nucleotides=nucleotides, selection=selects, genes=self.genes, chance=chance, run=run)
 
         def annotated(union: Union, p: Probabilities, depth: Depth, dealt: Dealt) -> Annotation:
             samples, left_out, refused = [], [], list[InputError]()

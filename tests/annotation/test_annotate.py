@@ -196,22 +196,25 @@ def test_the_union_has_every_sequence_once(model, drawn):
 
 @pytest.mark.slow
 @pytest.mark.olga
+@pytest.mark.parametrize("match", ["vj", "none"])
 @pytest.mark.parametrize("name", exhaustive_but(LOCI, "human_igk"))
-def test_calibrated_and_planted_hits_are_found(name):
+def test_calibrated_and_planted_hits_are_found(name, match):
+    """Without genes, 1.6 and 2.5 times as many hits as there are were expected in human IGK and mouse TRA."""
     number = 3_000 if name in ("human_igk", "human_tra", "mouse_tra") else 12_000
     own = load_model(name)
     drawn = hpcvdj.generate(own, 3 * number, seed=8, productive=True, backend="cpu")
     database = records_of(drawn.slice(0, number), 40)
     tables = {f"s{k}": sample_of(drawn.slice((k + 1) * number, number)) for k in range(2)}
-    answer = hpcvdj.annotate(tables, database, own, kappa=1.0, backend="cpu")
+    answer = hpcvdj.annotate(tables, database, own, kappa=1.0, match=match, backend="cpu")
     found, expected = (sum(getattr(each, what) for each in answer.samples) for what in ("found", "expected"))
     # Sequences that recombination makes often are in both samples, so numbers vary more than Poisson's.
     assert abs(found - expected) <= 0.02 * expected + 5 * np.sqrt(expected + 1)
-    assert not sum(each.called[0] for each in answer.samples)
+    # In each sample, chance calls an epitope with a probability of 5 %.
+    assert sum(each.called[0] for each in answer.samples) <= 1
     if name != "human_igh":
         uniform = np.concatenate([each.uniform for each in answer.samples])
         assert stats.kstest(uniform, "uniform").pvalue > 1e-3
-        wrong = hpcvdj.annotate(tables, database, own, kappa=3.0, backend="cpu")
+        wrong = hpcvdj.annotate(tables, database, own, kappa=3.0, match=match, backend="cpu")
         assert stats.kstest(np.concatenate([each.uniform for each in wrong.samples]), "uniform").pvalue < 1e-3
 
 

@@ -9,7 +9,14 @@ import hpcvdj
 from hpcvdj.annotation.depth import DRAWN, Depth, depth_of
 from hpcvdj.chance.draws import Chance
 from hpcvdj.recombination.igor import load_model
+from hpcvdj.recombination.models import ANY
 from hpcvdj.runs.run import Run
+from tests.loci import LOCI, exhaustive_but
+
+
+def depth_from(model, *, genes, nucleotides=True):
+    chance = Chance(model, DRAWN, 0, "cpu", False)
+    return depth_of(model, nucleotides=nucleotides, selection=False, genes=genes, chance=chance, run=Run())
 
 
 def test_equally_probable_junctions():
@@ -33,7 +40,7 @@ def test_rare_and_common_genes_alike(name):
     columns = [drawn[column].to_pylist() for column in ("v_call", "j_call", "junction")]
     rows = [(v.partition("*")[0], j.partition("*")[0], junction) for v, j, junction in zip(*columns, strict=True)]
     made, distinct = Counter(row[:2] for row in rows), Counter(row[:2] for row in set(rows))
-    depth = depth_of(model, nucleotides=True, selection=False, chance=Chance(model, DRAWN, 0, "cpu", False), run=Run())
+    depth = depth_from(model, genes="call")
     pairs = sorted(distinct, key=distinct.__getitem__)
     n = depth.recombinations(np.array([distinct[pair] for pair in pairs]), pairs)
     true = np.array([made[pair] for pair in pairs])
@@ -41,3 +48,16 @@ def test_rare_and_common_genes_alike(name):
     part = (4 * (np.cumsum(true) - 1)) // true.sum()
     for own in range(4):
         assert n[part == own].sum() == pytest.approx(true[part == own].sum(), rel=0.03)
+
+
+@pytest.mark.olga
+@pytest.mark.parametrize("name", exhaustive_but(LOCI, "mouse_tra"))
+@pytest.mark.parametrize("field", ["junction", "junction_aa"])
+def test_without_genes(name, field):
+    """Junctions repeat less than those of one pair of genes: the number was 3 to 7 times as large in these loci."""
+    model = load_model(name)
+    drawn = hpcvdj.generate(model, 40_000, seed=6, productive=True, backend="cpu")
+    depth = depth_from(model, genes="any", nucleotides=field == "junction")
+    (n,) = depth.recombinations(np.array([len({*drawn[field].to_pylist()})]), [(ANY, ANY)])
+    # Human IGK makes so few different amino acids that 40,000 recombinations cannot be told from 40,400.
+    assert n == pytest.approx(len(drawn), rel=0.03)
