@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -22,6 +22,9 @@ Family = Literal["case", "hla", "trend"]
 
 FEWEST_OF_ALLELE = 10
 """The smallest number of donors that have an HLA allele that is tested, and of donors that lack it."""
+
+LACKING = {"DRB3", "DRB4", "DRB5"}
+"""HLA genes that many people do not have."""
 
 BATCHES = {"batch", "run", "plate", "pool"}
 """Words in the names of columns of metadata that say which samples were sequenced together."""
@@ -56,16 +59,20 @@ class Phenotype:
         return np.asarray(self.value == 1)
 
 
-def phenotypes_of(naming: Donors, subject: Mapping[str, str], *, told: bool = False) -> list[Phenotype]:
+def phenotypes_of(
+    naming: Donors, subject: Mapping[str, str], *, empty: Collection[str] = (), told: bool = False
+) -> list[Phenotype]:
     """All phenotypes that are asked for.
 
     subject  the donor of each sample, in the order of the samples
+    empty    donors without a junction, which say nothing and are left out
     told     whether it was logged before which HLA alleles and donors are left out
 
     InputError if the metadata lack a column, if values do not differ, or if all cases are of one batch.
     """
     names = list(dict.fromkeys(subject.values()))
-    stratum, strata = _strata(naming, subject, names)
+    subject = {sample: donor for sample, donor in subject.items() if donor not in empty}
+    stratum, strata = _strata(naming, subject, names, told=told)
     asked: list[Phenotype] = []
 
     def ask(name: str, family: Family, value_of: Mapping[str, int]) -> None:
@@ -79,8 +86,9 @@ def phenotypes_of(naming: Donors, subject: Mapping[str, str], *, told: bool = Fa
         value = as_strings(pa.RecordBatch.from_pydict({column: [given]}))[column][0].as_py().strip()
         value_of = _values(naming, column, subject, "case")
         if value not in value_of.values():
+            nobody = "no donor with a junction" if empty else "no donor"
             raise InputError(
-                f"{option('case', naming.case)}: no donor has {value} in {column}; there are "
+                f"{option('case', naming.case)}: {nobody} has {value} in {column}; there are "
                 f"{few(sorted({*value_of.values()}))}"
             )
         spelled = {text for text in value_of.values() if text != value and text.casefold() == value.casefold()}
@@ -114,11 +122,17 @@ def phenotypes_of(naming: Donors, subject: Mapping[str, str], *, told: bool = Fa
     return asked
 
 
-def unmatched_in(naming: Donors, subject: Mapping[str, str], asked: Sequence[Phenotype]) -> str:
-    """Which donors have no value, and which rows of the metadata name no table: both together hint at a wrong name."""
+def unmatched_in(
+    naming: Donors, subject: Mapping[str, str], asked: Sequence[Phenotype], empty: Collection[str] = ()
+) -> str:
+    """Which donors have no value, and which rows of the metadata name no table: both together hint at a wrong name.
+
+    empty  as of `phenotypes_of`
+    """
     names = list(dict.fromkeys(subject.values()))
     named = {k for phenotype in asked for k in phenotype.donors.tolist()}
-    without, others = [name for k, name in enumerate(names) if k not in named], others_in(naming.metadata, [*subject])
+    without = [name for k, name in enumerate(names) if k not in named and name not in empty]
+    others = others_in(naming.metadata, [*subject])
     texts = []
     if without:
         texts = [
@@ -149,34 +163,59 @@ def _values(naming: Donors, column: str, subject: Mapping[str, str], what: str) 
     return value_of
 
 
-def _strata(naming: Donors, subject: Mapping[str, str], names: Sequence[str]) -> tuple[Counts, list[str]]:
-    """The stratum of each donor, and the names of the strata; donors that agree in all columns share a stratum."""
-    keys = {name: list[str]() for name in names}
+def _tell_spellings(column: str, values: Iterable[str]) -> None:
+    """Warn of values of a column of strata that differ in capitals only."""
+    spelled: dict[str, set[str]] = {}
+    for value in values:
+        spelled.setdefault(value.casefold(), set()).add(value)
+    alike = [" and ".join(sorted(texts)) for texts in spelled.values() if len(texts) > 1]
+    if alike:
+        log.warning("%s: %s are different strata; write a value in one way if they are one", column, few(alike, 5))
+
+
+def _strata(
+    naming: Donors, subject: Mapping[str, str], names: Sequence[str], *, told: bool
+) -> tuple[Counts, list[str]]:
+    """The stratum of each donor, and the names of the strata; donors that agree in all columns share a stratum.
+
+    A donor that is not in `subject` has stratum -1.
+    """
+    keys = {name: list[str]() for name in subject.values()}
     for column in naming.strata or ():
         column_of(naming.metadata, column, list(subject), "strata")
-        for name, value in _values(naming, column, subject, "strata").items():
+        value_of = _values(naming, column, subject, "strata")
+        if not told:
+            _tell_spellings(column, value_of.values())
+        for name, value in value_of.items():
             keys[name].append(value)
     order = {key: k for k, key in enumerate(sorted({tuple(key) for key in keys.values()}))}
-    return np.array([order[tuple(keys[name])] for name in names], dtype=np.int64), [", ".join(key) for key in order]
+    stratum = [order[tuple(keys[name])] if name in keys else -1 for name in names]
+    return np.array(stratum, dtype=np.int64), [", ".join(key) for key in order]
 
 
 def _alleles(column: str, value_of: Mapping[str, str]) -> tuple[dict[str, dict[str, bool]], list[str]]:
     """Whether each donor has each allele that enough donors have, and enough donors lack; and what is left out.
 
-    A donor of whom only the group of an allele is known, such as A*02, is left out of the test of A*02:01.
+    A donor of whom only the group of an allele is known, such as A*02, is left out of the test of A*02:01.  A donor
+    without any allele of A was not typed there, and is left out of the tests of all alleles of A.
     """
     alleles_of = {who: {_known(allele) for allele in re.split(r"[,;|\s]+", text) if allele}
                   for who, text in value_of.items()}  # fmt: skip
+    genes_of = {who: {allele.partition("*")[0] for allele in alleles} for who, alleles in alleles_of.items()}
     tested, rare, lines = {}, [], []
+    untyped: dict[str, list[str]] = {}
     for allele in sorted(set().union(*alleles_of.values())):
-        group = allele.partition(":")[0]
+        group, (gene, is_allele, _) = allele.partition(":")[0], allele.partition("*")
         unknown = [who for who, alleles in alleles_of.items() if group in alleles and allele not in alleles]
-        has = {who: allele in alleles for who, alleles in alleles_of.items() if who not in unknown}
+        not_typed = [who for who, genes in genes_of.items() if gene not in genes and is_allele and gene not in LACKING]
+        has = {who: allele in alleles for who, alleles in alleles_of.items() if who not in {*unknown, *not_typed}}
         number = sum(has.values())
         if min(number, len(has) - number) < FEWEST_OF_ALLELE:
             rare.append(allele)
             continue
         tested[allele] = has
+        if not_typed:
+            untyped[gene] = not_typed
         if unknown:
             lines.append(
                 f"{allele}: of {few(unknown, 10)} only {group} is known, so they are left out of its test; correct "
@@ -187,6 +226,11 @@ def _alleles(column: str, value_of: Mapping[str, str]) -> tuple[dict[str, dict[s
             f"{option('hla', column)}: no allele is in {FEWEST_OF_ALLELE} donors or more, and lacking in as many; "
             f"with fewer, test one with {option('case', {'COLUMN': 'VALUE'})}"
         )
+    lines += [
+        f"{option('hla', column)}: {few(who, 10)} have no allele of {gene}, so they are left out of the tests of its "
+        "alleles; correct the metadata if they were typed"
+        for gene, who in untyped.items()
+    ]
     if rare:
         lines.append(
             f"{option('hla', column)}: not tested, as fewer than {FEWEST_OF_ALLELE} donors have it, or lack it: "

@@ -57,9 +57,13 @@ class AssociationQuestion(CohortQuestion[Association]):
 
     def answer(self, rows: Rows, model: Model, run: Run) -> Association | None:
         subject = self.naming.people(rows.inputs.repertoires).subject
-        phenotypes = run.from_root(lambda: phenotypes_of(self.naming, subject, told=True))
-        answer = associate(self.cohort(rows, model, run), phenotypes, model, self.settings, run, rows.fit)
-        return None if answer is None else replace(answer, unmatched=unmatched_in(self.naming, subject, phenotypes))
+        cohort = self.cohort(rows, model, run)
+        empty = {name for name, size in zip(cohort.names, cohort.sizes.tolist(), strict=True) if not size}
+        phenotypes = run.from_root(lambda: phenotypes_of(self.naming, subject, empty=empty, told=True))
+        answer = associate(cohort, phenotypes, model, self.settings, run, rows.fit)
+        if answer is None:
+            return None
+        return replace(answer, unmatched=unmatched_in(self.naming, subject, phenotypes, empty))
 
     def facts(self, answer: Association, rows: Rows) -> Facts:
         """The facts, as docs/associate.md describes them."""
@@ -140,8 +144,10 @@ class AssociationQuestion(CohortQuestion[Association]):
         cases = "" if facts["cases"] is None else f"{facts['cases']:,} cases among "
         strata = f", {facts['strata']:,} strata" if facts["strata"] > 1 else ""
         having = {*test.phenotype.donors.tolist()}
-        without = [name for k, name in enumerate(answer.cohort.names) if k not in having]
-        strata += f" ({few(without)} left out, without a value)" if without else ""
+        left_out = [k for k in range(len(answer.cohort.names)) if k not in having]
+        for lacks, of in (("value", answer.cohort.sizes > 0), ("junction", answer.cohort.sizes == 0)):
+            without = [answer.cohort.names[k] for k in left_out if of[k]]
+            strata += f" ({few(without)} left out, without a {lacks})" if without else ""
         lines = [(facts["phenotype"], f"{cases}{facts['donors']:,} donors{strata}; {facts['tested']:,} of "
                   f"{facts['sequences']:,} sequences can be hits: {facts['hits']:,} hits, {facts['hits_weighted']:,} "
                   "with weights")]  # fmt: skip

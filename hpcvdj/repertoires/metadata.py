@@ -15,7 +15,7 @@ from hpcvdj.repertoires.readers import MemoryReader, open_table
 from hpcvdj.repertoires.table import REPERTOIRE, repertoire_name
 
 _MISSING = {word.lower() for word in MISSING} - {"none"} | {
-    "?", "missing", "not applicable", "not available", "not collected", "not provided", "unknown",
+    "?", ".", "#n/a", "n.a.", "missing", "not applicable", "not available", "not collected", "not provided", "unknown",
 }  # fmt: skip
 """Words for a missing value, in small letters: those of tables, and those that archives of sequences ask for.  A group
 may be called none, such as that of donors without treatment; and - may be the opposite of +."""

@@ -13,7 +13,7 @@ from hpcvdj.association.law import Laws, laws_of_cases, rates
 from hpcvdj.association.multiplicity import q_values
 from hpcvdj.association.question import AssociationQuestion
 from hpcvdj.association.settings import AssociationSettings
-from hpcvdj.errors import InputError
+from hpcvdj.errors import HpcvdjWarning, InputError
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.repertoires.writers import write_table
 from tests.association.drawn import GENES, Pool, metadata
@@ -365,6 +365,42 @@ def test_donors_that_share_nothing_have_no_tests(pool, model, tmp_path):
     assert len((tmp_path / "hits.tsv").read_text().splitlines()) == 1
     hpcvdj_command("report", tmp_path / "hits.tsv", "-o", tmp_path / "page.html")
     assert "Nothing could be tested" in Page((tmp_path / "page.html").read_text()).text
+
+
+def without_calls(table):
+    return table.set_column(table.column_names.index("v_call"), "v_call", pa.array([""] * len(table)))
+
+
+@pytest.mark.slow
+def test_donors_without_a_junction_are_left_out(tables, model):
+    """They were controls without any sequence: the AUC was of single donors, and Fisher's p-values were too small."""
+    empty = {"d001", "d003", "d005", "d006"}
+    asked_for = {"draws": 2_000, "backend": "cpu", "max_p": 1.0, "case": {"disease": "ill"},
+                 "metadata": metadata(CASE)}  # fmt: skip
+    there = hpcvdj.associate({name: table for name, table in tables.items() if name not in empty}, model, **asked_for)
+    with pytest.warns(HpcvdjWarning, match="without a junction that takes part: d001, d003, d005"):
+        found = hpcvdj.associate(
+            {name: without_calls(table) if name in empty else table for name, table in tables.items()}, model,
+            **asked_for,
+        )  # fmt: skip
+    assert found.table.equals(there.table)
+    assert (found.hits, found.unmatched) == (there.hits, "")
+    assert (found.auc.area, found.auc.interval) == (there.auc.area, there.auc.interval)
+    summary = dict(AssociationQuestion(None, AssociationSettings()).summary(found))
+    assert summary["disease=ill"].startswith(
+        "19 cases among 36 donors (d001, d003, d005 and 1 more left out, without a junction); "
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("side", [True, False])
+def test_no_case_or_no_control_with_a_junction_is_one_line(tables, model, side):
+    """A division by zero."""
+    sides = zip(tables.items(), CASE, strict=True)
+    few = {name: table if of == side else without_calls(table) for (name, table), of in sides}
+    message = "all donors have one value" if side else "no donor with a junction has ill in disease; there are healthy"
+    with pytest.raises(InputError, match=message):
+        asked(few, model)
 
 
 @pytest.mark.slow

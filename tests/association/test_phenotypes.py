@@ -93,12 +93,50 @@ def test_spellings_without_the_star_are_not_lacking():
 @pytest.mark.parametrize("kind", [pa.list_(pa.string()), pa.large_list(pa.large_string())])
 def test_alleles_in_lists(kind):
     """As a column of a data frame has them, of pandas or polars."""
-    of = [["A*02:01", "B*07:02"] if k < 12 else [None, "A*01:01"] if k < 23 else [] for k in range(24)]
+    of = [["A*02:01", "B*07:02"] if k < 12 else [None, "A*01:01", "B*08:01"] if k < 23 else [] for k in range(24)]
     metadata = pa.table({"donor": NAMES, "hla": pa.array(of, kind)})
     found = phenotypes_of(Donors(metadata=metadata, hla="hla"), {name: name for name in NAMES})
     assert [(each.name, int(each.case.sum()), len(each.donors)) for each in found] == [
-        ("A*01:01", 11, 23), ("A*02:01", 12, 23), ("B*07:02", 12, 23)
+        ("A*01:01", 11, 23), ("A*02:01", 12, 23), ("B*07:02", 12, 23), ("B*08:01", 11, 23)
     ]  # fmt: skip
+
+
+def test_a_donor_without_an_allele_of_a_gene_was_not_typed_there(caplog):
+    """All other donors lacked A*02:01, also those of whom only B is known.  Many people do not have DRB4."""
+    of = [f"A*0{1 + k % 2}:01,B*07:0{2 + k % 2},DRB4*01:01" if k < 20 else "B*07:02" for k in range(24)]
+    found = {each.name: each for each in donors_of({"hla": of}, hla="hla")}
+    assert {name: (int(each.case.sum()), len(each.donors)) for name, each in found.items()} == {
+        "A*01:01": (10, 20), "A*02:01": (10, 20), "B*07:02": (14, 24), "B*07:03": (10, 24),
+    }  # fmt: skip
+    assert [record.getMessage() for record in caplog.records] == [
+        "hla='hla': d020, d021, d022, d023 have no allele of A, so they are left out of the tests of its alleles; "
+        "correct the metadata if they were typed",
+        "hla='hla': not tested, as fewer than 10 donors have it, or lack it: DRB4*01:01",
+    ]
+    of = [f"B*07:02{',DRB4*01:01' if k < 12 else ''}" for k in range(24)]
+    (found,) = donors_of({"hla": of}, hla="hla")
+    assert (found.name, int(found.case.sum()), len(found.donors)) == ("DRB4*01:01", 12, 24)
+
+
+def test_donors_without_a_junction_are_left_out():
+    """Indices of the others are those of all individuals."""
+    metadata = pa.table({"donor": NAMES, "arm": ["ill", "well"] * 12, "lane": ["x"] * 12 + ["y"] * 12})
+    given = Donors(metadata=metadata, case={"arm": "ill"}, strata=("lane",))
+    subject, empty = {name: name for name in NAMES}, {"d000", "d013"}
+    (found,) = phenotypes_of(given, subject, empty=empty)
+    assert found.donors.tolist() == [k for k in range(24) if k not in (0, 13)]
+    assert found.case.tolist() == [k % 2 == 0 for k in range(24) if k not in (0, 13)]
+    assert found.stratum.tolist() == [k // 12 for k in range(24) if k not in (0, 13)]
+    assert found.controls == {"well": 11}
+    assert unmatched_in(given, subject, [found], empty) == ""
+    with pytest.raises(InputError, match="no donor with a junction has ill in arm; there are well"):
+        phenotypes_of(given, subject, empty=set(NAMES[::2]))
+
+
+def test_strata_that_differ_in_capitals_are_told(caplog):
+    columns = {"arm": ["ill", "well"] * 12, "lane": ["Run2", "run2", "run1"] * 8}
+    donors_of(columns, case={"arm": "ill"}, strata=("lane",))
+    assert "lane: Run2 and run2 are different strata; write a value in one way if they are one" in caplog.text
 
 
 def test_missing_values_of_r_are_no_values():
@@ -208,7 +246,7 @@ def test_samples_of_a_donor_may_be_of_different_batches(caplog):
 
 
 def test_words_for_a_missing_value_are_no_controls():
-    words = ["Unknown", "NA", "not collected", "?"]
+    words = ["Unknown", "#N/A", "n.a.", "."]
     arms = ["ill"] * 8 + words * 2 + ["well"] * 5 + ["none"] * 2 + ["-"]
     (found,) = donors_of({"arm": arms}, case={"arm": "ill"})
     assert found.donors.tolist() == [*range(8), *range(16, 24)]
