@@ -171,6 +171,12 @@ def _contamination(job: Job) -> FinishedStep:
     return job.ask(ContaminationQuestion(job.cohort.naming(), settings), output)
 
 
+MOST_MISCALLED = 0.05
+"""The share of rows whose calls contradict the bases from which on an inferred model is not used.  Of 30,000 drawn rows
+of mouse TRB with exchanged V calls in 30 %, the divergence of V deletions from the truth is 0.084 bits, without any
+0.005."""
+
+
 def _why_not_infer(job: Job) -> str:
     reads = "" if job.inputs.has_reads else (
         "without duplicate_count, rearrangements out of frame cannot be told from sequencing errors"
@@ -193,17 +199,21 @@ def _infer(job: Job) -> FinishedStep:
         if inferred is not None:
             counted, held = inferred.fit.counted
             answer, summary = inferred.fit.model, [("inferred", f"from {counted:,} rows, {held:,} held out")]
-    if job.run.from_root(lambda: _explains_less(target)):
-        summary.append(("", f"it explains held-out junctions worse than {job.model.name}, which the following steps "
-                        "keep"))  # fmt: skip
+    if fault := job.run.from_root(lambda: _fault_of(target, job.model.name)):
+        summary.append(("", fault))
         return FinishedStep(answer, summary)
     return FinishedStep(answer, summary, MODEL)
 
 
-def _explains_less(folder: Path) -> bool:
-    """Whether held-out junctions are less probable under an inferred model than under its start."""
-    gain = (read_facts(folder) or {}).get("gain_over_start")
-    return gain is not None and Gain(**gain).is_loss
+def _fault_of(folder: Path, start: str) -> str:
+    """Say why an inferred model is not used; empty if it is."""
+    facts = read_facts(folder) or {}
+    gain = facts.get("gain_over_start")
+    if gain is not None and Gain(**gain).is_loss:
+        return f"it explains held-out junctions worse than {start}, which the following steps keep"
+    compared, wrong = facts.get("rows_whose_calls_were_compared", 0), facts.get("rows_whose_calls_contradict_the_bases")
+    miscalled = wrong and wrong > MOST_MISCALLED * compared
+    return f"it learned calls that contradict the bases, so the following steps keep {start}" if miscalled else ""
 
 
 def _infer_selection(job: Job) -> FinishedStep:

@@ -337,6 +337,17 @@ def by_reason(sides: NDArray[np.int8]) -> dict[str, int]:
     return {OF_RARE_ALLELE: rare, CONTRADICTED_CALL: int((sides > 0).sum()) - rare}
 
 
+def check_calls(repertoire: Repertoire, model: Model) -> ModelFit:
+    """Compare the calls of nucleotide junctions, in any frame, with their bases; only fields about calls are set.
+
+    At most `CALLS` junctions, drawn at random, are compared.
+    """
+    by_genes, _ = by_gene(repertoire, model)
+    rows = np.sort(np.random.default_rng(0).permutation(len(by_genes))[:CALLS])
+    part, names = by_genes.subset(rows), PGEN_COLUMNS[:1]
+    return ModelFit(**_calls(Side(part, _probabilities(part, model, names)), np.arange(len(part)), model, names))
+
+
 def _calls(productive: Side, rows: Counts, model: Model, names: tuple[str, ...]) -> dict[str, Any]:
     """Return the fields of a `ModelFit` that are about calls."""
     part = productive.repertoire.subset(rows)

@@ -117,6 +117,15 @@ class ModelFit:
             "all alleles of the gene"
         ]
 
+    def lines_of_calls(self) -> list[str]:
+        """Return what there is to say of calls that contradict the bases."""
+        if not self.miscalled:
+            return []
+        return [
+            f"at least {self.miscalled:,} of {self.calls:,} rows have a call that contradicts the bases, such as "
+            f"{self.examples[0]}"
+        ]
+
     def lines(self) -> list[str]:
         """Return a line for each finding, the most serious first."""
         order = ("broken", "truncated", "improbable", "unmade", "habit", "usage")
@@ -144,11 +153,7 @@ class ModelFit:
         genes = sorted(shown, key=lambda gene: (order.index(str(gene.finding)), -gene.rows))
         of_genes = [(gene.finding, f"{gene}{told(REMEDIES.get(str(gene.finding), ''))}") for gene in genes]
         lines += [line for finding, line in of_genes if finding in ("broken", "truncated")]
-        if self.miscalled:
-            lines.append(
-                f"at least {self.miscalled:,} of {self.calls:,} rows have a call that contradicts the bases, such as "
-                f"{self.examples[0]}"
-            )
+        lines += self.lines_of_calls()
         lines += [
             f"{name}: only this allele makes {100 * rows / of:.2g} % of the {of:,} rows of its gene, and the model "
             f"hardly ever chooses it: the probabilities of these rows are too low{REMEDIES['broken']}"

@@ -3,11 +3,14 @@
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from hpcvdj.chance.check import check_calls
 from hpcvdj.chance.dealing import OwnTables
+from hpcvdj.chance.model_fit import UNCHECKED, ModelFit
 from hpcvdj.errors import InputError, TooFewError, log, option
 from hpcvdj.inference.folder import fit_facts, named, raise_if_inferred, write_folder
 from hpcvdj.inference.infer import Fit, infer
@@ -100,11 +103,12 @@ def infer_tables(
         if folder is not None:
             stack.enter_context(run.continuing(folder, {}))
         run.request.begin()
+        calls = run.root_steps(partial(_checked_calls, start, plan), NOTHING_YET, chosen)
         backend = run.bind(backend_name, strict=strict_binding)
 
         fit = infer(chosen, model, plan, run, backend, folder)
 
-        def finish(fit: Fit, chosen: ChosenRows, tally: Tally) -> Inferred:
+        def finish(fit: Fit, chosen: ChosenRows, tally: Tally, calls: ModelFit) -> Inferred:
             for line in fit.warnings:
                 log.warning("%s", line)
             unexplained = []
@@ -121,6 +125,8 @@ def infer_tables(
                     "rows_read": tally.rows_read,
                     "rows_excluded": counts_json(tally.excluded),
                     "rows_left_out": dict(chosen.left_out),
+                    "rows_whose_calls_were_compared": calls.calls,
+                    "rows_whose_calls_contradict_the_bases": calls.miscalled,
                     **fit_facts(fit),
                 }
                 write_folder(target, fit, facts, unexplained, overwrite=overwrite)
@@ -129,7 +135,21 @@ def infer_tables(
             excluded = sum(number for _, number in tally.excluded)
             return Inferred(fit, tally.rows_read, excluded, chosen.left_out, len(unexplained))
 
-        return run.on_root(finish, fit, chosen, tally)
+        return run.on_root(finish, fit, chosen, tally, calls)
+
+
+def _checked_calls(start: Model | Germline, plan: InferenceSettings, chosen: ChosenRows) -> ModelFit:
+    """Compare the calls of the rows with their bases, and log a warning of those that contradict them.
+
+    A model would learn such calls as deletions and insertions.  Without a model to start from, or without calls,
+    nothing is compared.
+    """
+    if isinstance(start, Germline) or plan.genes == "any":
+        return UNCHECKED
+    fit = check_calls(chosen.repertoire, start)
+    for line in fit.lines_of_calls():
+        log.warning("%s: the model learns these as deletions and insertions; correct the calls", line)
+    return fit
 
 
 def _may_replace(run: Run, folder: RunFolder | None) -> bool:

@@ -28,23 +28,26 @@ _SCORE = re.compile(r"\([^()]*\)$")
 _SEVERAL = re.compile(r"/(?=\d)")
 """The slash between genes of one family, as in TRBV6-2/6-3, unlike the slash of TRAV29/DV5 or TRBV20/OR9-2."""
 
+_BETWEEN = re.compile("[,;|]")
 _LOCUS = re.compile(r"(?:IG[HKL]|TR[ABDG])(?=[VDJ])")
 
 
 def names_in(call: str) -> list[str]:
     """Return the genes and alleles that an AIRR call names, without repeats.
 
-    IMGT/V-QUEST's `Homsap TRBV6-2*01 F, or Homsap TRBV6-3*01 F` names two alleles, `TRBV6-2/6-3` two genes; MiXCR's
-    `TRBV6-2*00(401.5)` names a gene, with a score.
+    Some tables have `;` or `|` between them.  IMGT/V-QUEST's `Homsap TRBV6-2*01 F, or Homsap TRBV6-3*01 F` names two
+    alleles, `TRBV6-2/6-3` two genes; MiXCR's `TRBV6-2*00(401.5)` names a gene, with a score.
 
     >>> names_in("Homsap TRBV6-2*01 F, or Homsap TRBV6-3*01 (F)"), names_in("TRBV5,TRBV5*00(12.5) ")
     (['TRBV6-2*01', 'TRBV6-3*01'], ['TRBV5'])
     >>> names_in("TRBV12-3/12-4"), names_in("TRAV29/DV5,TRBV20/OR9-2")
     (['TRBV12-3', 'TRBV12-4'], ['TRAV29/DV5', 'TRBV20/OR9-2'])
+    >>> names_in("TRBV5-4*02;TRBV9*01"), names_in("TRBV20-1|TRBV9")
+    (['TRBV5-4*02', 'TRBV9*01'], ['TRBV20-1', 'TRBV9'])
     >>> names_in("NA"), names_in("nan")
     ([], [])
     """
-    parts = (part.strip() for part in call.split(","))
+    parts = (part.strip() for part in _BETWEEN.split(call))
     named = (name for part in parts for name in (_IMGT_NAME.findall(part) if " " in part else [part]) or [part])
     names = (gene for name in named for gene in _genes(_SCORE.sub("", name)))
     return list(dict.fromkeys(name.removesuffix("*00") for name in names if name and name not in MISSING))

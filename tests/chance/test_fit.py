@@ -8,12 +8,14 @@ import pytest
 
 import hpcvdj
 from hpcvdj.chance import check as checking
-from hpcvdj.chance.check import check_fit, check_model, check_tables
+from hpcvdj.chance.check import check_calls, check_fit, check_model, check_tables
 from hpcvdj.chance.first_rows import other_amino_acids
 from hpcvdj.chance.fit import BROKEN, MISFIT, GeneFit, Side, at_least, compare, truncated_genes
 from hpcvdj.chance.model_fit import MANY_IMPOSSIBLE, UNCHECKED, ModelFit
 from hpcvdj.chance.settings import Checks
 from hpcvdj.errors import InputError
+from hpcvdj.inference.settings import InferenceSettings
+from hpcvdj.inference.tables import reading_for
 from hpcvdj.probabilities.settings import PgenConfig
 from hpcvdj.recombination.alphabet import reverse_complement
 from hpcvdj.recombination.igor import load_model
@@ -24,7 +26,7 @@ from hpcvdj.repertoires.reading import Reading, reading_of
 from hpcvdj.repertoires.table import table_at
 from hpcvdj.repertoires.writers import write_table
 from tests.asked import sample_of_table, warnings_said
-from tests.loci import exhaustive_but
+from tests.loci import LOCI, exhaustive_but
 
 COLUMNS = ["v_call", "j_call", "junction"]
 
@@ -430,3 +432,24 @@ def test_a_large_table_is_sampled(model, monkeypatch):
     assert check_fit(sample, model).rows == 500
     whole = read_table(table, model, PgenConfig().reads(Reading()))
     assert check_fit(whole, model).rows == 500
+
+
+@pytest.mark.olga
+@pytest.mark.parametrize("name", exhaustive_but(LOCI, "mouse_trb"))
+def test_calls_of_rows_that_a_model_is_inferred_from(name):
+    """A model learned a fifth of wrong calls without a word."""
+    model = load_model(name)
+    table = rows_of(model, 8_000)
+    for of, miscalled in ((table, 0), (renamed_rows(table, 5), 1_600)):
+        fit = check_calls(sample_of_table(of, model, reading_for(InferenceSettings())).repertoire, model)
+        assert fit.calls == len(table)
+        # Another gene may make the junction nearly as well: V genes of human IGH end alike (70 are found, else 500).
+        assert 0.03 * miscalled <= fit.miscalled <= miscalled
+        assert len(fit.lines_of_calls()) == (miscalled > 0)
+
+
+def renamed_rows(table, every):
+    """One of `every` rows has the V call of the next of these."""
+    calls = table["v_call"].to_pylist()
+    calls[::every] = [*calls[::every][1:], calls[0]]
+    return table.set_column(0, "v_call", pa.array(calls))
