@@ -33,7 +33,7 @@ from hpcvdj.repertoires.table import REPERTOIRE, Table, repertoire_name, table_a
 from hpcvdj.repertoires.writers import endings_in_words, is_table
 from hpcvdj.storage.ahead import ahead
 from hpcvdj.storage.folders import MARK
-from hpcvdj.storage.inputs import changed, require_unchanged
+from hpcvdj.storage.inputs import changed, file_digest, require_unchanged
 
 SAMPLED_TABLES = 16
 """The largest number of tables of which a sample has rows."""
@@ -187,7 +187,7 @@ class Inputs:
     def digest(self) -> str:
         """SHA-256 of the table; for tables that are counted together, of lines `SHA256  NAME`."""
         if not self.together:
-            return self.tables[0].digest()
+            return self.tables[0].sha256 or file_digest(self.path, self.tables[0].state)
         lines = "".join(f"{table.sha256}  {table.path.name}\n" for table in self.tables)
         return hashlib.sha256(lines.encode()).hexdigest()
 
@@ -374,16 +374,10 @@ def require_different_files(paths: Iterable[Path]) -> None:
         named[key] = path
 
 
-def survey(
-    inputs: Inputs,
-    table: Table,
-    between: Callable[[], None] = lambda: None,
-    digest: Callable[[], str] | None = None,
-) -> Table:
+def survey(inputs: Inputs, table: Table, between: Callable[[], None] = lambda: None) -> Table:
     """A table with its digest, rows and repertoires.  All rows are read unless the file states their number.
 
     between  called after each batch
-    digest   waits for the SHA-256 of the table, which another thread takes
     """
     reader = table.open()
     columns, rows = inputs.columns_of(table), reader.known_rows
@@ -399,8 +393,9 @@ def survey(
     repertoires: Counter[str] = Counter()
     for name, number in named.items():
         repertoires[name or table.repertoire_id] += number
+    digest = "" if table.in_memory else file_digest(table.path, table.state)
     of_table = dict(repertoires) or {table.repertoire_id: 0}
-    return replace(table, sha256=(digest or table.digest)(), rows=rows, unnamed=named[""], repertoires=of_table)
+    return replace(table, sha256=digest, rows=rows, unnamed=named[""], repertoires=of_table)
 
 
 def numbered(inputs: Inputs, tables: Sequence[Table]) -> Inputs:

@@ -8,7 +8,7 @@ from typing import Any
 
 from hpcvdj.repertoires.formats.format import BY_HEADER, Opening
 from hpcvdj.repertoires.readers import MemoryReader, TableReader, open_table, possible_suffixes, table_suffixes
-from hpcvdj.storage.inputs import State, file_digest, file_state
+from hpcvdj.storage.inputs import State, file_state
 
 REPERTOIRE = "repertoire_id"
 """AIRR's column for the repertoire of a row."""
@@ -61,10 +61,6 @@ class Table:
     @property
     def in_memory(self) -> bool:
         return bool(self.readers) and isinstance(self.readers[0], MemoryReader)
-
-    def digest(self) -> str:
-        """The SHA-256 of the file; empty for a table in memory.  InputError if the file changes."""
-        return self.sha256 or ("" if self.in_memory else file_digest(self.path, self.state))
 
     def __getstate__(self) -> dict[str, Any]:
         # Other ranks open files themselves.

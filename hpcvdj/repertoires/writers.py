@@ -4,14 +4,13 @@ A table can be written in parts.  The parts are joined without decoding their va
 frames of zstd and row groups of Parquet are concatenated, and a folder contains the parts.
 """
 
-import io
 import os
 import re
 import shutil
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
-from typing import IO, Any, ClassVar, NamedTuple, Self
+from typing import IO, Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +21,7 @@ from hpcvdj.public import OnFirstUse
 from hpcvdj.repertoires.batches import as_strings
 from hpcvdj.repertoires.readers import reader
 from hpcvdj.storage.ahead import in_threads
-from hpcvdj.storage.files import COPIED_BYTES, DigestedFile, atomic_path, gzipped, require_writable
+from hpcvdj.storage.files import COPIED_BYTES, atomic_path, gzipped, require_writable
 from hpcvdj.storage.folders import MARK, atomic_folder, exclusive_folder, mark_written, require_replaceable
 from hpcvdj.storage.parquet import join_parquet
 
@@ -34,13 +33,6 @@ _FILE_PATTERN = re.compile(r"part-[0-9]{6,}\.parquet")
 
 _ROWS_TO_JUDGE = 1 << 13
 """The number of rows that decide which columns of a Parquet file are dictionaries."""
-
-
-class Filled(NamedTuple):
-    """The number of rows of a table that was written, and the SHA-256 of its file, or of a folder as `mark_written`."""
-
-    rows: int
-    digest: str
 
 
 def packed(stream: IO[bytes], packing: str | None) -> AbstractContextManager[Any]:
@@ -70,8 +62,7 @@ class TableWriter:
     def __init__(self, path: Path, *, first: bool = True) -> None:
         self._first = first
         self._stack = ExitStack()
-        self._file = DigestedFile(path)
-        plain = self._stack.enter_context(io.BufferedWriter(self._file))
+        plain = self._stack.enter_context(open(path, "wb"))  # noqa: SIM115
         self._stream: Any = self._stack.enter_context(packed(plain, self.packing))
 
     def __enter__(self) -> Self:
@@ -79,11 +70,6 @@ class TableWriter:
 
     def __exit__(self, *exception: object) -> None:
         self._stack.close()
-
-    @property
-    def digest(self) -> str:
-        """The SHA-256 of the complete table, hexadecimal."""
-        return self._file.digest.hexdigest()
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Write the rows of a batch.  The first batch, which may have no rows, determines the columns."""
@@ -180,11 +166,6 @@ class ParquetFolderWriter(ParquetWriter):
 
     def __init__(self, path: Path, *, first: bool = True) -> None:
         super().__init__(path / _FILE.format(0), first=first)
-        self._folder = path
-
-    @property
-    def digest(self) -> str:
-        return mark_written(self._folder, {_FILE.format(0): super().digest})
 
     @classmethod
     def of_parts(cls) -> type[TableWriter]:
@@ -241,7 +222,7 @@ def write_table(target: Path, batches: Iterable[pa.RecordBatch], *, overwrite: b
     with ExitStack() as stack:
         if kind.is_folder:
             stack.enter_context(exclusive_folder(target, overwrite=overwrite))
-        return fill_table(stack.enter_context(new_table(target, overwrite=overwrite)), kind, batches).rows
+        return fill_table(stack.enter_context(new_table(target, overwrite=overwrite)), kind, batches)
 
 
 def require_writable_table(target: Path, *, overwrite: bool) -> None:
@@ -267,8 +248,8 @@ def fill_table(
     *,
     first: bool = True,
     between: Callable[[], None] = lambda: None,
-) -> Filled:
-    """Write batches of one schema to a file.
+) -> int:
+    """Write batches of one schema to a file; returns the number of rows.
 
     kind     of the table
     first    whether the rows are the first of their table
@@ -280,7 +261,7 @@ def fill_table(
             rows += batch.num_rows
             writer.write(batch)
             between()
-    return Filled(rows, writer.digest)
+    return rows
 
 
 def _repetitive(batch: pa.RecordBatch) -> list[str]:

@@ -16,6 +16,7 @@ from hpcvdj.runs.run import Run
 from hpcvdj.runs.stopping import NOTHING_YET
 from hpcvdj.storage.files import atomic_path
 from hpcvdj.storage.folders import parts_beside
+from hpcvdj.storage.inputs import file_digest
 
 Counts = NDArray[np.int64]
 
@@ -58,7 +59,8 @@ class TableBlocks:
             number, table = block
             path = folder / f"{number:06}{kind.of_parts().endings[0]}"
             with atomic_path(path, overwrite=True) as temporary:
-                digests[path] = fill_table(temporary, kind.of_parts(), as_batches(table), first=number == 0).digest
+                fill_table(temporary, kind.of_parts(), as_batches(table), first=number == 0)
+            digests[path] = file_digest(path)
 
         for of_round in self._blocks():
             run.each(of_round, write, NOTHING_YET)

@@ -139,10 +139,9 @@ class Targets:
                 temporary = stack.enter_context(new_table(path, overwrite=overwrite))
                 if callable(table):
                     table(temporary)
-                    digest = mark_written(temporary) if temporary.is_dir() else file_digest(temporary)
                 else:
-                    batches = as_batches(table) if isinstance(table, pa.Table) else table
-                    digest = fill_table(temporary, writer_of(path), batches).digest
+                    fill_table(temporary, writer_of(path), as_batches(table) if isinstance(table, pa.Table) else table)
+                digest = mark_written(temporary) if temporary.is_dir() else file_digest(temporary)
                 outputs.append([path.name, digest])
             # The file that is entered last is renamed first, so a table never lacks its facts.
             temporary = stack.enter_context(atomic_path(self.facts, overwrite=overwrite))

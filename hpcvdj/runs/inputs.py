@@ -1,7 +1,6 @@
 """Survey the tables of a run before ranks read junctions: rows, digests and repertoires."""
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from hpcvdj.errors import InputError, log
@@ -18,7 +17,7 @@ BESIDE_BYTES = 1 << 29
 def surveyed(inputs: Inputs, run: Run, beside: Callable[[], None] | None = None) -> Inputs:
     """Return the inputs with the rows, digests and repertoires of all tables.
 
-    Ranks share the reading, the largest files first.  Another thread takes the digests meanwhile.
+    Ranks share the reading, the largest files first.
 
     beside  what root does first, while the other ranks read
 
@@ -30,14 +29,12 @@ def surveyed(inputs: Inputs, run: Run, beside: Callable[[], None] | None = None)
     sizes = [0 if table.surveyed else table.bytes for table in inputs.tables]
     shares = evenly(sizes, run.ranks, of_root=BESIDE_BYTES if beside is not None else 0)
     surveys: dict[int, Table | InputError] = {}
-    digesting = ThreadPoolExecutor(1)
-    digests = {k: digesting.submit(inputs.tables[k].digest) for k in shares[run.rank]}
 
     def survey_table(k: int) -> None:
         """Keep the surveyed table, or the error that explains why it cannot be read: the other ranks wait for it."""
         table = inputs.tables[k]
         try:
-            surveys[k] = table if table.surveyed else survey(inputs, table, run.raise_if_stopping, digests[k].result)
+            surveys[k] = table if table.surveyed else survey(inputs, table, run.raise_if_stopping)
         except InputError as error:
             surveys[k] = error
         except OSError as error:
@@ -45,10 +42,7 @@ def surveyed(inputs: Inputs, run: Run, beside: Callable[[], None] | None = None)
 
     steps: list[Callable[[], None]] = [beside] if beside is not None and run.is_root else []
     steps += [partial(survey_table, k) for k in shares[run.rank]]
-    try:
-        run.each(steps, lambda step: step(), NOTHING_YET)
-    finally:
-        digesting.shutdown(cancel_futures=True)
+    run.each(steps, lambda step: step(), NOTHING_YET)
     every = {k: table for part in run.gather_everywhere(surveys) for k, table in part.items()}
 
     def together() -> Inputs:

@@ -2,13 +2,11 @@
 
 import errno
 import fcntl
-import hashlib
-import io
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from hpcvdj.errors import InputError, MachineError, option
 
@@ -45,20 +43,6 @@ def atomic_path(target: Path, *, overwrite: bool) -> Iterator[Path]:
         finally:
             if left:
                 temporary.unlink(missing_ok=True)
-
-
-class DigestedFile(io.FileIO):
-    """A new file whose `digest` is the SHA-256 of what was written to it."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(path, "wb")
-        self.digest = hashlib.sha256()
-
-    def write(self, data: Any) -> int:
-        """Write bytes; return how many of them were written."""
-        written = super().write(data)
-        self.digest.update(memoryview(data).cast("B")[:written])
-        return written
 
 
 def gzipped(stream: IO[bytes]) -> IO[bytes]:

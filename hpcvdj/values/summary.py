@@ -17,6 +17,7 @@ from hpcvdj.repertoires.tally import Tally
 from hpcvdj.results.slice_facts import SliceFacts
 from hpcvdj.runs.folder import Identity
 from hpcvdj.runs.run import Run
+from hpcvdj.storage.inputs import file_digest
 from hpcvdj.values.plan import Plan
 from hpcvdj.values.task import Task
 
@@ -124,4 +125,7 @@ def with_digests(inputs: Inputs) -> Inputs:
     """Return the inputs with the SHA-256 of their tables.  Raise InputError if a table cannot be read."""
     for table in inputs.tables:
         table.open()
-    return replace(inputs, tables=tuple(replace(table, sha256=table.digest()) for table in inputs.tables))
+    tables = tuple(
+        replace(table, sha256=table.sha256 or file_digest(table.path, table.state)) for table in inputs.tables
+    )
+    return replace(inputs, tables=tables)

@@ -8,9 +8,7 @@ import pytest
 
 from hpcvdj.errors import InputError, choices
 from hpcvdj.repertoires.readers import read_batches
-from hpcvdj.repertoires.writers import TableWriter, fill_table, write_table, writer_of
-from hpcvdj.storage.folders import atomic_folder, exclusive_folder, folder_digest
-from hpcvdj.storage.inputs import file_digest
+from hpcvdj.repertoires.writers import TableWriter, write_table, writer_of
 
 COLUMNS = ["sequence_id", "v_call", "j_call", "junction"]
 TEXT = "\t".join(COLUMNS) + "\n" + "".join(f"s{k}\tTRBV1\tTRBJ1-1\tTGTGCCTTT\n" for k in range(2000))
@@ -114,19 +112,6 @@ def test_a_folder_is_written(tmp_path):
     (tmp_path / "mine.dataset" / "a").touch()
     with pytest.raises(InputError, match="is not a folder that hpcvdj wrote"):
         write_table(tmp_path / "mine.dataset", [batch], overwrite=True)
-
-
-@pytest.mark.parametrize("rows", [0, 1, 50_000])
-def test_the_digest_of_a_new_table_is_that_of_its_bytes(tmp_path, rows):
-    batch = pa.RecordBatch.from_pydict({"a": [f"text {k}" for k in range(rows)], "b": list(range(rows))})
-    for kind in choices(TableWriter).values():
-        path = tmp_path / f"t{kind.endings[0]}"
-        if kind.is_folder:
-            with exclusive_folder(path, overwrite=False), atomic_folder(path, overwrite=False) as temporary:
-                written = fill_table(temporary, kind, [batch, batch])
-        else:
-            written = fill_table(path, kind, [batch, batch])
-        assert written == (2 * rows, folder_digest(path) if kind.is_folder else file_digest(path))
 
 
 def test_suffixes(tmp_path):
