@@ -275,13 +275,13 @@ def _in_frames(repertoire: Repertoire, p: Floats) -> dict[Frame, Side]:
     return {frame: Side(repertoire.subset(np.flatnonzero(kept)), p[kept]) for frame, kept in rows.items()}
 
 
-def _draws_in_frames(model: Model, names: tuple[str, ...]) -> dict[Frame, Side]:
+def _draws_in_frames(model: Model, names: tuple[str, ...], number: int = DRAWN) -> dict[Frame, Side]:
     """Return draws by genes; those of the last few models are kept, as a notebook checks table after table."""
     # A model that was changed in memory keeps the digest of its files, but hardly its P(productive).
-    key = (DRAWN, str(model.facts()), model.joint, productive_probability(model))
+    key = (number, str(model.facts()), model.joint, productive_probability(model))
     if key not in _KEPT:
         run = Run().alone()
-        plan = GenerationSettings(DRAWN, seed=int(np.random.SeedSequence([0, 2]).generate_state(1)[0]))
+        plan = GenerationSettings(number, seed=int(np.random.SeedSequence([0, 2]).generate_state(1)[0]))
         drawn = recombined(model, plan, PgenConfig().reads(Reading()), run.bind("cpu"), run)
         assert drawn is not None
         _KEPT[key] = drawn, {}
@@ -293,9 +293,12 @@ def _draws_in_frames(model: Model, names: tuple[str, ...]) -> dict[Frame, Side]:
     return sides[names]
 
 
-def limits_of(model: Model, names: tuple[str, ...]) -> tuple[float, float]:
-    """Return the largest probability of productive draws by genes, and their quantile of `TAIL`."""
-    of_drawn = _draws_in_frames(model, names)["productive"].p
+def limits_of(model: Model, names: tuple[str, ...], number: int = DRAWN) -> tuple[float, float]:
+    """Return the largest probability of productive draws by genes, and their quantile of `TAIL`.
+
+    number  of recombinations that are drawn
+    """
+    of_drawn = _draws_in_frames(model, names, number)["productive"].p
     return float(of_drawn.max(initial=0.0)), float(np.quantile(of_drawn, TAIL))
 
 
@@ -345,13 +348,17 @@ def check_calls(repertoire: Repertoire, model: Model) -> ModelFit:
     by_genes, _ = by_gene(repertoire, model)
     rows = np.sort(np.random.default_rng(0).permutation(len(by_genes))[:CALLS])
     part, names = by_genes.subset(rows), PGEN_COLUMNS[:1]
-    return ModelFit(**_calls(Side(part, _probabilities(part, model, names)), np.arange(len(part)), model, names))
+    side = Side(part, _probabilities(part, model, names))
+    # Fewer draws than for genes and lengths, which would take most of the time, are enough.
+    return ModelFit(**_calls(side, np.arange(len(part)), model, names, limits_of(model, names, CALLS)))
 
 
-def _calls(productive: Side, rows: Counts, model: Model, names: tuple[str, ...]) -> dict[str, Any]:
-    """Return the fields of a `ModelFit` that are about calls."""
-    part = productive.repertoire.subset(rows)
-    wrong = contradicting(part, model, names, productive.p[rows])
+def _calls(
+    side: Side, rows: Counts, model: Model, names: tuple[str, ...], limits: tuple[float, float] | None = None
+) -> dict[str, Any]:
+    """Return the fields of a `ModelFit` that are about calls; `limits` as for `contradicting`."""
+    part = side.repertoire.subset(rows)
+    wrong = contradicting(part, model, names, side.p[rows], limits)
     numbers = np.bincount(wrong, minlength=len(SIDES))
     named = np.flatnonzero((wrong > 0) & (wrong < RARE_ALLELE))[:EXAMPLES]
     calls = [tuple(alleles.allele for alleles in part.pairs[kind]) for kind in kinds_of(part)[named].tolist()]

@@ -119,8 +119,8 @@ class _File(_Reading, h5py.File):  # type: ignore[misc]
         for name in stored:
             if stored.get_id(name).dtype.kind == "O":
                 raise InputError(
-                    f"{self.filename}: is of hpcvdj 0.1, or damaged (its attribute {name} is of variable length); make it "
-                    "again"
+                    f"{self.filename}: is of hpcvdj 0.1, or damaged (its attribute {name} is of variable length); make "
+                    "it again"
                 )
             value = stored[name]
             values[name] = value.decode(errors="surrogateescape") if isinstance(value, bytes) else value
