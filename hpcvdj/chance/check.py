@@ -345,9 +345,9 @@ def check_calls(repertoire: Repertoire, model: Model) -> ModelFit:
 
     At most `CALLS` junctions, drawn at random, are compared.
     """
-    by_genes, _ = by_gene(repertoire, model)
-    rows = np.sort(np.random.default_rng(0).permutation(len(by_genes))[:CALLS])
-    part, names = by_genes.subset(rows), PGEN_COLUMNS[:1]
+    number, names = len(repertoire), PGEN_COLUMNS[:1]
+    rows = np.random.default_rng(0).choice(number, min(number, CALLS), replace=False, shuffle=False)
+    part, _ = by_gene(repertoire.subset(np.sort(rows)), model)
     side = Side(part, _probabilities(part, model, names))
     # Fewer draws than for genes and lengths, which would take most of the time, are enough.
     return ModelFit(**_calls(side, np.arange(len(part)), model, names, limits_of(model, names, CALLS)))
