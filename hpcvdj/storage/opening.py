@@ -110,7 +110,7 @@ class _File(_Reading, h5py.File):  # type: ignore[misc]
 
     @cached_property
     def attrs(self) -> dict[str, Any]:
-        """The attributes of the root group.  Raises InputError for values of variable length.
+        """The attributes of the root group.  Raises ValueError for values of variable length.
 
         HDF5 stores these in global heaps, and HDF5 2.0 hangs when it reads a heap that was overwritten with zeros.  So
         hpcvdj writes texts of fixed width, and reads no others.
@@ -118,10 +118,8 @@ class _File(_Reading, h5py.File):  # type: ignore[misc]
         stored, values = h5py.AttributeManager(self), {}
         for name in stored:
             if stored.get_id(name).dtype.kind == "O":
-                raise InputError(
-                    f"{self.filename}: is of hpcvdj 0.1, or damaged (its attribute {name} is of variable length); make "
-                    "it again"
-                )
+                by = ", as in files of hpcvdj 0.1, which are not read" if name == "format" else ""
+                raise ValueError(f"its attribute {name} is of variable length{by}")
             value = stored[name]
             values[name] = value.decode(errors="surrogateescape") if isinstance(value, bytes) else value
         return values

@@ -274,7 +274,7 @@ def test_texts_of_variable_length(tmp_path):
     with h5py.File(tmp_path / "o.h5", "w") as file:
         file.attrs.update({"format": "test", "format_version": 1, "zz": "text"})
         file["x"] = [1, 2]
-    message = r"o\.h5: is of hpcvdj 0\.1, or damaged \(its attribute format is of variable length\); make it again"
+    message = r"its attribute format is of variable length, as in files of hpcvdj 0\.1, which are not read; copy"
     with pytest.raises(InputError, match=message):
         open_hdf5(tmp_path / "o.h5", "hpcvdj x", "test", 1)
 
@@ -292,7 +292,7 @@ def test_texts_are_of_fixed_width(tmp_path):
         assert {name: file.attrs[name] for name in TEXTS} == TEXTS
     with h5py.File(path, "r+") as file:
         file.attrs["some"] = "of variable length"
-    with pytest.raises(InputError, match=r"or damaged \(its attribute some is of variable length\)"):
+    with pytest.raises(InputError, match=r"o\.h5: is damaged: its attribute some is of variable length; copy"):
         open_hdf5(path, "hpcvdj x", "test", 1)
 
 
