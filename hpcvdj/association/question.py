@@ -120,6 +120,8 @@ class AssociationQuestion(CohortQuestion[Association]):
                 f"{', by their balls' if self.settings.unit == 'ball' else ''}",
             ),
         ]
+        if answer.improbable is None:
+            lines.append(("not known", "for want of nucleotides: likely copies, and samples of one person"))
         if answer.likely_copies:
             lines.append(("", f"{answer.likely_copies:,} likely copies, whose copies are no carriers"))
         most_hits = sorted(answer.tested, key=lambda test: -int((test.q <= answer.max_q).sum()))

@@ -202,7 +202,11 @@ def test_amino_acids_alone_have_the_same_carriers(answer, tables, model):
     short = {name: table.select(GENES[:2]).append_column(
         "junction_aa", pa.array(hpcvdj.translate(table["junction"].to_pylist()))
     ) for name, table in tables.items()}  # fmt: skip
-    found = asked(short, model, strata=("lane",)).table
+    short_answer = asked(short, model, strata=("lane",))
+    question = AssociationQuestion(None, AssociationSettings())
+    of_both = [dict(question.summary(each)).get("not known") for each in (short_answer, answer)]
+    assert of_both == ["for want of nucleotides: likely copies, and samples of one person", None]
+    found = short_answer.table
     keys = ["v_call", "j_call", "junction_aa"]
     both = [table.select([*keys, "carriers", "case_carriers"]).sort_by([(key, "ascending") for key in keys])
             for table in (found, answer.table)]  # fmt: skip
