@@ -113,9 +113,8 @@ def recombinations(rows, database, model):
     sizes = {}
     for v, j, _ in distinct:
         sizes[genes(v, j)] = sizes.get(genes(v, j), 0) + 1
-    drawn = depth.depth_of(
-        model, nucleotides=True, selection=True, chance=Chance(model, depth.DRAWN, 0, "cpu", False), run=Run()
-    )
+    chance = Chance(model, depth.DRAWN, 0, "cpu", False)
+    drawn = depth.depth_of(model, nucleotides=True, selection=True, genes="call", chance=chance, run=Run())
     pairs = list(sizes)
     return dict(zip(pairs, drawn.recombinations(np.array(list(sizes.values())), pairs), strict=True))
 
