@@ -29,6 +29,8 @@ def print_help(command: Any, ctx: Any, *, everything: bool = False) -> None:
     for block in [first, *(block for block in further if everything or block.startswith("Example"))]:
         console.print(f"\n{fill(' '.join(block.split()), width, break_on_hyphens=False)}")
     described = [parameter for parameter in command.get_params(ctx) if not getattr(parameter, "hidden", False)]
+    # A group of commands has no --help-all.
+    everything = everything or not any("--help-all" in parameter.opts for parameter in described)
     for part, parameters in groupby(sorted(described, key=lambda parameter: _PARTS.index(_part(parameter))), _part):
         console.print(f"\n{part}", style="bold")
         if part == MORE and not everything:

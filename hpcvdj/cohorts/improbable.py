@@ -154,9 +154,15 @@ def improbable_of(
     kept      bool [junctions]: whether each junction takes part
     """
     improbable = _at(cohort, p, sizes, of_drawn, max_pgen or MAX_PGEN, kept)
+    # Without so many junctions, no threshold lets copies be seen, and the individual does not decide it for others.
+    able = np.flatnonzero(SEEN * cohort.sizes >= _needed(np.zeros(1))[0])
     largest = float(sizes.max()) ** 2
     raises = max_pgen is None
-    while raises and (improbable.pairs.detectable > SEEN).any() and improbable.max_pgen < LARGEST_MAX_PGEN / 2:
+    while (
+        raises
+        and (improbable.pairs.detectable[np.ix_(able, able)] > SEEN).any()
+        and improbable.max_pgen < LARGEST_MAX_PGEN / 2
+    ):
         # Without the error of a product, which users would see.
         higher = float(f"{improbable.max_pgen * 10:.9g}")
         # Root decides for all ranks, which may round differently.

@@ -294,6 +294,7 @@ def test_the_help_of_groups_looks_like_that_of_commands():
     assert out.startswith("Usage: hpcvdj [OPTIONS] COMMAND [ARGS]...\n")
     assert re.search(r"^Generation probabilities\n  pgen  +Compute how probable", out, re.MULTILINE)
     assert "First look: hpcvdj count" in out
+    assert "--help-all" not in out, "groups do not have it"
     out, _ = hpcvdj_command("models", "--help")
     assert re.search(r"^Commands\n  list  +List the models", out, re.MULTILINE)
 

@@ -240,6 +240,19 @@ def test_the_threshold_is_raised_where_it_leaves_too_few():
     assert found_in(rows, model, max_pgen=1e-11, min_low=1).max_pgen == 1e-11
 
 
+def test_an_individual_of_few_junctions_does_not_raise_the_threshold(model, clean):
+    """One row, or none that is usable, raised it a hundred times, and --write-clean then removed rows of others."""
+    alone = found_in(clean, model)
+    for rows in (1, 100):
+        few = [{**row, "repertoire_id": "tiny"} for row in clean.slice(0, rows).to_pylist()]
+        found = found_in(with_rows(clean.slice(rows), few), model)
+        assert found.max_pgen == alone.max_pgen
+        tiny = found.cohort.names.index("tiny")
+        others = np.arange(len(found.low)) != tiny
+        assert (found.low[others][1:] == alone.low[1:]).all()
+        assert (found.pairs.verdicts[tiny][others] == "no power").all()
+
+
 def test_how_many_copies_are_seen():
     """Against a search for the smallest number that stands out."""
     rng = np.random.default_rng(3)
