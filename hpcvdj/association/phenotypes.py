@@ -23,7 +23,7 @@ Family = Literal["case", "hla", "trend"]
 FEWEST_OF_ALLELE = 10
 """The smallest number of donors that have an HLA allele that is tested, and of donors that lack it."""
 
-LACKING = {"DRB3", "DRB4", "DRB5"}
+NOT_IN_ALL = {"DRB3", "DRB4", "DRB5"}
 """HLA genes that many people do not have."""
 
 BATCHES = {"batch", "run", "plate", "pool"}
@@ -207,8 +207,10 @@ def _alleles(column: str, value_of: Mapping[str, str]) -> tuple[dict[str, dict[s
     for allele in sorted(set().union(*alleles_of.values())):
         group, (gene, is_allele, _) = allele.partition(":")[0], allele.partition("*")
         unknown = [who for who, alleles in alleles_of.items() if group in alleles and allele not in alleles]
-        not_typed = [who for who, genes in genes_of.items() if gene not in genes and is_allele and gene not in LACKING]
-        has = {who: allele in alleles for who, alleles in alleles_of.items() if who not in {*unknown, *not_typed}}
+        may_lack = not is_allele or gene in NOT_IN_ALL
+        not_typed = [] if may_lack else [who for who, genes in genes_of.items() if gene not in genes]
+        left_out = {*unknown, *not_typed}
+        has = {who: allele in alleles for who, alleles in alleles_of.items() if who not in left_out}
         number = sum(has.values())
         if min(number, len(has) - number) < FEWEST_OF_ALLELE:
             rare.append(allele)

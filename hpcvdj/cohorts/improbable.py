@@ -154,7 +154,7 @@ def improbable_of(
     kept      bool [junctions]: whether each junction takes part
     """
     improbable = _at(cohort, p, sizes, of_drawn, max_pgen or MAX_PGEN, kept)
-    # Without so many junctions, no threshold lets copies be seen, and the individual does not decide it for others.
+    # Of an individual with fewer junctions, no threshold lets copies be seen, so it does not decide that of others.
     able = np.flatnonzero(SEEN * cohort.sizes >= _needed(np.zeros(1))[0])
     largest = float(sizes.max()) ** 2
     raises = max_pgen is None

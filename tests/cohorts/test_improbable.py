@@ -253,6 +253,24 @@ def test_an_individual_of_few_junctions_does_not_raise_the_threshold(model, clea
         assert (found.pairs.verdicts[tiny][others] == "no power").all()
 
 
+@pytest.mark.exhaustive
+@pytest.mark.olga
+@pytest.mark.parametrize("name", LOCI)
+def test_few_junctions_change_no_verdict_of_others(name):
+    """Nothing is contaminated without copies, and copies are found, beside an individual of one row, as without it."""
+    model = load_model(name)
+    # Hardly a junction of kappa is improbable.
+    size = 2 * SIZE if name == "human_igk" else SIZE
+    rows = with_individuals(drawn(model, 4 * size + 1, 951), [size] * 4 + [1])
+    tiny = rows_of(rows, "e")
+    rows = rows.slice(0, 4 * size)
+    copies = [{**row, "repertoire_id": "b"} for row in rows_of(rows, "a")[:200]]
+    for copied, pairs in (([], []), (copies, [(0, 1)])):
+        without, beside = (found_in(with_rows(rows, [*copied, *more]), model) for more in ([], tiny))
+        assert without.pairs.standing_out == beside.pairs.standing_out == pairs
+        assert without.max_pgen == beside.max_pgen
+
+
 def test_how_many_copies_are_seen():
     """Against a search for the smallest number that stands out."""
     rng = np.random.default_rng(3)
