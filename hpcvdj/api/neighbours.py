@@ -28,7 +28,8 @@ def enrich(junctions: Any, model: Model | str | Path, *, control: Any, **options
 
     junctions  {junctions}; productive rows of one individual
     model      {model}
-    control    junctions of other people: expect the number of neighbours that they have, not that of the model
+    control    junctions of one or several other people, as `junctions`: expect the number of neighbours that they have,
+               not that of the model
     {options}
 
     Returns an Enrichment: its `table` (pyarrow) has a row for each tested clonotype, the smallest p-value first, with

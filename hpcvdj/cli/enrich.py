@@ -27,8 +27,8 @@ def command(
     settings: EnrichmentSettings,
     choice: ClonotypeChoice,
     asked: asking.QuestionOptions,
-    control: Path | None = setting("junctions of other people: take the number of neighbours that they have for "
-                                   "chance, not the model's probabilities", None, metavar="TABLE"),
+    control: Path | None = setting("junctions of other people, a table or a folder: take the number of neighbours that "
+                                   "they have for chance, not the model's probabilities", None, metavar="TABLES"),
     plot: Path | None = setting(
         "figure to draw, of a single table: p-values beside uniform ones, and the hits as a network; .png or .svg; "
         "needs matplotlib and networkx", None, metavar="FIGURE"),

@@ -14,6 +14,7 @@ The method follows ALICE (Pogorelyy et al., PLoS Biology 17:e3000314, 2019), wit
 conditional on V and J, the clonotype itself is not counted, and q-values are over all clonotypes.
 """
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pkgutil import resolve_name
@@ -38,7 +39,7 @@ from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.productive import productive_of
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS, PgenProblem
 from hpcvdj.recombination.selection import SelectionFactor
-from hpcvdj.repertoires.genes import gene_columns, has_nucleotides, letter_words, without_genes
+from hpcvdj.repertoires.genes import gene_columns, has_nucleotides, letter_words, stacked, without_genes
 from hpcvdj.runs.run import Run
 from hpcvdj.values.compute import count_in_memory
 
@@ -53,7 +54,7 @@ ROUNDING = 1e-12
 
 ITSELF, FEWEST_TO_TELL = 0.95, 20
 """A control that has this share of the clonotypes, of at least this many, contains the individual that is tested.
-Controls of other people, even of many, have a small part of the clonotypes."""
+Controls of other people, even of many in one table, have a small part of the clonotypes."""
 
 
 @dataclass(frozen=True)
@@ -203,35 +204,35 @@ def _against_model(
 
 
 def enrich_over(
-    clonotypes: Clonotypes, control: Clonotypes, settings: EnrichmentSettings, backend: Backend
+    clonotypes: Clonotypes, controls: Sequence[Clonotypes], settings: EnrichmentSettings, backend: Backend
 ) -> Enrichment:
-    """Test clonotypes against those of other people, a control, in place of a model (as TCRNET does).
+    """Test clonotypes against those of other people, the controls, in place of a model (as TCRNET does).
 
-    The control has the selection of people, so there is no κ.  The test compares two rates, so it takes into account
-    that a small control may lack neighbours by chance.
+    A clonotype that several controls have counts for each of them.  The controls have the selection of people, so there
+    is no κ.  The test compares two rates, so it takes into account that a small control may lack neighbours by chance.
     """
     names = {(v.allele, j.allele): kind for kind, (v, j) in enumerate(clonotypes.classes)}
-    kind = np.array([names.get((v.allele, j.allele), -1) for v, j in control.classes], dtype=np.int64)[control.kind]
-    comparable = kind >= 0
-    kind, variants = kind[comparable], control.variants[comparable]
-    width = max(clonotypes.letters.shape[1], control.letters.shape[1])
-    letters = np.concatenate([
-        np.pad(part, ((0, 0), (0, width - part.shape[1])))
-        for part in (clonotypes.letters, control.letters[comparable])
-    ])  # fmt: skip
-    lengths = np.concatenate([clonotypes.lengths, control.lengths[comparable]])
-    kinds = np.concatenate([clonotypes.kind, kind])
+    people = [(clonotypes.letters, clonotypes.lengths, clonotypes.kind, clonotypes.variants)]
+    for control in controls:
+        kind = np.array([names.get((v.allele, j.allele), -1) for v, j in control.classes], dtype=np.int64)[control.kind]
+        known = kind >= 0
+        people.append((control.letters[known], control.lengths[known], kind[known], control.variants[known]))
+    of_letters, *others = zip(*people, strict=True)
+    letters, (lengths, kinds, variants) = stacked(of_letters), map(np.concatenate, others)
     rows, group = groups(letter_words(letters), lengths, kinds)
-    group, group_of_control = np.split(group, [len(clonotypes)])
+    group, *of_controls = np.split(group, np.cumsum([len(person[1]) for person in people])[:-1])
     weights = np.zeros((len(rows), 2), dtype=np.int64)
-    np.add.at(weights[:, 0], group, clonotypes.variants)
-    np.add.at(weights[:, 1], group_of_control, variants)
-    shared = (weights[group, 1] >= clonotypes.variants).mean()
-    if shared >= ITSELF and len(clonotypes) >= FEWEST_TO_TELL:
-        raise InputError(
-            f"the control has {shared:.0%} of the clonotypes that are tested, so it has the individual itself; give a "
-            "control of other people"
-        )
+    weights[group, 0] = clonotypes.variants
+    for of_control, (*_, numbers) in zip(of_controls, people[1:], strict=True):
+        before = weights[group, 1]
+        weights[of_control, 1] += numbers
+        shared = (weights[group, 1] - before >= clonotypes.variants).mean()
+        if shared >= ITSELF and len(clonotypes) >= FEWEST_TO_TELL:
+            raise InputError(
+                f"the control has {shared:.0%} of the clonotypes that are tested, so it has the individual itself; "
+                "give a control of other people"
+            )
+    kind, variants = kinds[len(clonotypes) :], variants[len(clonotypes) :]
     counts = _degrees_on(backend)(letters[rows], lengths[rows], kinds[rows], weights)[group]
     neighbours, of_control = counts[:, 0] - 1, counts[:, 1]
     size = _class_sizes(clonotypes.kind, clonotypes.variants, len(clonotypes.classes))[clonotypes.kind]

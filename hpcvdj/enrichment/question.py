@@ -5,6 +5,8 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 import hpcvdj
 from hpcvdj.chance.check import check_tables
 from hpcvdj.chance.clonotypes import DistinctJunctions, distinct_junctions
@@ -70,20 +72,20 @@ class EnrichmentQuestion(Question[Enrichment]):
             )
 
     def answer(self, rows: Rows, model: Model, run: Run) -> Enrichment | None:
-        samples = [self._distinct(rows.on_root, run)]
+        samples = self._distinct(rows.on_root, run)
         control = self._control(rows.inputs, run)
         if control is not None:
             log.info("the control, %s, is compared with the model, too", control.path)
             checks = Checks(force=rows.fit.force, keep_misfits=rows.fit.keep_misfits)
             fit = run.from_root(lambda: check_tables(checks, [control], model, run=run))
-            samples.append(self._distinct(read_on_root(control, model, run, fit), run))
+            samples += self._distinct(read_on_root(control, model, run, fit), run)
         backend = run.bind(self.settings.backend, strict=self.settings.strict_binding)
         test = partial(self._test, samples, rows, model, run, backend)
         answer = test(self.choice.min_reads)
 
         def read_once() -> int:
-            has_reads = all(sample is not None and sample.reads is not None for sample in samples)
-            return samples[0].read_once() if samples[0] is not None and has_reads and self.choice.min_reads == 1 else 0
+            has_reads = all(sample.reads is not None for sample in samples)
+            return samples[0].read_once() if has_reads and self.choice.min_reads == 1 else 0
 
         once, hits = run.from_root(read_once), None
         if once:
@@ -101,19 +103,17 @@ class EnrichmentQuestion(Question[Enrichment]):
         control = surveyed(run.from_root(lambda: together_of(self.control, inputs.reading)), run)
 
         def require_others() -> None:
-            self.require(control)
-            if {*control.repertoires} & {*inputs.repertoires} and not (control.in_memory and inputs.in_memory):
-                raise InputError(
-                    f"{control.tables[0].path}: has the individual that is tested; give a control of other people"
-                )
+            same = [table for table in control.tables if not {*inputs.repertoires}.isdisjoint(table.repertoires)]
+            if same and not (control.in_memory and inputs.in_memory):
+                raise InputError(f"{same[0].path}: has the individual that is tested; give a control of other people")
 
         run.on_root(require_others)
         return control
 
-    def _distinct(self, dealt: Dealt | None, run: Run) -> DistinctJunctions | None:
-        """The distinct ones of root's junctions, on root."""
+    def _distinct(self, dealt: Dealt | None, run: Run) -> list[DistinctJunctions]:
+        """The distinct ones of root's junctions, of one individual after the other, on root; empty on other ranks."""
 
-        def distinct(dealt: Dealt) -> DistinctJunctions:
+        def distinct(dealt: Dealt) -> list[DistinctJunctions]:
             junctions = dealt.whole
             unknown = junctions.reads is None and len(junctions) > 0
             if unknown and self.choice.min_reads > 1:
@@ -125,20 +125,25 @@ class EnrichmentQuestion(Question[Enrichment]):
                 log.warning("amino acids only: likely sequencing errors cannot be told, and take part")
             elif unknown and not self.choice.likely_errors:
                 log.warning("no column duplicate_count: likely sequencing errors cannot be told, and take part")
-            return distinct_junctions(junctions, errors=self.choice.likely_errors)
+            people = [junctions]
+            if len(dealt.samples) > 1:
+                people = [junctions.only(np.flatnonzero(junctions.sample == k)) for k in range(len(dealt.samples))]
+            return [distinct_junctions(part, errors=self.choice.likely_errors) for part in people]
 
-        return run.root_steps(distinct, NOTHING_YET, dealt)
+        return run.root_steps(distinct, NOTHING_YET, dealt) or []
 
     def _test(
-        self, samples: Sequence[DistinctJunctions | None], rows: Rows, model: Model, run: Run, backend: Backend,
-        min_reads: int,
-    ) -> Enrichment | None:  # fmt: skip
-        """Test the junctions that have at least `min_reads` reads, on root; None on the other ranks."""
-        tables = run.on_root(lambda: [sample.clonotypes(min_reads) for sample in samples if sample is not None])
-        if len(samples) == 1:
+        self, samples: Sequence[DistinctJunctions], rows: Rows, model: Model, run: Run, backend: Backend, min_reads: int
+    ) -> Enrichment | None:
+        """Test the junctions that have at least `min_reads` reads, on root; None on the other ranks.
+
+        samples  the individual that is tested, and those of the control; empty on the other ranks
+        """
+        tables = run.on_root(lambda: [sample.clonotypes(min_reads) for sample in samples])
+        if not self.control:
             answer = enrich(tables[0] if tables else None, model, self.settings, run, backend, rows.fit)
         else:
-            answer = run.on_root(lambda: enrich_over(tables[0], tables[1], self.settings, backend) if tables else None)
+            answer = run.on_root(lambda: enrich_over(tables[0], tables[1:], self.settings, backend) if tables else None)
         if answer is None or tables is None:
             return None
         return replace(

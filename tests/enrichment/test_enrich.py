@@ -34,6 +34,7 @@ from hpcvdj.runs.run import Run
 from tests.asked import enrich_table
 from tests.commands import error_line, hpcvdj_command
 from tests.dealt import dealt_of
+from tests.loci import LOCI, exhaustive_but
 
 DRAWS = 100_000
 
@@ -173,6 +174,24 @@ def test_a_control_in_place_of_the_model(model, drawn, with_planted):
         enrich_table(table, model, EnrichmentSettings(), ClonotypeChoice(), pa.concat_tables([control, table]))
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", exhaustive_but(LOCI, "mouse_trb"))
+def test_ten_people_as_a_control(name):
+    """Drawn people have no hits; p-values are uniform or, of clonotypes with few neighbours, larger."""
+    model = load_model(name)
+    rows = hpcvdj.generate(model, 322_000, seed=17, productive=True)
+    rows = rows.select(["sequence_id", "v_call", "j_call", "junction"])
+    own, others = rows.slice(0, 22_000), rows.slice(22_000)
+    people = others.append_column("repertoire_id", pa.array([f"p{k % 10}" for k in range(len(others))]))
+    null = enrich_table(own, model, EnrichmentSettings(max_q=0.05), ClonotypeChoice(), people)
+    assert null.hits == 0
+    assert (np.array(null.qq["low"]) <= null.qq["observed"]).mean() > 0.8
+    with_them, centres = planted(model, own, clusters=3, members=14)
+    found = enrich_table(with_them, model, EnrichmentSettings(max_q=0.05), ClonotypeChoice(), people)
+    hits = found.table.filter(pc.less_equal(found.table["q_value"], 0.05))
+    assert {*centres} <= {*hits["junction_aa"].to_pylist()}
+
+
 def clonotypes_of(rows, model):
     """Of (V, J, junction)."""
     table = pa.table(dict(zip(("v_call", "j_call", "junction"), map(list, zip(*rows, strict=True)), strict=True)))
@@ -188,12 +207,20 @@ def small_junctions(rng, v, j, number):
 
 
 def test_a_control_by_hand(model):
-    """Neighbours counted by comparison of all pairs; one class has no control, and one is of the control only."""
+    """Neighbours counted by comparison of all pairs; one class has no control, and one is of the controls only.
+
+    Two controls have junctions in common, which count for each of them.
+    """
     rng = np.random.default_rng(9)
     rows = [row for j in ("TRBJ1-1", "TRBJ1-2", "TRBJ2-1") for row in small_junctions(rng, "TRBV9", j, 40)]
-    control = [row for j in ("TRBJ1-1", "TRBJ1-2", "TRBJ2-7") for row in small_junctions(rng, "TRBV9", j, 30)]
-    own = clonotypes_of(rows, model)
-    found = enrich_over(own, clonotypes_of(control, model), EnrichmentSettings(), open_backend("cpu"))
+    people = [
+        [row for j in ("TRBJ1-1", "TRBJ1-2", "TRBJ2-7") for row in small_junctions(rng, "TRBV9", j, 30)],
+        [row for j in ("TRBJ1-2", "TRBJ2-7") for row in small_junctions(rng, "TRBV9", j, 50)],
+    ]
+    assert {*people[0]} & {*people[1]}
+    control = people[0] + people[1]
+    own, others = clonotypes_of(rows, model), [clonotypes_of(person, model) for person in people]
+    found = enrich_over(own, others, EnrichmentSettings(), open_backend("cpu"))
 
     def near(text, j, others):
         texts = translate([junction for _, of, junction in others if of == j])
@@ -253,10 +280,10 @@ def test_the_fewest_clonotypes_that_tell_the_individual_itself(model, number):
     own = clonotypes_of(rows, model)
     assert len(own) == number
     if number < 20:
-        assert enrich_over(own, own, EnrichmentSettings(), open_backend("cpu")).hits == 0
+        assert enrich_over(own, [own], EnrichmentSettings(), open_backend("cpu")).hits == 0
     else:
         with pytest.raises(InputError, match="100% of the clonotypes that are tested, so it has the individual"):
-            enrich_over(own, own, EnrichmentSettings(), open_backend("cpu"))
+            enrich_over(own, [own], EnrichmentSettings(), open_backend("cpu"))
 
 
 @pytest.mark.slow

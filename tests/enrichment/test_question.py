@@ -221,17 +221,33 @@ def with_repertoires(table, *names):
 def test_tables_are_of_one_individual(table, control, model, tmp_path):
     two, one = with_repertoires(table, "y", "x"), with_repertoires(table, "x")
     said = r"has 2 repertoires \((x, y|y, x)\); neighbours are those of one individual, so give each its own table$"
-    for given in ((two,), (table, with_repertoires(control, "x", "y"))):
-        with pytest.raises(InputError, match=f"^the table: {said}"):
-            in_memory(given[0], model, control=given[1] if len(given) > 1 else None)
-        name = "ab"[len(given) - 1]
-        with pytest.raises(InputError, match=rf"^{tmp_path / name}\.tsv: {said}"):
-            of_files(written(given, tmp_path), model, tmp_path / "o.tsv")
+    with pytest.raises(InputError, match=f"^the table: {said}"):
+        in_memory(two, model)
+    with pytest.raises(InputError, match=rf"^{tmp_path / 'a'}\.tsv: {said}"):
+        of_files(written([two], tmp_path), model, tmp_path / "o.tsv")
     assert in_memory(one, model)[0].table.equals(in_memory(table, model)[0].table)
     paths = written([one, with_repertoires(control, "x")], tmp_path)
     with pytest.raises(InputError, match=rf"^{paths[1]}: has the individual that is tested; give a control"):
         of_files(paths, model, tmp_path / "o.tsv")
     assert not (tmp_path / "o.tsv").exists()
+
+
+def test_a_control_of_several_people(table, control, model, tmp_path):
+    """A junction that two of them have counts twice; without their names, it is one junction of one person."""
+    twice = pa.concat_tables([control, control]).combine_chunks()
+    two = twice.append_column("repertoire_id", pa.array(["x"] * len(control) + ["y"] * len(control)))
+    once, of_two, unnamed = (
+        in_memory(table, model, control=given)[0].table for given in (control, two, twice)
+    )
+    for name in ("control_neighbours", "control_size"):
+        assert of_two[name].to_pylist() == [2 * number for number in once[name].to_pylist()]
+        assert unnamed[name].to_pylist() == once[name].to_pylist()
+    paths = written([table, control], tmp_path)
+    again = tmp_path / "c.tsv"
+    again.write_bytes(paths[1].read_bytes())
+    assert of_files([*paths, again], model, tmp_path / "o.tsv").table.equals(of_two)
+    facts = json.loads((tmp_path / "o.tsv.json").read_text())
+    assert [path for path, *_ in facts["control"]] == [str(paths[1]), str(again)]
 
 
 def test_a_control_with_wrong_calls(table, model):
