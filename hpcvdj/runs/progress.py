@@ -14,7 +14,7 @@ from hpcvdj.public import in_notebook
 LOG_SECONDS = 30.0
 """Seconds between two lines in a batch log; the first comes after `PATIENT_SECONDS`."""
 
-COMPILING = "loading the kernel, which is compiled first on a new machine, in up to a minute"
+COMPILING = "loading the kernel and its tables; on a new machine it is compiled first, in up to a minute"
 
 _TOLD: set[str] = set()
 """What a process says once."""

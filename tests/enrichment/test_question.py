@@ -236,9 +236,7 @@ def test_a_control_of_several_people(table, control, model, tmp_path):
     """A junction that two of them have counts twice; without their names, it is one junction of one person."""
     twice = pa.concat_tables([control, control]).combine_chunks()
     two = twice.append_column("repertoire_id", pa.array(["x"] * len(control) + ["y"] * len(control)))
-    once, of_two, unnamed = (
-        in_memory(table, model, control=given)[0].table for given in (control, two, twice)
-    )
+    once, of_two, unnamed = (in_memory(table, model, control=given)[0].table for given in (control, two, twice))
     for name in ("control_neighbours", "control_size"):
         assert of_two[name].to_pylist() == [2 * number for number in once[name].to_pylist()]
         assert unnamed[name].to_pylist() == once[name].to_pylist()

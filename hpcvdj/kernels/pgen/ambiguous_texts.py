@@ -48,7 +48,7 @@ class Ambiguous:
         packed = np.ascontiguousarray(repertoire.words).view(np.uint8)
         rows = np.flatnonzero(is_ambiguous(alphabet)[packed].any(axis=1))
         if len(rows):
-            log.info("preparing the tables for %s sequence(s) with ambiguous symbols", f"{len(rows):,}")
+            log.debug("preparing the tables for %s sequence(s) with ambiguous symbols", f"{len(rows):,}")
         symbols = repertoire.words[rows].astype(">u8").view(np.uint8)
         symbols[np.arange(symbols.shape[1]) >= (repertoire.lengths[rows] // np.uint8(alphabet.bases))[:, None]] = (
             NO_SYMBOL
