@@ -80,7 +80,7 @@ def by_name(sizes: pa.Table, names: list[str]) -> dict[str, CloneSizes]:
 
 
 def sizes_in(dealt: Dealt) -> dict[str, CloneSizes]:
-    """Return the clone sizes of each sample; empty without read counts."""
+    """Return the clone sizes of each sample on all ranks, on root; empty without read counts."""
     whole, names = dealt.whole, dealt.samples
     if whole.reads is None:
         return {}
@@ -89,4 +89,5 @@ def sizes_in(dealt: Dealt) -> dict[str, CloneSizes]:
     first, clonotype = groups(repertoire.words, repertoire.lengths.astype(np.int64), kinds)
     reads = np.zeros(len(first), dtype=np.int64)
     np.add.at(reads, clonotype, whole.reads)
-    return by_name(counted(sample[first], reads), names)
+    of_ranks = dealt.run.gather(counted(sample[first], reads))
+    return {} if of_ranks is None else by_name(added(of_ranks), names)

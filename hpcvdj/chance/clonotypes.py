@@ -1,9 +1,10 @@
 """Clonotypes: the amino-acid junctions of each V and J gene, and the nucleotide junctions that spell them.
 
-In tables with amino acids only, each clonotype counts as one junction.
+In tables with amino acids only, each clonotype counts as one junction.  The junctions of one V, J and length are on one
+rank.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -14,11 +15,22 @@ from hpcvdj.chance.p_values import Counts
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.neighbours.blocks import blocks, equal_runs
 from hpcvdj.kernels.neighbours.counted import CountedSequences
-from hpcvdj.kernels.neighbours.likely_errors import likely_errors
+from hpcvdj.kernels.neighbours.likely_errors import TIMES_THE_READS, likely_errors
 from hpcvdj.kernels.threads import taken
 from hpcvdj.recombination.models import Alleles
 from hpcvdj.recombination.repertoire import Repertoire
-from hpcvdj.repertoires.genes import amino_acid_column, amino_acids, has_nucleotides, kinds_of, letter_words
+from hpcvdj.repertoires.genes import (
+    amino_acid_column,
+    amino_acids,
+    has_nucleotides,
+    kinds_of,
+    letter_words,
+    merged,
+    numbers_of_pairs,
+    stacked,
+)
+from hpcvdj.repertoires.read_counts import MOST
+from hpcvdj.runs.run import Run
 
 REPEATED, REPEATED_ROWS = "junction that another row of the individual has", "junctions that another row has"
 """The rows of a cohort, and of one table, that count together with another row of the same junction."""
@@ -26,16 +38,17 @@ REPEATED, REPEATED_ROWS = "junction that another row of the individual has", "ju
 
 @dataclass(frozen=True)
 class Clonotypes:
-    """Clonotypes, sorted by class, length and letters.
+    """Clonotypes of this rank, sorted by class, length and letters.
 
-    classes   the (V genes, J genes) of each class, as alleles of the model
+    classes   the (V genes, J genes) of each class on all ranks, as alleles of the model
     kind      int64 [clonotypes]: the class
     letters   uint8 [clonotypes, width]: the amino acids as ASCII
     lengths   int64 [clonotypes]: the number of amino acids
     variants  int64 [clonotypes]: the number of distinct nucleotide junctions; 1 for amino acids
     reads     int64 [clonotypes]: the sum of the reads; None if the input has no read counts
     repertoire a nucleotide junction of each clonotype, or its amino acids
-    left_out  the number of rows that take no part, by the reason
+    example   a junction of any rank
+    left_out  the number of rows of all ranks that take no part, by the reason
     """
 
     classes: list[tuple[Alleles, Alleles]]
@@ -45,6 +58,7 @@ class Clonotypes:
     variants: Counts
     reads: Counts | None
     repertoire: Repertoire
+    example: Repertoire
     left_out: dict[str, int]
 
     def __len__(self) -> int:
@@ -55,21 +69,53 @@ class Clonotypes:
         """Whether the junctions are nucleotides, not amino acids."""
         return has_nucleotides(self.repertoire)
 
+    def on_root(self, rows: Counts, run: Run) -> "tuple[Clonotypes, Counts, Counts | slice] | None":
+        """Return clonotypes of all ranks, which of them are the `rows` of each rank, and how to order values of these.
+
+        rows  int64, ascending
+
+        The last is what to index values of rank after rank with.  Other ranks than root get None.
+        """
+        if run.ranks == 1:
+            return self, rows, slice(None)
+        parts = run.gather(self.only(rows))
+        if parts is None:
+            return None
+        repertoire, order = merged([part.repertoire for part in parts])
+        letters = taken(stacked([part.letters for part in parts]), order)
+        kind, lengths, variants = (
+            np.concatenate([getattr(part, name) for part in parts])[order] for name in ("kind", "lengths", "variants")
+        )
+        reads = None if self.reads is None else np.concatenate([part.reads for part in parts])[order]
+        joined = replace(
+            self, kind=kind, letters=letters, lengths=lengths, variants=variants, reads=reads, repertoire=repertoire
+        )
+        return joined, np.arange(len(order)), order
+
+    def only(self, rows: Counts) -> "Clonotypes":
+        """Select some clonotypes; `rows` ascend."""
+        return replace(
+            self, kind=self.kind[rows], letters=taken(self.letters, rows), lengths=self.lengths[rows],
+            variants=self.variants[rows], reads=None if self.reads is None else self.reads[rows],
+            repertoire=self.repertoire.subset(rows),
+        )  # fmt: skip
+
     def texts(self, rows: Counts) -> dict[str, pa.StringArray]:
         """Return the column with the amino acids of some clonotypes."""
-        columns = amino_acid_column(self.repertoire, self.letters[rows], self.lengths[rows])
+        columns = amino_acid_column(self.example, self.letters[rows], self.lengths[rows])
         return {name: column.cast(pa.string()) for name, column in columns.items()}
 
 
 @dataclass(frozen=True)
 class DistinctJunctions:
-    """The distinct junctions, as they are read, of each V and J gene of an individual.
+    """The distinct junctions of this rank, as they are read, of each V and J gene of an individual.
 
     repertoire  the junctions of all rows, by their genes
     rows        int64 [junctions]: a row of `repertoire` for each distinct junction, in blocks
     reads       int64 [junctions]: the reads of all rows of a junction; None if the input has no read counts
     errors      bool [junctions]: likely sequencing errors, which take no part; None if they are kept, or not known
     repeated    the number of rows that have the junction and genes of another one
+    run         the ranks
     """
 
     repertoire: Repertoire
@@ -77,49 +123,78 @@ class DistinctJunctions:
     reads: Counts | None
     errors: NDArray[np.bool_] | None
     repeated: int
+    run: Run
 
     def clonotypes(self, min_reads: int = 1) -> Clonotypes:
-        """Return the clonotypes of the junctions with at least `min_reads`; raises InputError if none is left."""
-        left_out = {REPEATED_ROWS: self.repeated}
+        """Return the clonotypes of the junctions with at least `min_reads`; raises InputError if no rank has any."""
+        of_rank = {REPEATED_ROWS: self.repeated}
         keep = np.ones(len(self.rows), dtype=bool) if self.reads is None else self.reads >= min_reads
-        left_out[f"fewer than {min_reads} reads"] = int((~keep).sum())
+        of_rank[f"fewer than {min_reads} reads"] = int((~keep).sum())
         if self.errors is not None:
-            left_out["likely sequencing errors"] = int((self.errors & keep).sum())
+            of_rank["likely sequencing errors"] = int((self.errors & keep).sum())
             keep &= ~self.errors
-        if not keep.any():
+        *numbers, kept = self.run.sum(np.array([*of_rank.values(), keep.sum()], dtype=np.int64)).tolist()
+        left_out = dict(zip(of_rank, numbers, strict=True))
+        if not kept:
             reasons = ", ".join(f"{number:,} {reason}" for reason, number in left_out.items() if number)
             raise InputError(f"no clonotype is left ({reasons or 'no row could be read'})")
-        return _translated(self.repertoire, self.rows[keep], None if self.reads is None else self.reads[keep], left_out)
+        reads = None if self.reads is None else self.reads[keep]
+        return _translated(self.repertoire, self.rows[keep], reads, left_out, self.run)
 
     def read_once(self) -> int:
-        """Return the number of junctions with one read if they are the majority, else 0.  Needs read counts."""
+        """Return the number of junctions of all ranks with one read if they are the majority, else 0.
+
+        Needs read counts.
+        """
         assert self.reads is not None
         reads = self.reads if self.errors is None else self.reads[~self.errors]
-        once = int((reads == 1).sum())
-        return once if 2 * once > len(reads) else 0
+        once, every = self.run.sum(np.array([(reads == 1).sum(), len(reads)])).tolist()
+        return once if 2 * once > every else 0
 
 
-def distinct_junctions(part: Part, *, errors: bool = False) -> DistinctJunctions:
+def distinct_junctions(part: Part, *, errors: bool = False, run: Run | None = None) -> DistinctJunctions:
     """Find the distinct junctions of productive rows of one individual.
 
     errors  keep likely sequencing errors
+    run     the ranks, each of which has rows; None for this rank alone
     """
+    run = run or Run()
     repertoire = part.repertoire
     kind = kinds_of(repertoire)
     same, first = equal_runs(repertoire.words, blocks(repertoire.lengths.astype(np.int64), kind)[1])
     rows, repeated = same[first], len(repertoire) - len(first)
     if part.reads is None:
-        return DistinctJunctions(repertoire, rows, None, None, repeated)
+        return DistinctJunctions(repertoire, rows, None, None, repeated, run)
     summed = np.add.reduceat(part.reads[same].astype(np.int64), first)
     wrong = None
     if not errors and has_nucleotides(repertoire):
         nobody = np.zeros(len(rows), dtype=np.int64)
         every = CountedSequences(*repertoire.packed(rows), summed, nobody)
-        wrong = likely_errors(every, kind[rows], np.arange(len(rows)))
-    return DistinctJunctions(repertoire, rows, summed, wrong, repeated)
+        wrong = likely_errors(*_with_originals(every, kind[rows], run), np.arange(len(rows)))
+    return DistinctJunctions(repertoire, rows, summed, wrong, repeated, run)
 
 
-def _translated(repertoire: Repertoire, rows: Counts, reads: Counts | None, left_out: dict[str, int]) -> Clonotypes:
+def _with_originals(every: CountedSequences, pairs: Counts, run: Run) -> tuple[CountedSequences, Counts]:
+    """Append the sequences of other ranks of which some sequence of this rank may be an error.
+
+    pairs  V and J of each sequence; -1 of an appended one, as inserted and deleted bases matter out of frame only
+    """
+    if run.ranks == 1:
+        return every, pairs
+    fewest = min(run.gather_everywhere(int(every.reads.min(initial=MOST))))
+    originals = every[every.reads // TIMES_THE_READS >= fewest]
+    others = [part for rank, part in enumerate(run.gather_everywhere(originals)) if rank != run.rank]
+    parts = every, *others
+    every = CountedSequences(
+        stacked([part.words for part in parts]), np.concatenate([part.lengths for part in parts]),
+        np.concatenate([part.reads for part in parts]), np.concatenate([part.individuals for part in parts]),
+    )  # fmt: skip
+    return every, np.append(pairs, np.full(len(every) - len(pairs), -1))
+
+
+def _translated(
+    repertoire: Repertoire, rows: Counts, reads: Counts | None, left_out: dict[str, int], run: Run
+) -> Clonotypes:
     """Find the clonotypes of the `rows` of a repertoire, which are distinct junctions in blocks."""
     kind = kinds_of(repertoire)[rows]
     letters, codons = amino_acids(repertoire, rows)
@@ -130,7 +205,11 @@ def _translated(repertoire: Repertoire, rows: Counts, reads: Counts | None, left
     words, lengths = taken(repertoire.words, spelled_by), taken(repertoire.lengths, spelled_by)
     spelled = Repertoire(words, lengths, repertoire.pairs, offsets, repertoire.letters)
     letters, codons = taken(letters, chosen), codons[chosen]
+    classes = numbers_of_pairs(run.gather_everywhere(repertoire.pairs))
+    examples = run.gather_everywhere(spelled.subset(np.arange(min(1, len(spelled)))))
+    example = next(example for example in examples if len(example))
+    of_all = np.array([classes[pair] for pair in repertoire.pairs], dtype=np.int64)
     return Clonotypes(
-        repertoire.pairs, kind[chosen], letters, codons, np.diff(np.append(first, len(rows))),
-        None if reads is None else np.add.reduceat(reads[same], first), spelled, left_out,
+        list(classes), of_all[kind[chosen]], letters, codons, np.diff(np.append(first, len(rows))),
+        None if reads is None else np.add.reduceat(reads[same], first), spelled, example, left_out,
     )  # fmt: skip

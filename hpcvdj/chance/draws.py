@@ -83,20 +83,30 @@ class Chance:
         The number of repertoires may differ between ranks.
         """
         backend = run.bind(self.backend, strict=self.strict_binding)
-        config = PgenConfig(names, backend=self.backend)
-        values_of: list[Floats] = []
+        productive = productive_probability(self.model)
+        return [values / productive for values in probabilities_of_ranks(repertoires, self.model, names, run, backend)]
 
-        def compute(repertoire: Repertoire) -> None:
-            alone = run.alone()
-            # Only root shows progress.  With a target, pieces are short, so that signals are noticed.
-            alone.shown, alone.target = run.is_root, run.target
-            values = np.zeros((0, len(names)))
-            if len(repertoire):
-                values = count_in_memory(PgenProblem(repertoire, self.model, names), config, alone, backend)  # type: ignore[assignment]
-            values_of.append(values / productive_probability(self.model))
 
-        run.each(repertoires, compute, NOTHING_YET)
-        return values_of
+def probabilities_of_ranks(
+    repertoires: Sequence[Repertoire], model: Model, names: tuple[str, ...], run: Run, backend: Backend
+) -> list[Floats]:
+    """Compute generation probabilities of this rank's junctions, float64 [junctions, names] for each repertoire.
+
+    The number of repertoires may differ between ranks.
+    """
+    values_of: list[Floats] = []
+
+    def compute(repertoire: Repertoire) -> None:
+        alone = run.alone()
+        # Only root shows progress.  With a target, pieces are short, so that signals are noticed.
+        alone.shown, alone.target = run.is_root, run.target
+        values = np.zeros((0, len(names)))
+        if len(repertoire):
+            values = count_in_memory(PgenProblem(repertoire, model, names), PgenConfig(names), alone, backend)  # type: ignore[assignment]
+        values_of.append(values)
+
+    run.each(repertoires, compute, NOTHING_YET)
+    return values_of
 
 
 def recombined(

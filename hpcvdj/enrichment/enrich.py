@@ -14,7 +14,7 @@ The method follows ALICE (Pogorelyy et al., PLoS Biology 17:e3000314, 2019), wit
 conditional on V and J, the clonotype itself is not counted, and q-values are over all clonotypes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pkgutil import resolve_name
@@ -22,9 +22,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from hpcvdj.chance import check
+from hpcvdj.chance.clone_sizes import CloneSizes
 from hpcvdj.chance.clonotypes import Clonotypes
+from hpcvdj.chance.draws import probabilities_of_ranks
 from hpcvdj.chance.model_fit import UNCHECKED, ModelFit
 from hpcvdj.chance.p_values import Counts, Estimate, Floats, benjamini_hochberg, poisson_tail, quantiles, randomised
 from hpcvdj.chance.shown import Shown
@@ -34,14 +37,13 @@ from hpcvdj.errors import InputError
 from hpcvdj.kernels.backends import Backend
 from hpcvdj.kernels.neighbours.blocks import groups
 from hpcvdj.kernels.threads import taken
-from hpcvdj.probabilities.settings import PgenConfig
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.productive import productive_of
-from hpcvdj.recombination.repertoire import PGEN_COLUMNS, PgenProblem
+from hpcvdj.recombination.repertoire import PGEN_COLUMNS
 from hpcvdj.recombination.selection import SelectionFactor
-from hpcvdj.repertoires.genes import gene_columns, has_nucleotides, letter_words, stacked, without_genes
+from hpcvdj.repertoires.genes import gene_columns, letter_words, stacked, without_genes
+from hpcvdj.repertoires.tally import Tally
 from hpcvdj.runs.run import Run
-from hpcvdj.values.compute import count_in_memory
 
 WITHOUT_NUCLEOTIDES = ("likely sequencing errors", "nucleotide variants")
 """What cannot be known if only the amino acids of clonotypes are known."""
@@ -90,6 +92,8 @@ class Enrichment(Shown):
     left_out    number of rows that take no part, by the reason
     junctions   number of distinct junctions that take part
     control     path, SHA-256 and number of rows of each control table that is a file
+    clones      the clone sizes of the individual, by the name of its sample; empty without read counts
+    tally       what became of the rows of the table, by the reason
     """
 
     table: pa.Table
@@ -108,46 +112,57 @@ class Enrichment(Shown):
     left_out: dict[str, int] = field(default_factory=dict)
     junctions: int = 0
     control: list[list[Any]] = field(default_factory=list)
+    clones: Mapping[str, CloneSizes] = field(default_factory=dict, repr=False, compare=False)
+    tally: Tally | None = field(default=None, repr=False, compare=False)
 
     def __repr__(self) -> str:
         """The numbers of clonotypes, hits and clusters."""
         return f"<Enrichment of {self.clonotypes:,} clonotypes: {self.hits:,} hits in {self.clusters:,} clusters>"
 
 
+@dataclass(frozen=True)
+class Places:
+    """The clonotypes of this rank among those of all ranks.
+
+    number  int64 [clonotypes]: where each is, in the order of class, length and letters
+    size    int64 [clonotypes]: the number of distinct junctions of its class
+    total   the number of clonotypes
+    """
+
+    number: Counts
+    size: Counts
+    total: int
+
+    @staticmethod
+    def of(clonotypes: Clonotypes, run: Run) -> "Places":
+        size = _class_sizes(clonotypes.kind, clonotypes.variants, len(clonotypes.classes), run)[clonotypes.kind]
+        number = np.arange(len(clonotypes))
+        if run.ranks == 1:
+            return Places(number, size, len(number))
+        # The clonotypes of a class and length are all on one rank.
+        width = 1 + int(run.slowest(clonotypes.lengths.max(initial=0))[0])
+        block = clonotypes.kind * width + clonotypes.lengths
+        of_rank = np.bincount(block, minlength=len(clonotypes.classes) * width)
+        ends, ends_of_rank = np.cumsum(run.sum(of_rank)), np.cumsum(of_rank)
+        return Places(number + (ends - ends_of_rank)[block], size, int(ends[-1]))
+
+
 def enrich(
-    clonotypes: Clonotypes | None,
+    clonotypes: Clonotypes,
     model: Model,
     settings: EnrichmentSettings,
     run: Run,
     backend: Backend,
     fit: ModelFit = UNCHECKED,
 ) -> Enrichment | None:
-    """Test the clonotypes of root against a model; None on the other ranks, which compute probabilities.
+    """Test the clonotypes of all ranks against a model, on root; None on the other ranks.
 
     fit  how the model fits the table: genes that the model makes wrongly and calls that contradict the bases are not
          tested
     """
-    # Root counts all neighbours.  It takes a tenth of the processor time of their probabilities.
-    counted = run.on_root(_counted, clonotypes, settings, backend)
-    values = _probabilities(clonotypes, counted[-1] if counted is not None else None, model, settings, run, backend)
-    return run.on_root(_against_model, clonotypes, counted, values, model, settings, fit)
-
-
-def _against_model(
-    clonotypes: Clonotypes,
-    counted: tuple[Counts, ...],
-    values: Floats,
-    model: Model,
-    settings: EnrichmentSettings,
-    fit: ModelFit,
-) -> Enrichment:
-    """Test clonotypes against a model.
-
-    counted  as `_counted` returns it
-    values   float64 [rows, 3]: the probabilities of its rows, as `_probabilities` returns them
-    """
-    size, neighbours, tested, drawn, rows = counted
-    by_class = productive_of(model, clonotypes.classes)
+    places = Places.of(clonotypes, run)
+    neighbours, tested, drawn, rows = _counted(clonotypes, places, settings, backend)
+    values, by_class = _probabilities(clonotypes, rows, model, run, backend), productive_of(model, clonotypes.classes)
     # The other junctions are distinct from the clonotype's own.
     others = values[:, 2] - values[:, 0]
     # If the model cannot make the neighbourhood or the genes, the probability 0 is a fault of the model, no evidence.
@@ -161,22 +176,27 @@ def _against_model(
     tested, drawn = tested[np.isin(tested, rows)], drawn[np.isin(drawn, rows)]
     factor = model.selection if settings.selection and settings.genes == "call" else None
     relative = np.ones(len(rows)) if factor is None else _relative(clonotypes, rows, factor)
-    expected = (size[rows] - 1) * others[possible & sound] / by_class[clonotypes.kind[rows]] * relative
+    expected = (places.size[rows] - 1) * others[possible & sound] / by_class[clonotypes.kind[rows]] * relative
     at = np.searchsorted(rows, drawn)
-    common, estimate, by_length = settings.kappa, None, dict[int, float]()
-    if common is None:
-        estimate, by_length = statistics.selection_by_length(
-            clonotypes.lengths[drawn], neighbours[drawn], expected[at], clonotypes.variants[drawn],
-            len(drawn) / len(neighbours),
-        )  # fmt: skip
-        common = estimate.value
+    of_drawn = clonotypes.lengths[drawn], neighbours[drawn], expected[at], clonotypes.variants[drawn]
+
+    def selection(
+        lengths: Counts, number: Counts, expected: Floats, junctions: Counts
+    ) -> tuple[float, Estimate | None, dict[int, float]]:
+        if settings.kappa is not None:
+            return settings.kappa, None, {}
+        share = len(lengths) / places.total
+        estimate, by_length = statistics.selection_by_length(lengths, number, expected, junctions, share)
+        return estimate.value, estimate, by_length
+
+    common, estimate, by_length = run.from_root(selection, *_in_order(places.number[drawn], of_drawn, run))
     factors = np.array([by_length.get(length, common) for length in range(clonotypes.letters.shape[1] + 1)])[
         clonotypes.lengths[rows]
     ]
     expected *= factors
     p_values = poisson_tail(neighbours[rows], expected)
     more = poisson_tail(neighbours[drawn] + 1, expected[at])
-    qq = quantiles(randomised(p_values[at], more, settings.seed))
+    qq = _quantiles(places.number[drawn], (p_values[at], more), settings, run)
     # A call that contradicts the amino acids makes a neighbourhood improbable, so small p-values are checked for it.
     small = tested[p_values[np.searchsorted(rows, tested)] <= settings.max_q]
     if fit.keep_misfits or settings.genes == "any":
@@ -186,10 +206,10 @@ def _against_model(
     not_tested |= check.by_reason(side)
     at = np.searchsorted(rows, tested)
     return _tested(
-        clonotypes, tested, settings,
+        clonotypes, tested, places.total, settings, run,
         {
             "neighbours": neighbours[tested],
-            "class_size": size[tested],
+            "class_size": places.size[tested],
             "pgen_itself": values[at, 0],
             "pgen_aa": values[at, 1],
             "pgen_ball": values[at, 2],
@@ -199,18 +219,20 @@ def _against_model(
             "expected": expected[at],
             "p_value": p_values[at],
         },
-        kappa=common, estimate=estimate, by_length=by_length, qq=qq, not_tested=not_tested,
+        kappa=common, estimate=estimate, by_length=by_length, qq=qq, not_tested=_added(not_tested, run),
     )  # fmt: skip
 
 
 def enrich_over(
-    clonotypes: Clonotypes, controls: Sequence[Clonotypes], settings: EnrichmentSettings, backend: Backend
-) -> Enrichment:
+    clonotypes: Clonotypes, controls: Sequence[Clonotypes], settings: EnrichmentSettings, run: Run, backend: Backend
+) -> Enrichment | None:
     """Test clonotypes against those of other people, the controls, in place of a model (as TCRNET does).
 
     A clonotype that several controls have counts for each of them.  The controls have the selection of people, so there
     is no κ.  The test compares two rates, so it takes into account that a small control may lack neighbours by chance.
+    Root returns the result, other ranks return None.
     """
+    places = Places.of(clonotypes, run)
     names = {(v.allele, j.allele): kind for kind, (v, j) in enumerate(clonotypes.classes)}
     people = [(clonotypes.letters, clonotypes.lengths, clonotypes.kind, clonotypes.variants)]
     for control in controls:
@@ -226,31 +248,30 @@ def enrich_over(
     for of_control, (*_, numbers) in zip(of_controls, people[1:], strict=True):
         before = weights[group, 1]
         weights[of_control, 1] += numbers
-        shared = (weights[group, 1] - before >= clonotypes.variants).mean()
-        if shared >= ITSELF and len(clonotypes) >= FEWEST_TO_TELL:
+        shared = int(run.sum(np.array([(weights[group, 1] - before >= clonotypes.variants).sum()]))[0]) / places.total
+        if shared >= ITSELF and places.total >= FEWEST_TO_TELL:
             raise InputError(
                 f"the control has {shared:.0%} of the clonotypes that are tested, so it has the individual itself; "
                 "give a control of other people"
             )
-    kind, variants = kinds[len(clonotypes) :], variants[len(clonotypes) :]
     counts = _degrees_on(backend)(letters[rows], lengths[rows], kinds[rows], weights)[group]
     neighbours, of_control = counts[:, 0] - 1, counts[:, 1]
-    size = _class_sizes(clonotypes.kind, clonotypes.variants, len(clonotypes.classes))[clonotypes.kind]
-    size_of_control = _class_sizes(kind, variants, len(clonotypes.classes))[clonotypes.kind]
-    sizes = size - 1, of_control, size_of_control
+    kinds, variants = kinds[len(clonotypes) :], variants[len(clonotypes) :]
+    size_of_control = _class_sizes(kinds, variants, len(clonotypes.classes), run)[clonotypes.kind]
+    sizes = places.size - 1, of_control, size_of_control
     at_least, more = (statistics.two_rates_tail(neighbours + k, *sizes) for k in (0, 1))
-    drawn = np.intersect1d(_drawn(clonotypes, settings), np.flatnonzero(size_of_control))
-    qq = quantiles(randomised(at_least[drawn], more[drawn], settings.seed))
+    drawn = np.intersect1d(_drawn(places, settings), np.flatnonzero(size_of_control))
+    qq = _quantiles(places.number[drawn], (at_least[drawn], more[drawn]), settings, run)
     tested = np.flatnonzero(neighbours >= settings.min_neighbours)
     rate = of_control[tested] / np.maximum(size_of_control[tested], 1)
     return _tested(
-        clonotypes, tested, settings,
+        clonotypes, tested, places.total, settings, run,
         {
             "neighbours": neighbours[tested],
-            "class_size": size[tested],
+            "class_size": places.size[tested],
             "control_neighbours": of_control[tested],
             "control_size": size_of_control[tested],
-            "expected": (size[tested] - 1) * rate,
+            "expected": (places.size[tested] - 1) * rate,
             "p_value": at_least[tested],
         },
         qq=qq,
@@ -262,53 +283,75 @@ def _degrees_on(backend: Backend) -> Any:
     return resolve_name(f"hpcvdj.kernels.neighbours.degrees_{backend.name}.degrees")
 
 
-def _counted(clonotypes: Clonotypes, settings: EnrichmentSettings, backend: Backend) -> tuple[Counts, ...]:
-    """The class size and the neighbours of each clonotype; the clonotypes to test, those drawn at random, and both.
+def _counted(
+    clonotypes: Clonotypes, places: Places, settings: EnrichmentSettings, backend: Backend
+) -> tuple[Counts, ...]:
+    """The neighbours of each clonotype; the clonotypes to test, those drawn at random, and both.
 
     Each list of clonotypes ascends.
     """
     with ThreadPoolExecutor(1) as thread:
-        drawing = thread.submit(_drawn, clonotypes, settings)
+        drawing = thread.submit(_drawn, places, settings)
         counts = _degrees_on(backend)(
             clonotypes.letters, clonotypes.lengths, clonotypes.kind, clonotypes.variants[:, np.newaxis]
         )[:, 0]
-    size = _class_sizes(clonotypes.kind, clonotypes.variants, len(clonotypes.classes))[clonotypes.kind]
     tested, drawn = np.flatnonzero(counts - 1 >= settings.min_neighbours), drawing.result()
     # Much faster than np.union1d.
     wanted = np.zeros(len(counts), dtype=bool)
     wanted[tested] = wanted[drawn] = True
-    return size, counts - 1, tested, drawn, np.flatnonzero(wanted)
+    return counts - 1, tested, drawn, np.flatnonzero(wanted)
 
 
-def _drawn(clonotypes: Clonotypes, settings: EnrichmentSettings) -> Counts:
-    """Draw clonotypes at random; ascending."""
-    return np.sort(np.random.default_rng(settings.seed).permutation(len(clonotypes))[:SAMPLE])
+def _drawn(places: Places, settings: EnrichmentSettings) -> Counts:
+    """Draw clonotypes of all ranks at random, and return those of this rank; ascending."""
+    drawn = np.sort(np.random.default_rng(settings.seed).permutation(places.total)[:SAMPLE])
+    # The numbers ascend.
+    at = np.searchsorted(places.number, drawn)
+    at, drawn = at[at < len(places.number)], drawn[at < len(places.number)]
+    return np.asarray(at[places.number[at] == drawn])
 
 
-def _class_sizes(kind: Counts, variants: Counts, classes: int) -> Counts:
-    """The number of distinct nucleotide junctions of each class."""
-    return np.bincount(kind, variants, classes).astype(np.int64)
+def _class_sizes(kind: Counts, variants: Counts, classes: int, run: Run) -> Counts:
+    """The number of distinct nucleotide junctions of each class on all ranks."""
+    return run.sum(np.bincount(kind, variants, classes).astype(np.int64))
 
 
-def _probabilities(
-    clonotypes: Clonotypes | None,
-    rows: Counts | None,
-    model: Model,
-    settings: EnrichmentSettings,
-    run: Run,
-    backend: Backend,
-) -> Floats | None:
-    """Probabilities of the clonotypes `rows`, float64 [rows, 3], on root; None on the other ranks.
+def _in_order(number: Counts, columns: Sequence[NDArray[Any]], run: Run) -> list[NDArray[Any]]:
+    """Columns of clonotypes of all ranks, in the order of their numbers, on root; an empty list on the other ranks."""
+    gathered = run.gather((number, *columns))
+    if gathered is None:
+        return []
+    number, *of_ranks = map(np.concatenate, zip(*gathered, strict=True))
+    return [column[np.argsort(number)] for column in of_ranks]
+
+
+def _quantiles(
+    number: Counts, p_values: Sequence[Floats], settings: EnrichmentSettings, run: Run
+) -> dict[str, list[float]]:
+    """Quantiles of the randomised p-values of drawn clonotypes, on root.
+
+    p_values  as of `randomised`
+    """
+    columns = _in_order(number, p_values, run)
+    return run.on_root(lambda: quantiles(randomised(columns[0], columns[1], settings.seed))) or {}
+
+
+def _added(numbers: dict[str, int], run: Run) -> dict[str, int]:
+    """Add up numbers of all ranks, on root."""
+    gathered = run.gather(numbers) or []
+    names = dict.fromkeys(name for part in gathered for name in part)
+    return {name: sum(part.get(name, 0) for part in gathered) for name in names}
+
+
+def _probabilities(clonotypes: Clonotypes, rows: Counts, model: Model, run: Run, backend: Backend) -> Floats:
+    """Probabilities of the clonotypes `rows`, float64 [rows, 3].
 
     The columns are P of the junction that stands for the clonotype (of its amino acids, if no more is known), P of its
     amino acids, and P of all amino acids within one exchange.
     """
-    of_root = clonotypes.repertoire.subset(rows) if clonotypes is not None and rows is not None else None
-    repertoire = run.broadcast(of_root)
-    columns = PGEN_COLUMNS if has_nucleotides(repertoire) else PGEN_COLUMNS[1:]
-    config = PgenConfig(columns, backend=settings.backend, strict_binding=settings.strict_binding)
-    values = count_in_memory(PgenProblem(repertoire, model, columns), config, run, backend)
-    return None if values is None else values[:, [0, -2, -1]]
+    names = PGEN_COLUMNS if clonotypes.nucleotides else PGEN_COLUMNS[1:]
+    (values,) = probabilities_of_ranks([clonotypes.repertoire.subset(rows)], model, names, run, backend)
+    return values[:, [0, -2, -1]]
 
 
 def _relative(clonotypes: Clonotypes, rows: Counts, selection: SelectionFactor) -> Floats:
@@ -320,15 +363,27 @@ def _relative(clonotypes: Clonotypes, rows: Counts, selection: SelectionFactor) 
 
 
 def _tested(
-    clonotypes: Clonotypes, tested: Counts, settings: EnrichmentSettings, columns: dict[str, Any], **chance: Any
-) -> Enrichment:
+    clonotypes: Clonotypes, tested: Counts, total: int, settings: EnrichmentSettings, run: Run,
+    columns: dict[str, Any], **chance: Any,
+) -> Enrichment | None:  # fmt: skip
     """Add q-values, clusters of hits, genes and sequences to the columns of tested clonotypes; sort by p-value.
 
-    chance  further fields of the Enrichment, such as `kappa` and `qq`
+    tested   clonotypes of this rank; ascending
+    total    number of clonotypes of all ranks
+    columns  of the tested ones of this rank
+    chance   further fields of the Enrichment, such as `kappa` and `qq`
+
+    Root returns the result, other ranks return None.
     """
+    joined, gathered = clonotypes.on_root(tested, run), run.gather(columns)
+    if joined is None or gathered is None:
+        return None
+    clonotypes, tested, by_rank = joined
+    if run.ranks > 1:
+        columns = {name: np.concatenate([part[name] for part in gathered])[by_rank] for name in columns}
     order = np.argsort(columns["p_value"], kind="stable")
     tested, columns = taken(tested, order), {name: taken(values, order) for name, values in columns.items()}
-    q = benjamini_hochberg(columns["p_value"], len(clonotypes))
+    q = benjamini_hochberg(columns["p_value"], total)
     is_hit = q <= settings.max_q
     hits, place = np.unique(tested[is_hit], return_inverse=True)
     cluster = np.zeros(len(tested), dtype=np.int64)
@@ -344,4 +399,4 @@ def _tested(
         "cluster": pa.array(cluster, mask=cluster == 0),
     })  # fmt: skip
     missing = () if clonotypes.nucleotides else WITHOUT_NUCLEOTIDES
-    return Enrichment(table, len(clonotypes), len(hits), int(cluster.max(initial=0)), not_available=missing, **chance)
+    return Enrichment(table, total, len(hits), int(cluster.max(initial=0)), not_available=missing, **chance)

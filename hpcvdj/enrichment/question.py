@@ -9,9 +9,10 @@ import numpy as np
 
 import hpcvdj
 from hpcvdj.chance.check import check_tables
+from hpcvdj.chance.clone_sizes import CloneSizes, sizes_in
 from hpcvdj.chance.clonotypes import DistinctJunctions, distinct_junctions
 from hpcvdj.chance.dealing import Dealt
-from hpcvdj.chance.question import Lines, Question, Rows, read_on_root
+from hpcvdj.chance.question import Lines, Question, Rows
 from hpcvdj.chance.settings import Checks, ClonotypeChoice
 from hpcvdj.enrichment.enrich import Enrichment, ReadOnce, enrich, enrich_over
 from hpcvdj.enrichment.settings import EnrichmentSettings
@@ -26,7 +27,6 @@ from hpcvdj.repertoires.table import Table
 from hpcvdj.results.facts import Facts
 from hpcvdj.runs.inputs import surveyed
 from hpcvdj.runs.run import Run
-from hpcvdj.runs.stopping import NOTHING_YET
 
 NO_SELECTION = 100
 """An estimated κ above which something else than selection makes neighbours."""
@@ -49,6 +49,7 @@ class EnrichmentQuestion(Question[Enrichment]):
     control: Sequence[Table] = ()
 
     command = "enrich"
+    shares_rows = True
 
     @property
     def genes(self) -> Genes:  # type: ignore[override]
@@ -72,30 +73,38 @@ class EnrichmentQuestion(Question[Enrichment]):
             )
 
     def answer(self, rows: Rows, model: Model, run: Run) -> Enrichment | None:
-        samples = self._distinct(rows.on_root, run)
+        dealt = rows.dealt(model, run, "block")
+        sizes, samples = sizes_in(dealt), self._distinct(dealt, run)
         control = self._control(rows.inputs, run)
         if control is not None:
             log.info("the control, %s, is compared with the model, too", control.path)
             checks = Checks(force=rows.fit.force, keep_misfits=rows.fit.keep_misfits)
             fit = run.from_root(lambda: check_tables(checks, [control], model, run=run))
-            samples += self._distinct(read_on_root(control, model, run, fit), run)
-        backend = run.bind(self.settings.backend, strict=self.settings.strict_binding)
+            samples += self._distinct(Rows(control, None, fit).dealt(model, run, "block"), run)
+        # Ranks may share a GPU, since most of the work is done on the CPU.
+        backend = run.bind(self.settings.backend, strict=self.settings.strict_binding, sharing_pays=True)
         test = partial(self._test, samples, rows, model, run, backend)
-        answer = test(self.choice.min_reads)
-
-        def read_once() -> int:
-            has_reads = all(sample.reads is not None for sample in samples)
-            return samples[0].read_once() if has_reads and self.choice.min_reads == 1 else 0
-
-        once, hits = run.from_root(read_once), None
+        answer, once, hits = test(self.choice.min_reads), 0, None
+        if self.choice.min_reads == 1 and all(sample.reads is not None for sample in samples):
+            once = samples[0].read_once()
         if once:
             try:
                 others = test(2)
                 hits = others.hits if others is not None else None
             except InputError as error:
                 log.debug("of two reads or more: %s", error)
-        recorded = control.recorded if control is not None and not control.in_memory else []
-        return answer and replace(answer, control=recorded, read_once=ReadOnce(once, hits) if once else None)
+        if answer is None or dealt.tally is None:
+            return None
+        tally = dealt.tally
+        return replace(
+            answer,
+            control=control.recorded if control is not None and not control.in_memory else [],
+            read_once=ReadOnce(once, hits) if once else None,
+            rows_read=tally.rows_read,
+            excluded=tally.rows_read - tally.counted,
+            clones=sizes,
+            tally=tally,
+        )
 
     def _control(self, inputs: Inputs, run: Run) -> Inputs | None:
         if not self.control:
@@ -110,61 +119,54 @@ class EnrichmentQuestion(Question[Enrichment]):
         run.on_root(require_others)
         return control
 
-    def _distinct(self, dealt: Dealt | None, run: Run) -> list[DistinctJunctions]:
-        """The distinct ones of root's junctions, of one individual after the other, on root; empty on other ranks."""
+    def _distinct(self, dealt: Dealt, run: Run) -> list[DistinctJunctions]:
+        """The distinct ones of this rank's junctions, of one individual after the other."""
+        junctions = dealt.whole
+        unknown = junctions.reads is None and len(dealt.example) > 0
+        if unknown and self.choice.min_reads > 1:
+            raise InputError(
+                f"{option('min_reads', self.choice.min_reads)}: the table has no column duplicate_count; leave it out"
+            ).everywhere()
 
-        def distinct(dealt: Dealt) -> list[DistinctJunctions]:
-            junctions = dealt.whole
-            unknown = junctions.reads is None and len(junctions) > 0
-            if unknown and self.choice.min_reads > 1:
-                raise InputError(
-                    f"{option('min_reads', self.choice.min_reads)}: the table has no column duplicate_count; leave it "
-                    "out"
-                )
+        def tell() -> None:
             if not self.choice.likely_errors and not has_nucleotides(junctions.repertoire):
                 log.warning("amino acids only: likely sequencing errors cannot be told, and take part")
             elif unknown and not self.choice.likely_errors:
                 log.warning("no column duplicate_count: likely sequencing errors cannot be told, and take part")
-            people = [junctions]
-            if len(dealt.samples) > 1:
-                people = [junctions.only(np.flatnonzero(junctions.sample == k)) for k in range(len(dealt.samples))]
-            return [distinct_junctions(part, errors=self.choice.likely_errors) for part in people]
 
-        return run.root_steps(distinct, NOTHING_YET, dealt) or []
+        run.on_root(tell)
+        people = [junctions]
+        if len(dealt.samples) > 1:
+            people = [junctions.only(np.flatnonzero(junctions.sample == k)) for k in range(len(dealt.samples))]
+        return [distinct_junctions(part, errors=self.choice.likely_errors, run=run) for part in people]
 
     def _test(
         self, samples: Sequence[DistinctJunctions], rows: Rows, model: Model, run: Run, backend: Backend, min_reads: int
     ) -> Enrichment | None:
-        """Test the junctions that have at least `min_reads` reads, on root; None on the other ranks.
+        """Test the junctions that have at least `min_reads` reads; root returns the answer, other ranks None.
 
-        samples  the individual that is tested, and those of the control; empty on the other ranks
+        samples  the individual that is tested, and those of the control
         """
-        tables = run.on_root(lambda: [sample.clonotypes(min_reads) for sample in samples])
-        if not self.control:
-            answer = enrich(tables[0] if tables else None, model, self.settings, run, backend, rows.fit)
+        tested, *controls = (sample.clonotypes(min_reads) for sample in samples)
+        if self.control:
+            answer = enrich_over(tested, controls, self.settings, run, backend)
         else:
-            answer = run.on_root(lambda: enrich_over(tables[0], tables[1:], self.settings, backend) if tables else None)
-        if answer is None or tables is None:
-            return None
-        return replace(
-            answer,
-            rows_read=rows.tally.rows_read,
-            excluded=rows.tally.rows_read - rows.tally.counted,
-            left_out=tables[0].left_out,
-            junctions=int(tables[0].variants.sum()),
-        )
+            answer = enrich(tested, model, self.settings, run, backend, rows.fit)
+        junctions = int(run.sum(np.array([tested.variants.sum()]))[0])
+        return answer and replace(answer, left_out=tested.left_out, junctions=junctions)
 
     def identity(self) -> Mapping[str, Any]:
         return {"hpcvdj": hpcvdj.__version__, **asdict(self.settings), **asdict(self.choice)}
 
     def facts(self, answer: Enrichment, rows: Rows) -> Facts:
         """docs/enrich.md describes them."""
-        estimate = answer.estimate
+        estimate, tally = answer.estimate, answer.tally
+        assert tally is not None
         return {
             "control": answer.control,
             "choice": asdict(self.choice),
             "rows_read": answer.rows_read,
-            "rows_excluded": counts_json(rows.tally.excluded),
+            "rows_excluded": counts_json(tally.excluded),
             "rows_left_out": answer.left_out,
             "junctions": answer.junctions,
             "clonotypes": answer.clonotypes,
@@ -179,6 +181,9 @@ class EnrichmentQuestion(Question[Enrichment]):
             "not_available": answer.not_available,
             "read_once": asdict(answer.read_once) if answer.read_once is not None else None,
         }
+
+    def clones(self, answer: Enrichment, rows: Rows, model: Model) -> Mapping[str, CloneSizes]:
+        return answer.clones
 
     def warnings(self, answer: Enrichment) -> list[str]:
         if answer.kappa is None or answer.kappa <= NO_SELECTION or self.settings.kappa is not None:

@@ -145,11 +145,12 @@ def test_calibrated_on_what_recombination_makes(name, genes):
         dealt_of(read_table(drawn(model, RECOMBINATIONS[name]), model, reading), model).whole
     ).clonotypes()
     assert not own.nucleotides
-    size, neighbours, *_ = module._counted(own, EnrichmentSettings(kappa=1.0), open_backend("cpu"))
+    places = module.Places.of(own, Run())
+    neighbours, *_ = module._counted(own, places, EnrichmentSettings(kappa=1.0), open_backend("cpu"))
     some = np.sort(np.random.default_rng(2).permutation(len(own))[:2_000])
     problem = PgenProblem(own.repertoire.subset(some), model, COLUMNS)
     aa, ball = count_in_memory(problem, PgenConfig(COLUMNS, backend="cpu"), Run()).T
-    expected = (size[some] - 1) * (ball - aa) / productive_of(model, own.classes)[own.kind[some]]
+    expected = (places.size[some] - 1) * (ball - aa) / productive_of(model, own.classes)[own.kind[some]]
     expected *= module.statistics.selection_factor(neighbours[some], expected, own.variants[some]).value
     above, at = stats.poisson.sf(neighbours[some], expected), stats.poisson.pmf(neighbours[some], expected)
     p = above + np.random.default_rng(1).random(len(at)) * at

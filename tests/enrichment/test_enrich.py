@@ -75,11 +75,12 @@ def everything(own, model):
     from hpcvdj.recombination.repertoire import PGEN_COLUMNS, PgenProblem
     from hpcvdj.values.compute import count_in_memory
 
-    size, neighbours, *_ = module._counted(own, EnrichmentSettings(kappa=1.0), open_backend("cpu"))
+    places = module.Places.of(own, Run())
+    neighbours, *_ = module._counted(own, places, EnrichmentSettings(kappa=1.0), open_backend("cpu"))
     problem = PgenProblem(own.repertoire.subset(rows), model, PGEN_COLUMNS)
     itself, _, ball = count_in_memory(problem, PgenConfig(PGEN_COLUMNS, backend="cpu"), Run()).T
     productive = productive_of(model, own.classes)[own.kind[rows]]
-    return neighbours[rows], size[rows], ball - itself, productive
+    return neighbours[rows], places.size[rows], ball - itself, productive
 
 
 def test_calibrated_on_what_recombination_makes(everything):
@@ -220,7 +221,7 @@ def test_a_control_by_hand(model):
     assert {*people[0]} & {*people[1]}
     control = people[0] + people[1]
     own, others = clonotypes_of(rows, model), [clonotypes_of(person, model) for person in people]
-    found = enrich_over(own, others, EnrichmentSettings(), open_backend("cpu"))
+    found = enrich_over(own, others, EnrichmentSettings(), Run(), open_backend("cpu"))
 
     def near(text, j, others):
         texts = translate([junction for _, of, junction in others if of == j])
@@ -260,7 +261,9 @@ def test_tested_clonotypes_come_by_their_p_values(model):
     own = clonotypes_of([row for j in genes for row in small_junctions(rng, "TRBV9", j, 12)], model)
     tested = np.sort(rng.choice(len(own), len(own) - 10, replace=False))
     p_values = rng.choice([1e-9, 1e-8, 0.3], len(tested))
-    found = _tested(own, tested, EnrichmentSettings(), {"neighbours": 10 * tested, "p_value": p_values})
+    found = _tested(
+        own, tested, len(own), EnrichmentSettings(), Run(), {"neighbours": 10 * tested, "p_value": p_values}
+    )
     order = tested[np.argsort(p_values, kind="stable")]
     assert found.table["neighbours"].to_pylist() == (10 * order).tolist()
     assert found.table["p_value"].to_pylist() == np.sort(p_values).tolist()
@@ -280,10 +283,10 @@ def test_the_fewest_clonotypes_that_tell_the_individual_itself(model, number):
     own = clonotypes_of(rows, model)
     assert len(own) == number
     if number < 20:
-        assert enrich_over(own, [own], EnrichmentSettings(), open_backend("cpu")).hits == 0
+        assert enrich_over(own, [own], EnrichmentSettings(), Run(), open_backend("cpu")).hits == 0
     else:
         with pytest.raises(InputError, match="100% of the clonotypes that are tested, so it has the individual"):
-            enrich_over(own, [own], EnrichmentSettings(), open_backend("cpu"))
+            enrich_over(own, [own], EnrichmentSettings(), Run(), open_backend("cpu"))
 
 
 @pytest.mark.slow

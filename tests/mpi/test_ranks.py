@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import cache
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -21,12 +22,14 @@ import hpcvdj
 from hpcvdj.association.question import AssociationQuestion
 from hpcvdj.association.settings import AssociationSettings, Donors
 from hpcvdj.chance.question import read_rows
-from hpcvdj.chance.settings import Checks
+from hpcvdj.chance.settings import Checks, ClonotypeChoice
 from hpcvdj.cohorts.contamination_question import ContaminationQuestion
 from hpcvdj.cohorts.settings import ContaminationSettings, Naming, SharingSettings
 from hpcvdj.cohorts.sharing_question import SharingQuestion
 from hpcvdj.counting.config import Config
 from hpcvdj.counting.verify import reference
+from hpcvdj.enrichment.question import EnrichmentQuestion
+from hpcvdj.enrichment.settings import EnrichmentSettings
 from hpcvdj.errors import InputError, LostRankError, StoppedError
 from hpcvdj.generation.generate import generate
 from hpcvdj.generation.settings import GenerationSettings
@@ -35,9 +38,11 @@ from hpcvdj.inference.selection_question import SelectionQuestion
 from hpcvdj.inference.settings import InferenceSettings, SelectionSettings
 from hpcvdj.inference.tables import infer_tables, reading_for
 from hpcvdj.kernels.backends import open_backend
+from hpcvdj.recombination.alphabet import translate
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.recombination.packaged import model_paths
 from hpcvdj.recombination.repertoire import Problem
+from hpcvdj.repertoires.formats.format import BY_HEADER
 from hpcvdj.repertoires.inputs import Inputs, together_of
 from hpcvdj.repertoires.table import table_of
 from hpcvdj.reports.outputs import read_outputs
@@ -419,6 +424,55 @@ def test_comparisons_of_individuals_do_not_depend_on_ranks(run, name, monkeypatc
         for further in ("junctions", "donors", "copies"):
             if hasattr(alone[0], further):
                 assert getattr(found[0], further) == getattr(alone[0], further)
+
+
+@cache
+def misread():
+    """Junctions of an individual, and copies with another base: some as large, some of another V with few reads."""
+    model, tables = individuals()
+    rows = tables["i0"].to_pandas()
+    copies = rows[rows["duplicate_count"] >= 20].copy()
+    copies["junction"] = [text[:12] + "ACGT"["GTCA".index(text[12])] + text[13:] for text in copies["junction"]]
+    copies["sequence_id"] += "m"
+    near = copies.iloc[:60]
+    copies["v_call"] = np.roll(copies["v_call"], 1)
+    copies["duplicate_count"] = 1
+    return model, pa.Table.from_pandas(pd.concat([rows, copies.iloc[60:], near, rows.iloc[:50]]), preserve_index=False)
+
+
+def neighbours(run, field, genes, with_control):
+    """Root's answer about the neighbours of misread junctions, and its facts."""
+    (model, table), (_, tables) = misread(), individuals()
+    if field:
+        table = table.append_column(field, pa.array(translate(table["junction"].to_pylist()))).drop_columns("junction")
+    control = [table_of(tables[name], BY_HEADER, name) for name in ("i1", "i2")] if with_control else []
+    kappa = 1.0 if field else None
+    settings = EnrichmentSettings(kappa=kappa, min_neighbours=1, genes=genes, seed=1, max_q=0.9, backend="cpu")
+    question = EnrichmentQuestion(settings, ClonotypeChoice(), control)
+    rows = read_rows(question, [table_of(table, BY_HEADER)], model, Checks(keep_misfits=True), run)
+    answer = question.answer(rows, model, run)
+    if answer is None:
+        return None
+    clones = {name: sizes.recorded() for name, sizes in question.clones(answer, rows, model).items()}
+    return answer, question.facts(answer, rows), clones
+
+
+@pytest.mark.parametrize(
+    ("field", "genes", "with_control"),
+    [("", "call", False), ("", "any", False), ("junction_aa", "call", False), ("", "call", True)],
+)
+def test_neighbours_do_not_depend_on_ranks(run, field, genes, with_control, monkeypatch):
+    """Each rank has the junctions of some V, J and length; of errors, any rank may have the original."""
+    monkeypatch.setattr("hpcvdj.enrichment.enrich.SAMPLE", 300)
+    found = neighbours(run, field, genes, with_control)
+    assert (found is not None) == run.is_root
+    if found is not None:
+        alone = neighbours(Run(), field, genes, with_control)
+        assert found[0].table.equals(alone[0].table)
+        assert found[0].table.num_rows > 10
+        assert found[1:] == alone[1:]
+        assert found[1]["rows_left_out"]["junctions that another row has"] >= 50
+        assert field or found[1]["rows_left_out"]["likely sequencing errors"] > 100
 
 
 def selected(run):
