@@ -42,6 +42,7 @@ from hpcvdj.runs.partition import evenly
 from hpcvdj.runs.run import Run
 from hpcvdj.runs.stopping import NOTHING_YET
 from hpcvdj.storage.memory import return_freed_memory
+from hpcvdj.values.repeated_ids import id_hashes
 
 Alike = Literal["amino acids", "block"]
 """What decides which rank keeps a row: its amino acids, or its V and J genes and length."""
@@ -169,8 +170,17 @@ def deal(
 
     Raises InputError, on every rank, as `Inputs.read` does.
     """
-    samples, tables = inputs.repertoires, OwnTables(inputs, model, run, fit)
-    nothing = _nothing(inputs, numbered=numbered)
+    for apart in (True, False):
+        dealt = _deal(inputs, OwnTables(inputs, model, run, fit, apart=apart), run, alike, numbered=numbered)
+        if dealt is not None:
+            break
+    assert dealt is not None
+    return dealt
+
+
+def _deal(inputs: Inputs, tables: "OwnTables", run: Run, alike: Alike, *, numbered: bool) -> Dealt | None:
+    """Do what `deal` does; None if rows that ranks read apart must be compared with each other."""
+    samples, nothing = inputs.repertoires, _nothing(inputs, numbered=numbered)
     parts = [nothing]
     rounds = [tables.units[first:stop] for first, stop in spans(np.cumsum([0, *(unit.rows for unit in tables.units)]))]
     for k in range(int(run.slowest(len(rounds))[0])):
@@ -183,7 +193,23 @@ def deal(
         parts += _exchanged(parts_read or [nothing], run, alike)
         parts_read.clear()
         return_freed_memory()
-    return _dealt(parts, tables.rows, samples, run)
+    if tables.apart and _repeat(tables.rows.ids, run):
+        return None
+    dealt = _dealt(parts, tables.rows, samples, run)
+    # Of rows with the same id, one without reads may be the first.
+    missing = Exclusion.of(ExclusionKind.MISSING_COUNT).summary
+    return None if tables.apart and any(reason == missing for _, reason in dealt.left_out) else dealt
+
+
+def _repeat(ids: list[NDArray[np.uint64]], run: Run) -> bool:
+    """Whether two ranks have an id in common, or one has it twice.
+
+    ids  hashes of the ids of this rank
+    """
+    own = np.concatenate([np.empty(0, dtype=np.uint64), *ids])
+    owner = own % np.uint64(run.ranks)
+    received = np.sort(np.concatenate(run.exchange([own[owner == rank] for rank in range(run.ranks)])))
+    return bool(run.sum(np.array([np.count_nonzero(received[1:] == received[:-1])]))[0])
 
 
 class OwnTables:
@@ -191,13 +217,23 @@ class OwnTables:
 
     units  lists of tables that are read together
     rows   what became of the rows
+    apart  whether ranks read rows of the same repertoire
     """
 
-    def __init__(self, inputs: Inputs, model: Model, run: Run, fit: ModelFit = UNCHECKED) -> None:
+    def __init__(
+        self, inputs: Inputs, model: Model, run: Run, fit: ModelFit = UNCHECKED, *, apart: bool = False
+    ) -> None:
+        """Choose the tables of this rank.
+
+        apart  ranks may read rows of the same repertoire, so that each has about as many
+        """
         # Read counts are read only if all tables have them.
         alike = replace(inputs, reading=replace(inputs.reading, reads=inputs.has_reads))
-        units = shared_out([table for table in inputs.tables if table.rows], run.ranks)[run.rank]
-        self.units = [replace(alike, tables=tuple(unit)) for unit in units]
+        tables = [table for table in inputs.tables if table.rows]
+        units = _units(tables)
+        divided = _divided(units, run.ranks) if apart else units
+        self.apart = len(divided) > len(units)
+        self.units = [replace(alike, tables=tuple(unit)) for unit in shared_out(divided, run.ranks)[run.rank]]
         self.rows, self._model, self._run = ReadRows(), model, run
         self._epsilon = fit.miscall_bound
 
@@ -217,14 +253,16 @@ class OwnTables:
         def read() -> tuple[Part, list[str], ReadRows]:
             junctions, rows = self._read(unit), ReadRows()
             rows.add(junctions)
+            if self.apart:
+                rows.ids.append(id_hashes(junctions, unit.tables)[0])
             part = _part(junctions, self._model, unit.tables[0].first_row, reads=unit.has_reads)
             if self._epsilon:
                 part = rows.without_miscalled(part, junctions.repertoire_ids or [""], self._model, self._epsilon)
             return part, junctions.repertoire_ids or [], rows
 
         # What is kept serves other questions, whose tables are these and others, or fewer.
-        paths = tuple(table.path for table in unit.tables)
-        key = str((self._model.facts(selection=False), self._epsilon))
+        paths = tuple((table.path, table.piece) for table in unit.tables)
+        key = str((self._model.facts(selection=False), self._epsilon, self.apart))
         kept = self._run.kept(("rows", paths, replace(unit.reading, reads=True)), key)
         if kept is None or kept[2].counts_exclude:
             kept = self._run.once(("rows", paths, unit.reading), key, read)
@@ -241,10 +279,14 @@ class OwnTables:
 
 
 class ReadRows:
-    """What became of the rows that a rank has read."""
+    """What became of the rows that a rank has read.
+
+    ids  hashes of the ids of rows that take part, as `id_hashes` returns them; empty if they are not asked for
+    """
 
     def __init__(self) -> None:
         self.rows = self.counted = 0
+        self.ids: list[NDArray[np.uint64]] = []
         self.excluded: Counter[tuple[str, Exclusion]] = Counter()
         self.substituted: Counter[tuple[str, str]] = Counter()
 
@@ -267,6 +309,7 @@ class ReadRows:
         """Count further rows."""
         self.rows += rows.rows
         self.counted += rows.counted
+        self.ids += rows.ids
         self.excluded += rows.excluded
         self.substituted += rows.substituted
 
@@ -312,11 +355,36 @@ class ReadRows:
         )
 
 
-def shared_out(tables: Sequence[Table], ranks: int) -> list[list[list[Table]]]:
+def shared_out(units: Sequence[list[Table]], ranks: int) -> list[list[list[Table]]]:
     """Assign units of tables to the ranks: the largest first, each to the rank with the fewest rows."""
-    units = _units(tables)
     rows = [sum(table.rows for table in unit) for unit in units]
     return [[units[k] for k in share] for share in evenly(rows, ranks)]
+
+
+def _divided(units: Sequence[list[Table]], ranks: int) -> list[list[Table]]:
+    """Divide units that have more rows than a rank should read into tables, and large tables into pieces.
+
+    Only files whose rows can be read without those before them are divided.
+    """
+    most = max(ROWS_TOGETHER, -(-sum(table.rows for unit in units for table in unit) // ranks))
+    divided: list[list[Table]] = []
+    for unit in units:
+        if ranks > 1 and sum(table.rows for table in unit) > most:
+            divided += [[piece] for table in unit for piece in _pieces(table, most)]
+        else:
+            divided.append(unit)
+    return divided
+
+
+def _pieces(table: Table, most: int) -> list[Table]:
+    """Divide a table into pieces of at most so many rows, which know the repertoires of the whole table."""
+    if not table.open().group_rows:
+        return [table]
+    edges = np.linspace(0, table.rows, 1 + -(-table.rows // most)).round().astype(int).tolist()
+    return [
+        replace(table, first_row=table.first_row + first, rows=stop - first, piece=range(first, stop))
+        for first, stop in pairwise(edges)
+    ]
 
 
 def _units(tables: Sequence[Table]) -> list[list[Table]]:

@@ -25,7 +25,8 @@ def id_scopes(sources: Sequence[Table], rows: NDArray[np.int64]) -> NDArray[np.u
     each table: the scope is the table.
     """
     scopes = [
-        0 if table.open().has_ids or ROW_ID in dict(table.opening.columns) else table.first_row + 1 for table in sources
+        0 if table.open().has_ids or ROW_ID in dict(table.opening.columns) else table.first_of_file + 1
+        for table in sources
     ]
     table_of_row = np.searchsorted([table.first_row for table in sources], rows, side="right") - 1
     return np.array(scopes, dtype=np.uint64)[table_of_row]

@@ -274,8 +274,12 @@ class Inputs:
 
     def rows_of(self, table: Table) -> Iterator[pa.RecordBatch]:
         """The rows of a table with the columns to read; InputError if the number of rows changed since the survey."""
-        rows = 0
-        for batch in table.open().batches(self.columns_of(table), encoded=("v_call", "j_call")):
+        rows, columns, encoded = 0, self.columns_of(table), ("v_call", "j_call")
+        if table.piece is not None:
+            ranges = table.open().ranges(columns, [table.piece], encoded)
+            yield from (self.labelled(batch, table) for _, batches in ranges for batch in batches)
+            return
+        for batch in table.open().batches(columns, encoded):
             rows += batch.num_rows
             yield self.labelled(batch, table)
         if self.together and rows != table.rows and not table.in_memory:

@@ -26,6 +26,7 @@ class Table:
     opening        how it is opened
     part           whether the file is part of a table that hpcvdj wrote as a folder of Parquet files
     of_one         whether `repertoire_id` is the repertoire of all rows, even of rows that name another
+    piece          the data rows of the file that are read, from 0; None for all
     readers        its reader, once it is open.  A table is opened once: its copies share the reader
     """
 
@@ -40,6 +41,7 @@ class Table:
     opening: Opening = BY_HEADER
     part: bool = False
     of_one: bool = False
+    piece: range | None = None
     readers: list[TableReader] = field(default_factory=list, repr=False, compare=False)
 
     def open(self) -> TableReader:
@@ -47,6 +49,11 @@ class Table:
         if not self.readers:
             self.readers.append(open_table(self.path, self.opening))
         return self.readers[0]
+
+    @property
+    def first_of_file(self) -> int:
+        """The number that the first row of the file has in the input."""
+        return self.first_row - (0 if self.piece is None else self.piece.start)
 
     @property
     def surveyed(self) -> bool:
@@ -89,4 +96,4 @@ def repertoire_name(path: Path) -> str:
 def source_of(sources: Sequence[Table], row: int) -> tuple[Table, int]:
     """The table that a row comes from, and the number of the data row in it, from 1."""
     source = sources[bisect_right(sources, row, key=lambda source: source.first_row) - 1]
-    return source, row - source.first_row + 1
+    return source, row - source.first_of_file + 1

@@ -123,7 +123,7 @@ def test_one_row_with_a_count_decides(model, tmp_path):
 def test_ranks_read_about_as_many_rows():
     tables = [Table(Path(f"{k}"), rows=rows, first_row=k, repertoires={f"r{k}": rows})
               for k, rows in enumerate([10, 900, 20, 500, 400, 30])]  # fmt: skip
-    own = shared_out(tables, 2)
+    own = shared_out([[table] for table in tables], 2)
     assert [sum(table.rows for unit in units for table in unit) for units in own] == [930, 930]
     assert [[[table.rows for table in unit] for unit in units] for units in own] == [
         [[900], [30]], [[500], [400], [20], [10]],

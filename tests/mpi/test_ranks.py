@@ -21,6 +21,7 @@ import pytest
 import hpcvdj
 from hpcvdj.association.question import AssociationQuestion
 from hpcvdj.association.settings import AssociationSettings, Donors
+from hpcvdj.chance.dealing import OwnTables, deal
 from hpcvdj.chance.question import read_rows
 from hpcvdj.chance.settings import Checks, ClonotypeChoice
 from hpcvdj.cohorts.contamination_question import ContaminationQuestion
@@ -44,10 +45,12 @@ from hpcvdj.recombination.packaged import model_paths
 from hpcvdj.recombination.repertoire import Problem
 from hpcvdj.repertoires.formats.format import BY_HEADER
 from hpcvdj.repertoires.inputs import Inputs, together_of
-from hpcvdj.repertoires.table import table_of
+from hpcvdj.repertoires.reading import productive_reading
+from hpcvdj.repertoires.table import table_at, table_of
 from hpcvdj.reports.outputs import read_outputs
 from hpcvdj.results.blocks import TableBlocks
 from hpcvdj.results.facts import Targets
+from hpcvdj.runs import inputs as run_inputs
 from hpcvdj.runs.launcher import launched_ranks
 from hpcvdj.runs.ordering import Ordered
 from hpcvdj.runs.ranks import World, usable_cores, world
@@ -424,6 +427,48 @@ def test_comparisons_of_individuals_do_not_depend_on_ranks(run, name, monkeypatc
         for further in ("junctions", "donors", "copies"):
             if hasattr(alone[0], further):
                 assert getattr(found[0], further) == getattr(alone[0], further)
+
+
+def dealt_rows(inputs, model, run):
+    """The rows of all ranks, sorted, and what became of the others, on root."""
+    dealt = deal(inputs, model, run)
+    whole = dealt.whole
+    own = zip(
+        whole.row.tolist(), whole.sample.tolist(), whole.reads.tolist(), whole.repertoire.words.tolist(), strict=True
+    )
+    every = run.gather(list(own))
+    return every and (sorted(row for part in every for row in part), dealt.left_out, dealt.tally)
+
+
+@pytest.mark.parametrize("change", ["", "an id twice", "a missing count"])
+def test_ranks_read_pieces_of_a_table(run, tmp_path, change, monkeypatch):
+    """Of a Parquet file; together again if rows of two pieces must be compared."""
+    monkeypatch.setattr("hpcvdj.chance.dealing.ROWS_TOGETHER", 100)
+    model, tables = individuals()
+
+    def written():
+        rows = pa.concat_tables(tables.values()).to_pandas()
+        rows["sequence_id"] = [f"r{row}" for row in range(len(rows))]
+        rows["repertoire_id"] = ["abc"[row % 3] for row in range(len(rows))]
+        rows["duplicate_count"] = rows["duplicate_count"].astype("Int64")
+        rows.loc[[0, 3_000], "v_call"] = "TRBV99"
+        if change == "an id twice":
+            rows.loc[4_200, "sequence_id"] = "r6"
+        elif change:
+            rows.loc[4_200, "duplicate_count"] = pd.NA
+        rows.to_parquet(tmp_path / "t.parquet", row_group_size=170)
+        return tmp_path / "t.parquet"
+
+    reading = productive_reading(reads=True)
+    inputs = run_inputs.surveyed(together_of([table_at(run.from_root(written))], reading), run)
+    own = OwnTables(inputs, model, run, apart=True)
+    assert own.apart == (run.ranks > 1)
+    rows = run.gather(sum(unit.rows for unit in own.units))
+    found = dealt_rows(inputs, model, run)
+    if run.is_root:
+        assert max(rows) - min(rows) <= 1
+        assert found == dealt_rows(inputs, model, Run())
+        assert sum(found[1].values()) == 2 + bool(change)
 
 
 @cache

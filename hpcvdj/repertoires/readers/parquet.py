@@ -60,10 +60,7 @@ class ParquetReader(TableReader):
         yield from self.encoded_batches(columns, ())
 
     def encoded_batches(self, columns: list[str], encoded: Collection[str]) -> Iterator[pa.RecordBatch]:
-        schema = self._metadata.schema
-        # A list is at another path.
-        flat = {schema.column(number).path for number in range(len(schema))}
-        with self._opened(columns, encoded=flat.intersection(encoded)) as batches_of:
+        with self._opened(columns, encoded=encoded) as batches_of:
             yield from batches_of(range(self.known_rows))
 
     def _first_rows(self, columns: Sequence[str]) -> pa.RecordBatch | None:
@@ -71,11 +68,12 @@ class ParquetReader(TableReader):
             return next(batches_of(range(min(FIRST_ROWS, self.known_rows))), None)
 
     def ranges(
-        self, columns: Sequence[str], ranges: Iterable[range]
+        self, columns: Sequence[str], ranges: Iterable[range], encoded: Collection[str] = ()
     ) -> Iterator[tuple[range, Iterable[pa.RecordBatch]]]:
         """As of `TableReader.ranges`.  Only the row groups that have the rows are read, each once."""
         self.require(columns)
-        with self._opened(self.translation.sources(columns)) as batches_of:
+        may_be_encoded = self._may_be_encoded(columns, encoded)
+        with self._opened(self.translation.sources(columns), encoded=may_be_encoded) as batches_of:
             for rows in ranges:
                 yield rows, self._translated(batches_of(rows), columns, rows.start)
 
@@ -90,7 +88,9 @@ class ParquetReader(TableReader):
         do not depend on the ranges before it.
         """
         size = batch_rows or reader.BATCH_ROWS
-        groups = self._metadata.num_row_groups
+        schema, groups = self._metadata.schema, self._metadata.num_row_groups
+        # A list is at another path.
+        encoded = {schema.column(number).path for number in range(len(schema))}.intersection(encoded)
         starts = [0, *accumulate(self._metadata.row_group(group).num_rows for group in range(groups))]
         fewer, group, position = "it has fewer rows than it says", -1, 0
         batches: Iterator[Any] = iter(())

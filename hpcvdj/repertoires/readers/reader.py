@@ -146,8 +146,8 @@ class TableReader:
 
     @property
     def group_rows(self) -> int:
-        """Rows of the largest group that must be read from its beginning."""
-        return 1
+        """Rows of the largest group that must be read from its beginning; 0 if the whole file must be."""
+        return 0
 
     def require(self, columns: Sequence[str]) -> None:
         """Raise InputError unless the table has these `columns`, each once; rows without ids are numbered."""
@@ -200,9 +200,11 @@ class TableReader:
         """
         wanted = self.columns if columns is None else list(columns)
         self.require(wanted)
-        may_be_encoded = self.translation.copied([name for name in wanted if name in encoded])
-        given = self.encoded_batches(self.translation.sources(wanted), may_be_encoded)
+        given = self.encoded_batches(self.translation.sources(wanted), self._may_be_encoded(wanted, encoded))
         return self._translated(given, wanted)
+
+    def _may_be_encoded(self, wanted: Sequence[str], encoded: Collection[str]) -> Collection[str]:
+        return self.translation.copied([name for name in wanted if name in encoded])
 
     def first_batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The first rows with these `columns`, as one batch of strings; none of a table without rows."""
@@ -222,16 +224,18 @@ class TableReader:
             first_row += batch.num_rows
 
     def ranges(
-        self, columns: Sequence[str], ranges: Iterable[range]
+        self, columns: Sequence[str], ranges: Iterable[range], encoded: Collection[str] = ()
     ) -> Iterator[tuple[range, Iterable[pa.RecordBatch]]]:
         """Yield each of `ranges` with its batches; the ranges of data rows ascend and do not overlap.
+
+        encoded  as of `batches`
 
         The next range is taken from `ranges` once the one before it is read.  The file is read once.
         """
         position, held = 0, list[pa.RecordBatch]()
         following = iter(ranges)
         rows = next(following, None)
-        for batch in self.batches(columns):
+        for batch in self.batches(columns, encoded):
             last = position + batch.num_rows
             while rows is not None and rows.start < last:
                 first, stop = max(rows.start, position), min(rows.stop, last)
