@@ -27,11 +27,17 @@ BOOTSTRAPS = 200
 STEP_OF_Q = 0.01
 """By how much ln q differs where the growth of the expected numbers with q is measured."""
 
+TRIED = 41
+"""How many q are tried, from the smallest to 1, before the best is looked for between them."""
+
 STEPS_TO_END = 100
 """In how many steps the end of an interval of q is looked for, from q to the largest or smallest q."""
 
 MARGIN = 1e-6
 """By how much the bounds of a ln p are wider than they are without rounding."""
+
+AS_LIKELY = 8.0
+"""By how much −ln likelihood of the true q may be above that of another q; in 6 of 10^5 fits, it is more."""
 
 _IMPOSSIBLE = 1e300
 """Finite, so that steps between this number and others are numbers."""
@@ -157,6 +163,10 @@ def survivors_share(
 ) -> tuple[float, bool]:
     """Fit q by the Poisson likelihood of the numbers of sequences in 2, 3, … individuals.
 
+    Where few sequences make much of all recombinations, two q may explain the number of sequences that two individuals
+    share, one of them with far fewer sequences of one individual.  Of such q, the fit is the one that explains these
+    best.  Otherwise they take no part: they are so many that small faults of the model would decide.
+
     observed  int64 [individuals + 1]
     deeper    the logarithm of how many times as many recombinations individuals have at a ln q, for the same number of
               distinct junctions, as `numbers` says; infinity if no number of recombinations makes so many
@@ -169,18 +179,28 @@ def survivors_share(
         return 1.0, True
 
     deficit = _deficit(observed, numbers, draws, deeper)
-    tried = np.linspace(np.log(SMALLEST_Q), 0.0, 41)
-    values = [deficit(log_q) for log_q in tried]
-    best = int(np.argmin(values))
-    if best == 0:
+    tried = np.linspace(np.log(SMALLEST_Q), 0.0, TRIED)
+    values = np.array([deficit(log_q) for log_q in tried])
+    padded = np.pad(values, 1, constant_values=np.inf)
+    fits: list[tuple[float, float, int]] = []
+    for k in np.flatnonzero((values <= padded[:-2]) & (values <= padded[2:]) & (values < _IMPOSSIBLE)).tolist():
+        low, high = tried[max(0, k - 1)], tried[min(len(tried) - 1, k + 1)]
+        minimum = minimize_scalar(deficit, bounds=(low, high), method="bounded", options={"xatol": 1e-7})
+        at_end = k == len(tried) - 1 and values[-1] <= minimum.fun
+        fits.append((values[-1], 0.0, k) if at_end else (float(minimum.fun), float(minimum.x), k))
+    likely = [fit for fit in fits if fit[0] <= min(fits)[0] + AS_LIKELY]
+
+    def surplus(log_q: float) -> float:
+        return float(abs(_deeper_spectrum(numbers, draws, log_q, deeper(log_q))[1] - observed[1]))
+
+    _, log_q, k = min(likely, key=lambda fit: surplus(fit[1])) if len(likely) > 1 else likely[0]
+    if k == 0:
         raise InputError(
             f"more sequences are shared than selection explains, even if it left only {SMALLEST_Q:g} of all sequences: "
             "are the cells sorted by what they bind, is the model that of the species and locus, is each individual "
             f"given once? {option('q')} sets the share, and then tests against it"
         )
-    low, high = tried[max(0, best - 1)], tried[min(len(tried) - 1, best + 1)]
-    minimum = minimize_scalar(deficit, bounds=(low, high), method="bounded", options={"xatol": 1e-7})
-    return (1.0, True) if values[-1] <= minimum.fun else (float(np.exp(minimum.x)), False)
+    return float(np.exp(log_q)), log_q == 0.0
 
 
 @dataclass(frozen=True)
@@ -267,10 +287,13 @@ def share_interval(
     allowed = deficit(at) + Z**2 / 2
 
     def end(bound: float) -> float:
-        """How far ln q can be from `at` towards a bound."""
-        if deficit(bound) <= allowed:
-            return abs(bound - at)
-        return abs(float(brentq(lambda log_q: deficit(log_q) - allowed, bound, at)) - at)
+        """How far ln q can be from `at` towards a bound; what is as likely behind less likely ones does not count."""
+        before = at
+        for log_q in np.linspace(at, bound, TRIED)[1:].tolist():
+            if deficit(log_q) > allowed:
+                return abs(float(brentq(lambda log_q: deficit(log_q) - allowed, log_q, before)) - at)
+            before = log_q
+        return abs(bound - at)
 
     # By how much the ln q that is fitted to the expected numbers differs between draws.
     in_class, of_class = _effect_of_classes(numbers, draws, at, deeper, -STEP_OF_Q)

@@ -303,11 +303,11 @@ def _tested(computed: _Computed, drawn: _Drawn, asked: SharingTest, run: Run) ->
     def numbers_of(holders: Counts) -> Counts:
         return np.bincount(holders, minlength=individuals + 1)
 
-    sound = everything.has.numbers
+    sound = np.ones(len(everything.first), dtype=bool)
     if settings.unit != "aa":
-        sound = sound[without_genes(cohort.repertoire, asked.fit.broken)[everything.first]]
+        sound = without_genes(cohort.repertoire, asked.fit.broken)[everything.first]
     untested = held[(held >= 2) & (not_tested > 0) & (not_tested != NOT_TESTED.index(BROKEN_GENE))]
-    observed = run.sum(numbers_of(sound) - numbers_of(untested))
+    observed = run.sum(numbers_of(everything.has.numbers[sound]) - numbers_of(untested))
     improbable, copies, likely = None, None, np.zeros(len(held), dtype=bool)
     apart, contaminated = np.ones(individuals, dtype=bool), np.zeros((individuals, individuals), dtype=bool)
     if computed.p_junctions is not None:
@@ -321,10 +321,12 @@ def _tested(computed: _Computed, drawn: _Drawn, asked: SharingTest, run: Run) ->
         likely, apart = copies.likely, apart_from(contaminated, cohort.names)
     copied = run.sum(numbers_of(held[(held >= 2) & (not_tested == 0) & likely]))
     # Copies look like selection, and not all of them look like copies.
-    honest = _of_individuals(chosen, (not_tested == 0) & ~likely, apart, run)
+    honest = _of_individuals(chosen.has, (not_tested == 0) & ~likely, apart, run)
     if honest[2:].sum() < FEWEST_TO_FIT and not apart.all():
         apart[:] = True
-        honest = _of_individuals(chosen, (not_tested == 0) & ~likely, apart, run)
+        honest = _of_individuals(chosen.has, (not_tested == 0) & ~likely, apart, run)
+    # Of the sequences of one individual, only some are chosen.
+    honest[1] = _of_individuals(everything.has, sound, apart, run)[1]
     depth = Depth(cohort, drawn.junctions)
     q, at_bound, sizes = run.from_root(lambda: fitted_share(honest, apart, drawn.tested, depth, settings.q))
     log_factor = log_factors(asked.factor, chosen.repertoire, (chosen.letters, chosen.lengths))
@@ -416,9 +418,8 @@ def apart_from(contaminated: NDArray[np.bool_], names: Sequence[str]) -> NDArray
     return apart
 
 
-def _of_individuals(chosen: Sequences, kept: NDArray[np.bool_], individuals: NDArray[np.bool_], run: Run) -> Counts:
+def _of_individuals(has: Holding, kept: NDArray[np.bool_], individuals: NDArray[np.bool_], run: Run) -> Counts:
     """Count the kept sequences of all ranks that 0, 1, … of some individuals have."""
-    has = chosen.has
     numbers = np.bincount(has.sequence[individuals[has.individual]], minlength=len(kept))
     return run.sum(np.bincount(numbers[kept], minlength=int(individuals.sum()) + 1))
 
