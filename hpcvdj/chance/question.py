@@ -323,6 +323,7 @@ def _facts(question: Question[A], answer: A, rows: Rows, model: Model, checks: C
         "command": question.command,
         **run.provenance(),
         **model.facts(),
+        "locus": model.locus,
         "tables": rows.inputs.recorded,
         "sequence_field": rows.inputs.reading.sequence_field,
         "settings": asdict(question.settings),  # type: ignore[call-overload]

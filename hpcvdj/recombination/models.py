@@ -206,6 +206,11 @@ class Model:
         return {**named, **corrected, **self.origin.facts(), **factor, **ties, **by_gene}
 
     @property
+    def locus(self) -> str:
+        """The locus of the J genes, such as TRB; empty if their names do not tell it."""
+        return next(filter(None, (locus_of(template.allele) for template in self.j)), "")
+
+    @property
     def species(self) -> str:
         """The species, from the facts about the inference or else from the name; empty if it is not known."""
         return self.origin.species or species_in(self.name)

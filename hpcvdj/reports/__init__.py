@@ -1,6 +1,7 @@
 """`hpcvdj report`: the outputs of hpcvdj as one self-contained HTML page, and its figures as PNG and SVG.
 
-`outputs` reads the files, those of `count` and `pgen` with `survey`.  `support`, `findings`, `associations`, `fits`,
-`samples` and `sections` make the sections of the page from `elements`, with the figures of `charts`.  `page` writes it.
+`outputs` reads the files, those of `count` and `pgen` with `survey`; `repertoires` are what the others tell.
+`support`, `findings`, `associations`, `fits`, `samples` and `sections` make the sections of the page from `elements`,
+with the figures of `charts`.  `page` writes it.
 Tables are those of DataTables, which itables brings; figures are those of Vega-Lite, which Altair writes.
 """

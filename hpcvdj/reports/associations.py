@@ -60,7 +60,7 @@ def association(outputs: Outputs, finding: Finding, number: int) -> Section:
     figures = list(quantiles_figure(outputs, series, f"{prefix}_qq", "sequences"))
     individuals = individuals_table(outputs, finding, f"{prefix}_individuals", "rows recombinations left_out reason",
                                rows="rows used")  # fmt: skip
-    tables = [tests.first(finding.total, finding.path.name), phenotypes, individuals]
+    tables = [tests.first(finding.total, outputs.label(finding.path)), phenotypes, individuals]
     return Section(anchor("associate", number), "Associations", words, figures, tables)
 
 
@@ -111,7 +111,7 @@ def expansion(outputs: Outputs, finding: Finding, number: int) -> Section:
     individuals = individuals_table(
         outputs, finding, f"{prefix}_individuals", "rows left_out reason", rows="clonotypes"
     )  # fmt: skip
-    tables = [tests.first(finding.total, finding.path.name), compared, individuals]
+    tables = [tests.first(finding.total, outputs.label(finding.path)), compared, individuals]
     return Section(anchor("expansion", number), "Expansions", words, figures, tables)
 
 

@@ -50,7 +50,7 @@ _KINDS: dict[str, Kind] = {
     **dict.fromkeys((
         "v", "j", "v_call", "j_call", "option", "predictor", "series", "command", "gene", "verdict", "likely_copy",
         "hill_0_interval", "hill_1_interval", "hill_2_interval", "epitope", "antigen", "organism", "mhc", "decoy",
-        "reference", "kappa from",
+        "reference", "kappa from", "locus",
     ), "text"),
     **dict.fromkeys(("aa", "cdr3", "junction_aa", "cdr3_aa", "junction", "junction_aa_1", "junction_aa_2", "record"),
                     "code"),

@@ -27,8 +27,13 @@ MOST_SPREAD = 8
 def finding_sections(outputs: Outputs) -> list[Section]:
     """The sections about all tables of findings."""
     of_files = {"contamination": contamination, "sharing": sharing, "associate": association, TIMES: expansion}
-    sections = [section(outputs, finding, number) for command, section in of_files.items()
-                for number, finding in enumerate(outputs.of(command), start=1)]  # fmt: skip
+    sections = list[Section]()
+    for command, section_of in of_files.items():
+        findings = outputs.of(command)
+        for number, finding in enumerate(findings, start=1):
+            section = section_of(outputs, finding, number)
+            several = f"{section.heading}: {outputs.label(finding.path)}"
+            sections.append(replace(section, heading=several) if findings[1:] else section)
     for command, of_all in (("enrich", enrichment), ("annotate", annotation)):
         if findings := outputs.of(command):
             sections.append(of_all(outputs, findings))
@@ -101,7 +106,7 @@ def contamination(outputs: Outputs, finding: Finding, number: int) -> Section:
     )  # fmt: skip
     individuals = individuals_table(outputs, finding, f"{prefix}_individuals", "rows low zero",
                                     low="improbable junctions", zero="rows that the model cannot make")  # fmt: skip
-    tables = [pairs.first(finding.total, finding.path.name), individuals]
+    tables = [pairs.first(finding.total, outputs.label(finding.path)), individuals]
     return Section(anchor("contamination", number), "Contamination", words, figures, tables)
 
 
@@ -189,7 +194,7 @@ def sharing(outputs: Outputs, finding: Finding, number: int) -> Section:
         f"{prefix}_auc", caption, "predictor area low high", rows, low="95 % interval, from", high="to"
     )
     individuals = individuals_table(outputs, finding, f"{prefix}_individuals", "rows left_out reason", rows="rows used")
-    tables = [hits.first(finding.total, finding.path.name), *[areas] * bool(areas.rows), individuals]
+    tables = [hits.first(finding.total, outputs.label(finding.path)), *[areas] * bool(areas.rows), individuals]
     return Section(anchor("sharing", number), "Sharing", words, figures, tables)
 
 
@@ -253,13 +258,13 @@ def enrichment(outputs: Outputs, findings: list[Finding]) -> Section:
         "sample group v_call j_call junction_aa duplicate_count nt_variants neighbours expected control_neighbours "
         "class_size control_size pgen_aa pgen_ball p_productive_vj kappa p_value q_value cluster", listed[:MOST_LISTED],
     )  # fmt: skip
-    tables = [table.first(sum(finding.total for finding in findings), _names_of(findings)), summary]
+    tables = [table.first(sum(finding.total for finding in findings), _names_of(outputs, findings)), summary]
     return Section("enrich", "Neighbourhoods beyond chance", words, figures, tables)
 
 
-def _names_of(findings: list[Finding]) -> str:
+def _names_of(outputs: Outputs, findings: list[Finding]) -> str:
     """The names of the files of findings: of the first three, if there are more."""
-    return ", ".join(finding.path.name for finding in findings[:3]) + ("…" if len(findings) > 3 else "")
+    return ", ".join(outputs.label(finding.path) for finding in findings[:3]) + ("…" if len(findings) > 3 else "")
 
 
 def annotation(outputs: Outputs, findings: list[Finding]) -> Section:
@@ -307,7 +312,7 @@ def annotation(outputs: Outputs, findings: list[Finding]) -> Section:
         "sample group v_call j_call junction_aa duplicate_count nt_variants epitope antigen organism mhc decoy record "
         "distance reference pgen_aa p_post expected fdr", hits, expected="hits of the record by chance",
     )  # fmt: skip
-    paths = _names_of(findings)
+    paths = _names_of(outputs, findings)
     tables = [of_hits.first(sum(finding.hits[1] for finding in findings), paths.replace(EPITOPES, HITS)),
               of_epitopes.first(sum(finding.total for finding in findings), paths), summary]  # fmt: skip
     figures = list(quantiles_figure(outputs, findings, "annotate_qq", "epitopes"))

@@ -37,7 +37,7 @@ def _fits(outputs: Outputs) -> list[tuple[str, dict[str, Any]]]:
     for path, _, facts in outputs.files:
         fit = facts.get("fit")
         if isinstance(fit, dict) and fit.get("rows"):
-            fits.setdefault(json.dumps(fit, sort_keys=True), ([], fit))[0].append(path.name)
+            fits.setdefault(json.dumps(fit, sort_keys=True), ([], fit))[0].append(outputs.label(path))
     return [
         (f"{len(names):,} files such as {names[0]}" if names[1:] else names[0], fit) for names, fit in fits.values()
     ]

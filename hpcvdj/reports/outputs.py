@@ -8,7 +8,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from hpcvdj.chance.clone_sizes import CloneSizes
 from hpcvdj.errors import InputError, few, option
 from hpcvdj.repertoires.inputs import RESULT_SUFFIXES
 from hpcvdj.repertoires.metadata import listed_in
@@ -16,7 +15,7 @@ from hpcvdj.repertoires.readers import open_table, table_suffixes
 from hpcvdj.repertoires.table import repertoire_name
 from hpcvdj.reports.clonotypes import ListedClonotypes, clonotypes_of
 from hpcvdj.reports.elements import MOST_LISTED, kind_of, printable
-from hpcvdj.reports.survey import Survey, described
+from hpcvdj.reports.survey import Survey, described, loci_of
 from hpcvdj.reports.survey import survey as read_survey
 from hpcvdj.results.facts import Facts, facts_path, read_facts, require_described
 from hpcvdj.runs.partition import evenly
@@ -103,6 +102,13 @@ class Finding:
         return individuals
 
     @property
+    def loci(self) -> frozenset[str]:
+        """The locus of the model, or of the genes in `rows` if the facts do not name it; empty if nothing tells it."""
+        if locus := self.facts.get("locus"):
+            return frozenset([str(locus)])
+        return loci_of(*([str(row.get(call) or "") for row in self.rows] for call in ("j_call", "v_call")))
+
+    @property
     def names(self) -> list[str]:
         """The individuals of the table."""
         return [self.sample] if self.sample else [individual["name"] for individual in self.individuals]
@@ -113,7 +119,8 @@ class Outputs:
     """All that a page shows.
 
     groups       the group of each individual that has one
-    individuals  the individual of each sample whose name on the page includes that of its file
+    individuals  the individual of each sample whose name on the page includes a locus, or the name of its file
+    of_loci      the individuals with files of several loci
     clonotypes   of the files of a command with the same `Survey.listed`
     undone       the steps that were asked for and not done, with the reasons
     """
@@ -122,6 +129,7 @@ class Outputs:
     findings: list[Finding]
     groups: dict[str, str] = field(default_factory=dict)
     individuals: dict[str, str] = field(default_factory=dict)
+    of_loci: frozenset[str] = frozenset()
     clonotypes: dict[tuple[str, str], ListedClonotypes] = field(default_factory=dict)
     undone: Mapping[str, str] = field(default_factory=dict)
 
@@ -135,16 +143,20 @@ class Outputs:
         return [finding for finding in self.findings if finding.command == command]
 
     @cached_property
-    def clones(self) -> dict[str, CloneSizes]:
-        """The reads of the clonotypes of each individual, from the first file that records them.
+    def _labels(self) -> dict[Path, str]:
+        """What the page calls each file: its name, with that of its folder or its number if others have the name."""
+        of_name = defaultdict[str, list[Path]](list)
+        for path, *_ in self.files:
+            of_name[path.name].append(path)
+        return {path: label for paths in of_name.values()
+                for path, label in zip(paths, _labels(paths, folders=False), strict=True)}  # fmt: skip
 
-        One of `MISREAD` for facts of another layout.
-        """
-        clones: dict[str, CloneSizes] = {}
-        for finding in self.findings:
-            for name, sizes in dict(finding.facts.get("clones") or {}).items():
-                clones.setdefault(finding.sample or printable(name), CloneSizes.from_recorded(sizes))
-        return clones
+    def label(self, path: Path) -> str:
+        return self._labels[path]
+
+    def with_loci(self, individual: str, loci: frozenset[str]) -> str:
+        """The name of an individual; it includes the loci if there are files of others, too."""
+        return f"{individual} ({spelled(loci)})" if loci and individual in self.of_loci else individual
 
     def individual(self, sample: str) -> str:
         return self.individuals.get(sample, sample)
@@ -158,6 +170,10 @@ class Outputs:
         names = [name for survey in self.surveys for name in survey.samples]
         names += [name for finding in self.findings for name in finding.names]
         return list(dict.fromkeys(map(self.individual, names)))
+
+
+def spelled(loci: frozenset[str]) -> str:
+    return ", ".join(sorted(loci))
 
 
 MOST_AT_ONCE = 4
@@ -238,8 +254,7 @@ def _named(
             output.samples = [f"{names[k]}, {sample}" if several else names[k] for sample in output.samples]
     if not names:
         findings = _of_samples(surveys, findings)
-    findings, individuals = _tell_apart(surveys, findings)
-    outputs = Outputs(surveys, findings, {}, individuals)
+    outputs = _tell_apart(surveys, findings)
     if metadata is not None and group is not None:
         groups = listed_in(metadata, group, outputs.names)
         if not groups:
@@ -391,36 +406,56 @@ def _number(text: Any) -> int | float | None:
     return None
 
 
-def _tell_apart(surveys: list[Survey], findings: list[Finding]) -> tuple[list[Finding], dict[str, str]]:
-    """Add the names of their files to samples of the same name in several files of one command.
+def _tell_apart(surveys: list[Survey], findings: list[Finding]) -> Outputs:
+    """Add loci to the names of individuals with files of several, and names of files to samples that are still alike.
 
-    Returns the findings, and the individual of each new name.  The names of surveys change in place.
+    Samples of different commands may be alike.  The names of surveys change in place.
     """
-    files = defaultdict[tuple[str, str], list[Path]](list)
+    loci = defaultdict[str, set[frozenset[str]]](set)
     for survey in surveys:
-        for sample in survey.samples:
-            files[survey.command, sample].append(survey.path)
+        survey.samples = [printable(sample) for sample in survey.samples]
+        for k, sample in enumerate(survey.samples):
+            loci[sample].add(survey.loci(k))
     for finding in findings:
-        files[finding.command, finding.sample].append(finding.path)
+        for name in finding.names:
+            loci[name].add(finding.loci)
+    of_loci = frozenset(name for name, known in loci.items() if len(known - {frozenset()}) > 1)
+    outputs = Outputs(surveys, findings, of_loci=of_loci)
+    samples = [
+        (survey.command, outputs.with_loci(sample, survey.loci(k)), survey.path)
+        for survey in surveys for k, sample in enumerate(survey.samples)
+    ]  # fmt: skip
+    samples += [(each.command, outputs.with_loci(each.sample, each.loci), each.path) for each in findings]
+    files = defaultdict[tuple[str, str], list[Path]](list)
+    for command, name, path in samples:
+        files[command, name].append(path)
     labels = {key: iter(_labels(paths)) for key, paths in files.items() if len(paths) > 1}
     individuals: dict[str, str] = {}
 
-    def apart(command: str, sample: str) -> str:
-        key = (command, sample)
-        name = printable(f"{sample} ({next(labels[key])})" if key in labels else sample)
-        individuals[name] = printable(sample)
+    def apart(command: str, sample: str, loci: frozenset[str]) -> str:
+        name = outputs.with_loci(sample, loci)
+        if (command, name) in labels:
+            name = f"{name} ({next(labels[command, name])})"
+        individuals[name] = sample
         return name
 
     for survey in surveys:
-        survey.samples = [apart(survey.command, sample) for sample in survey.samples]
-    named = [replace(finding, sample=finding.sample and apart(finding.command, finding.sample)) for finding in findings]
-    return named, individuals
+        survey.samples = [apart(survey.command, sample, survey.loci(k)) for k, sample in enumerate(survey.samples)]
+    named = [
+        replace(finding, sample=finding.sample and apart(finding.command, finding.sample, finding.loci))
+        for finding in findings
+    ]
+    return replace(outputs, findings=named, individuals=individuals)
 
 
-def _labels(paths: Sequence[Path]) -> list[str]:
-    """Names that tell files apart: those of the files, of their folders, both, or the numbers of the files."""
-    folders = [path.absolute().parent.name for path in paths]
-    names = [path.name for path in paths]
-    both = [f"{folder}/{name}" for folder, name in zip(folders, names, strict=True)]
-    numbered = [f"{name}, file {k + 1}" for k, name in enumerate(names)]
-    return next(labels for labels in (names, folders, both, numbered) if len({*labels}) == len(labels))
+def _labels(paths: Sequence[Path], *, folders: bool = True) -> list[str]:
+    """Names that tell files apart: those of the files, with their folders if necessary, or with numbers.
+
+    folders  the names of folders alone may tell files apart, too
+    """
+    parts = [path.absolute().parts for path in paths]
+    ways = [["/".join(own[-depth:]) for own in parts] for depth in range(1, max(map(len, parts)) + 1)]
+    if folders:
+        ways.insert(1, [own[-2] for own in parts])
+    ways.append([f"{path.name}, file {k + 1}" for k, path in enumerate(paths)])
+    return next(labels for labels in ways if len({*labels}) == len(labels))

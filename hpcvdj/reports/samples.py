@@ -1,7 +1,7 @@
 """The section about samples: the rows, depth and diversity of each, and how probable its junctions are."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -10,7 +10,8 @@ from hpcvdj.chance.diversity import ORDERS, clonality, hill_number
 from hpcvdj.errors import few
 from hpcvdj.reports import charts
 from hpcvdj.reports.elements import Figure, PageTable, Section, shown
-from hpcvdj.reports.outputs import Outputs
+from hpcvdj.reports.outputs import Outputs, spelled
+from hpcvdj.reports.repertoires import Repertoire, repertoire_of, repertoires
 from hpcvdj.reports.sections import VALUES, doublings, once, shares
 
 _UNKNOWN = (
@@ -23,17 +24,22 @@ _UNKNOWN = (
 def samples(outputs: Outputs) -> Section:
     """The section about samples: a table with a row for each, and the overview.
 
-    The table has a row for each sample of each file of `count` and `pgen`, and one for each individual that only other
+    The table has a row for each sample of each file of `count` and `pgen`, and one for each repertoire that only other
     files have.
     """
-    depth, diverse = _diversity(outputs.clones)
-    rows = [*_of_surveys(outputs)]
-    surveyed = {outputs.individual(row["sample"]) for row in rows}
-    rows += [{"sample": name, "group": outputs.group(name)} for name in outputs.clones if name not in surveyed]
-    for row in rows:
-        row |= diverse.get(outputs.individual(row["sample"]), {})
+    found = repertoires(outputs)
+    depth = min((each.reads for each in found if each.reads), default=0)
+    diverse = {each.name: _diversity(each.sizes, depth) for each in found if each.sizes and each.reads}
+    rows = [*_of_surveys(outputs, found)]
+    surveyed = {row["repertoire"] for row in rows}
+    rows += [
+        {"sample": each.name, "group": outputs.groups.get(each.individual), "locus": spelled(each.loci),
+         "repertoire": each.name}
+        for each in found if each.name not in surveyed
+    ]  # fmt: skip
+    rows = [{**row, **diverse.get(row["repertoire"], {})} for row in rows]
     measures = [name for name in VALUES if any(name in survey.measures for survey in outputs.surveys)]
-    keys = ["sample", "group", "file", "command", "read", "counted", "reads", "clonotypes", "clonality"]
+    keys = ["sample", "group", "locus", "file", "command", "read", "counted", "reads", "clonotypes", "clonality"]
     keys += [key for order in ORDERS for key in (f"hill_{order}", f"hill_{order}_interval")]
     keys += [key for name in measures for key in (name, f"{name}_none")]
     titles = {f"{name}_none": f"{title}: none, %" for name, title in VALUES.items()}
@@ -41,7 +47,8 @@ def samples(outputs: Outputs) -> Section:
     titles |= {f"hill_{order}": f"Hill number, order {order}" for order in ORDERS}
     titles |= {f"hill_{order}_interval": "95 % interval" for order in ORDERS}
     table = PageTable.of("samples_table", "Samples", keys, rows, **titles)
-    words = _words(outputs, depth, {name for name, row in diverse.items() if row["reads"] == depth})
+    words = _words(depth, [each.name for each in found if each.reads == depth],
+                   [row["sample"] for row in rows if row["repertoire"] not in diverse])  # fmt: skip
     words += ["Medians of probabilities are at most 1 % too low."] * bool(measures)
     missing = [survey.samples[k] for survey, k in once(outputs) if not outputs.group(survey.samples[k])]
     if outputs.groups and missing:
@@ -49,13 +56,16 @@ def samples(outputs: Outputs) -> Section:
     return Section("samples", "Samples", words, list(_overview(outputs)), [table])
 
 
-def _of_surveys(outputs: Outputs) -> Iterator[dict[str, Any]]:
+def _of_surveys(outputs: Outputs, found: list[Repertoire]) -> Iterator[dict[str, Any]]:
     """The rows and values of each sample of each file of `count` and `pgen`."""
     for survey in outputs.surveys:
         for k, name in enumerate(survey.samples):
+            repertoire = repertoire_of(found, outputs, survey, k)
             row: dict[str, Any] = {
-                "sample": name, "group": outputs.group(name), "file": survey.path.name, "command": survey.command,
+                "sample": name, "group": outputs.group(name), "locus": spelled(survey.loci(k)),
+                "file": outputs.label(survey.path), "command": survey.command,
                 "read": int(survey.rows_read[k]) or None, "counted": int(survey.counted[k]),
+                "repertoire": repertoire and repertoire.name,
             }  # fmt: skip
             for measure in survey.measures:
                 bins, often = survey.histogram(measure, k)
@@ -64,22 +74,22 @@ def _of_surveys(outputs: Outputs) -> Iterator[dict[str, Any]]:
             yield row
 
 
-def _diversity(clones: Mapping[str, CloneSizes]) -> tuple[int, dict[str, dict[str, Any]]]:
-    """The reads of the smallest sample, the depth at which all are compared, and the cells of samples with reads."""
-    deep = {name: sizes for name, sizes in clones.items() if sizes.total}
-    depth = min((sizes.total for sizes in deep.values()), default=0)
-    rows: dict[str, dict[str, Any]] = {}
-    for name, sizes in deep.items():
-        rows[name] = {"reads": sizes.total, "clonotypes": int(sizes.clonotypes.sum()), "clonality": clonality(sizes)}
-        for order in ORDERS:
-            hill = hill_number(sizes, order, depth)
-            rows[name][f"hill_{order}"] = hill.value
-            rows[name][f"hill_{order}_interval"] = f"{shown(hill.low)} to {shown(hill.high)}"
-    return depth, rows
+def _diversity(sizes: CloneSizes, depth: int) -> dict[str, Any]:
+    """The cells of a sample with reads; its Hill numbers are those at a number of reads, `depth`."""
+    clonotypes = int(sizes.clonotypes.sum())
+    row: dict[str, Any] = {"reads": sizes.total, "clonotypes": clonotypes, "clonality": clonality(sizes)}
+    for order in ORDERS:
+        hill = hill_number(sizes, order, depth)
+        row |= {f"hill_{order}": hill.value, f"hill_{order}_interval": f"{shown(hill.low)} to {shown(hill.high)}"}
+    return row
 
 
-def _words(outputs: Outputs, depth: int, smallest: set[str]) -> list[str]:
-    """Explain reads, clonality and Hill numbers, and name the samples without them."""
+def _words(depth: int, smallest: list[str], lacking: list[str]) -> list[str]:
+    """Explain reads, clonality and Hill numbers, and name the samples without them.
+
+    smallest  the samples with `depth` reads
+    lacking   the samples whose reads are not known
+    """
     if not depth:
         return [_UNKNOWN]
     words = [
@@ -88,10 +98,9 @@ def _words(outputs: Outputs, depth: int, smallest: set[str]) -> list[str]:
         "A Hill number is a number of clonotypes of equal size that would be as diverse: of order 0 all clonotypes "
         "count alike, of order 1 by their reads, of order 2 large ones count nearly alone. Deep samples have more "
         f"clonotypes, so the Hill numbers are those expected among {depth:,} reads of each sample, which is all that "
-        f"{few(sorted(smallest))} has.",
+        f"{few(sorted(smallest))} {'have' if smallest[1:] else 'has'}.",
     ]
-    lacking = [name for name in outputs.names if name not in outputs.clones or not outputs.clones[name].total]
-    return [*words, *[f"Reads are not known of {few(lacking)}."] * bool(lacking)]
+    return [*words, *[f"Reads are not known of {few(list(dict.fromkeys(lacking)))}."] * bool(lacking)]
 
 
 def _overview(outputs: Outputs) -> Iterator[Figure]:

@@ -52,13 +52,13 @@ def sample_sections(outputs: Outputs) -> list[Section]:
 def once(outputs: Outputs) -> Iterator[Sample]:
     """Each sample once, from the first of its files.
 
-    Samples of one name are the same, and samples of one individual whose files are of the same table.
+    Samples of one name are the same, and samples of one individual whose files are of the same table and locus.
     """
     seen: set[Any] = set()
     for survey in outputs.surveys:
         for k, name in enumerate(survey.samples):
             digest = survey.facts.get("junctions_sha256")
-            sample = (outputs.individual(name), digest) if digest else name
+            sample = (outputs.individual(name), digest, survey.loci(k)) if digest else name
             if not seen & {name, sample}:
                 yield survey, k
             seen |= {name, sample}
@@ -79,7 +79,7 @@ def _series(outputs: Outputs, samples: Iterable[Sample]) -> list[tuple[str, str 
 def left_out(outputs: Outputs) -> Section:
     """The section about rows without a value, by reason."""
     rows = [
-        {"sample": survey.samples[0] if len(survey.samples) == 1 else f"all of {survey.path.name}",
+        {"sample": survey.samples[0] if len(survey.samples) == 1 else f"all of {outputs.label(survey.path)}",
          "command": survey.command, "reason": reason, "rows": number,
          "of_rows": 100 * number / max(1, int(survey.rows_read.sum())), "option": option, "examples": examples}
         for survey in outputs.surveys for reason, number, option, examples in survey.excluded

@@ -130,7 +130,7 @@ def _contamination(outputs: Outputs) -> Iterator[Statement]:
     for finding in findings:
         mixed = bool(finding.facts.get("standing_out") or finding.facts.get("of_one_person"))
         common = common_junctions(finding)
-        text = _of_several(findings, finding) + pairs_standing_out(finding) + advice * bool(mixed or common)
+        text = _of_several(outputs, finding) + pairs_standing_out(finding) + advice * bool(mixed or common)
         lacking, pairs = finding.facts.get("no_power") or 0, len(finding.names) * (len(finding.names) - 1) // 2
         # Nothing can be seen in pairs without power.
         verdict: Verdict = "with care" if common or lacking else "yes"
@@ -143,7 +143,7 @@ def _sharing(outputs: Outputs) -> Iterator[Statement]:
     for finding in findings:
         facts = finding.facts
         hits, tested = facts["hits"], facts["tested"]
-        text = _of_several(findings, finding)
+        text = _of_several(outputs, finding)
         if not tested:
             yield Statement("Are sequences shared beyond chance?", "not checked", text + _nothing_tested("sharing"))
             continue
@@ -176,7 +176,7 @@ def _association(outputs: Outputs) -> Iterator[Statement]:
     findings = outputs.of("associate")
     for finding in findings:
         facts, hits, tested = finding.facts, finding.facts["hits"], finding.facts["tested"]
-        text = _of_several(findings, finding)
+        text = _of_several(outputs, finding)
         number = f"{tested:,} test" + "s" * (tested != 1)
         text += f"{hits:,} hits among {number}. " if tested else f"{_nothing_tested('associate')} "
         inflated = [phenotype for phenotype in facts["phenotypes"] if (inflation_of(phenotype) or 0) > MOST_INFLATION]
@@ -203,7 +203,7 @@ def _expansion(outputs: Outputs) -> Iterator[Statement]:
     findings = outputs.of(TIMES)
     for finding in findings:
         facts, hits, tested = finding.facts, finding.facts["hits"], finding.facts["tested"]
-        text = _of_several(findings, finding)
+        text = _of_several(outputs, finding)
         if tested:
             text += f"{hits:,} hits among {tested:,} tests, in {len(facts['pairs']):,} pair(s) of times. "
         else:
@@ -233,9 +233,9 @@ def _verdict(tested: int, hits: int) -> Verdict:
     return "with care" if hits else "no"
 
 
-def _of_several(findings: list[Finding], finding: Finding) -> str:
+def _of_several(outputs: Outputs, finding: Finding) -> str:
     """The name of a file, if there are several of its kind."""
-    return f"{finding.path.name}: " if len(findings) > 1 else ""
+    return f"{outputs.label(finding.path)}: " if len(outputs.of(finding.command)) > 1 else ""
 
 
 def _enrichment(outputs: Outputs) -> Iterator[Statement]:
@@ -320,8 +320,8 @@ def _annotation(outputs: Outputs) -> Iterator[Statement]:
 def origins(outputs: Outputs) -> Section:
     """The section about the files: which command wrote each, and when."""
     rows = [
-        {"file": path.name, "command": command, "made by": facts.get("command_line"), "when": facts.get("created_utc"),
-         "version": facts.get("hpcvdj_version"), "model": facts.get("model")}
+        {"file": outputs.label(path), "command": command, "made by": facts.get("command_line"),
+         "when": facts.get("created_utc"), "version": facts.get("hpcvdj_version"), "model": facts.get("model")}
         for path, command, facts in outputs.files
     ]  # fmt: skip
     keys = ["file", "command", "made by", "when", "version", "model"]

@@ -1,7 +1,7 @@
 """The numbers of what `count` or `pgen` wrote, from one pass over it in blocks."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError, speaking_shell, told
 from hpcvdj.kernels.quantities import Pathways
+from hpcvdj.recombination.calls import locus_of
 from hpcvdj.recombination.exclusions import ExclusionKind, by_summary
 from hpcvdj.repertoires.genes import translated
 from hpcvdj.repertoires.ids import text_hashes
@@ -99,6 +100,19 @@ class Survey:
         names = pa.array(self.samples, pa.string()).take(table["sample"].combine_chunks())
         return table.set_column(table.column_names.index("sample"), "sample", names)
 
+    def loci(self, sample: int) -> frozenset[str]:
+        """The loci of a sample's J genes, or of its V genes if those tell none; empty if no gene tells one."""
+        usage = self.usage.filter(pc.field("sample") == sample)
+        return loci_of(*(pc.unique(usage[gene]).to_pylist() for gene in ("j", "v")))
+
+    @property
+    def tables(self) -> frozenset[str]:
+        """The SHA-256 of the tables that were read, and of those that were written; empty if they are not known."""
+        read = dict(self.facts.get("identity") or {}).get("tables", [])
+        digests = [str(self.facts.get("junctions_sha256") or "")]
+        digests += [str(digest) for _, digest in [*read, *self.facts.get("outputs", [])]]
+        return frozenset(filter(None, digests))
+
     def histogram(self, measure: str, sample: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The bins of a measure and their rows, ascending."""
         bins = self.values.filter((pc.field("measure") == measure) & (pc.field("sample") == sample)).sort_by("bin")
@@ -141,6 +155,11 @@ def decoded(table: pa.Table) -> pa.Table:
 def of_genes(call: str) -> str:
     """A call without its alleles."""
     return ",".join(dict.fromkeys(name.partition("*")[0] for name in call.split(",")))
+
+
+def loci_of(*calls: Iterable[str]) -> frozenset[str]:
+    """The loci of the first of these groups of calls that tells any; empty if none does."""
+    return next(filter(None, (frozenset(filter(None, map(locus_of, group))) for group in calls)), frozenset())
 
 
 @dataclass(frozen=True)

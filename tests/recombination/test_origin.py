@@ -131,6 +131,11 @@ def test_what_is_no_file_of_facts_says_nothing(tmp_path, text):
     assert model.facts() == {"model": str(tmp_path / "m"), "model_sha256": model.digest}
 
 
+@pytest.mark.parametrize(("name", "locus"), [("human_trb_m15", "TRB"), ("mouse_tra", "TRA"), ("human_igk", "IGK")])
+def test_the_locus_of_a_model(name, locus):
+    assert load_model(name).locus == locus
+
+
 def test_rows_that_are_no_number(tmp_path):
     assert read_origin(folder_of(tmp_path / "m", rows_counted="many")) == Origin()
 

@@ -61,7 +61,7 @@ def contamination(path, names=NAMES, groups=GROUPS, **facts):
     size = len(names)
     shared = np.full((size, size), 0)
     shared[0, 1] = shared[1, 0] = 440
-    shared[1, 2] = shared[2, 1] = 3
+    shared[1:2, 2:3] = shared[2:3, 1:2] = 3
     individuals = [
         {"name": name, "group": group, "rows": 200_000, "low": 100_000 + k, "zero": 7}
         for k, (name, group) in enumerate(zip(names, groups, strict=True))
@@ -207,17 +207,19 @@ def annotation(path, sample="donor1", hits=9, **facts):
     return written(path.with_name(f"{path.name}.epitopes.tsv"), {**known, **facts}, rows)
 
 
-def probabilities(path, rows=60, seed=5, samples=()):
+def probabilities(path, rows=60, seed=5, samples=(), loci=("TRB",)):
     """A table as of `pgen`: random productive junctions, the first of them twice, and two rows without a value.
 
     samples  repertoire_id of the rows, in turn
+    loci     of the rows, in turn
     """
     rng = np.random.default_rng(seed)
     table = []
     for k in range(rows):
         bases = "".join(rng.choice(["GCT", "GCC", "AGT", "TCA"], 1 + k % 12))
         table.append({
-            "sequence_id": f"s{k}", "v_call": f"TRBV{1 + k % 3}*01", "j_call": "TRBJ2-7*01",
+            "sequence_id": f"s{k}", "v_call": f"{loci[k % len(loci)]}V{1 + k % 3}*01",
+            "j_call": f"{loci[k % len(loci)]}J2-7*01",
             "junction": f"TGT{bases}TTC",
             "pgen_nt": 0.0 if k == 7 else 10.0 ** -(5 + k % 12), "pgen_aa": 10.0 ** -(4 + k % 12), "pgen_excluded": "",
         })  # fmt: skip
