@@ -1,7 +1,7 @@
 """The files of a report: what each file is, the names of its samples, and their groups."""
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -151,6 +151,25 @@ class Outputs:
         return {path: label for paths in of_name.values()
                 for path, label in zip(paths, _labels(paths, folders=False), strict=True)}  # fmt: skip
 
+    @cached_property
+    def loci(self) -> dict[Path, frozenset[str]]:
+        """The loci of each file; empty if they are not known."""
+        surveyed = {own.path: frozenset[str]().union(*map(own.loci, range(len(own.samples)))) for own in self.surveys}
+        return surveyed | {finding.path: finding.loci for finding in self.findings}
+
+    @cached_property
+    def models(self) -> dict[Path, str]:
+        """The name of the model of each file that has one; its digest follows if another model has the name.
+
+        Models are the same if their digests, and those of their selection factors, are.
+        """
+        named = [(path, str(facts["model"]), _digests(facts)) for path, _, facts in self.files if facts.get("model")]
+        of_name = {name: digests for _, name, digests in reversed(named) if digests}
+        keys = {path: digests or of_name.get(name, name) for path, name, digests in named}
+        names = {keys[path]: name for path, name, _ in reversed(named)}
+        often = Counter(names.values())
+        return {path: names[key] if often[names[key]] == 1 else f"{names[key]} {key}" for path, key in keys.items()}
+
     def label(self, path: Path) -> str:
         return self._labels[path]
 
@@ -170,6 +189,11 @@ class Outputs:
         names = [name for survey in self.surveys for name in survey.samples]
         names += [name for finding in self.findings for name in finding.names]
         return list(dict.fromkeys(map(self.individual, names)))
+
+
+def _digests(facts: Facts) -> str:
+    """The first digits of the SHA-256 of a model and of its selection factor; empty if they are not known."""
+    return " ".join(str(facts[key])[:12] for key in ("model_sha256", "selection_sha256") if facts.get(key))
 
 
 def spelled(loci: frozenset[str]) -> str:

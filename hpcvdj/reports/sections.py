@@ -160,7 +160,7 @@ def values(outputs: Outputs, surveys: list[Survey], command: str) -> Section:
             chart = charts.lines(table, "low", "share", log_x=True)
             figures.append(Figure(f"{measure}_distribution", "Distribution", caption, chart, (table,)))
     figures += _reached(outputs, [(survey, k) for survey, k in members if survey.reached is not None])
-    return Section(command, _NAMES[command], [_WORDS[command], *_different(surveys)], figures)
+    return Section(command, _NAMES[command], [_WORDS[command], *_different(outputs, surveys)], figures)
 
 
 def _reached(outputs: Outputs, members: list[Sample]) -> Iterator[Figure]:
@@ -181,7 +181,7 @@ def _reached(outputs: Outputs, members: list[Sample]) -> Iterator[Figure]:
         yield Figure("reached", "Lines", caption, charts.lines(table, "n", "reached"), (table,))
 
 
-def _different(surveys: list[Survey]) -> list[str]:
+def _different(outputs: Outputs, surveys: list[Survey]) -> list[str]:
     """A warning if the values of these files cannot be compared."""
     settings = defaultdict[str, dict[str, None]](dict)
     for survey in surveys:
@@ -191,7 +191,7 @@ def _different(surveys: list[Survey]) -> list[str]:
             ("D forms", config.get("d_forms", "")),
             ("D alleles", facts.get("d_alleles", "")),
             ("numbers of P-nucleotides", facts.get("max_p", "")),
-            ("models", str(facts.get("model_sha256", ""))[:12]),
+            ("models", outputs.models.get(survey.path, "")),
         ):
             if str(setting):
                 settings[name][str(setting)] = None

@@ -98,23 +98,30 @@ def _excluded(facts: Facts) -> Counter[str]:
 
 
 def _models(outputs: Outputs) -> Iterator[Statement]:
-    # Contamination uses a model only to find improbable junctions.
-    files = [facts for _, command, facts in outputs.files if command not in ("count", "contamination")]
-    files = files or [facts for _, command, facts in outputs.files if command != "count"]
-    models = dict.fromkeys(str(facts["model"]) for facts in files if facts.get("model"))
-    digests = {str(facts["model_sha256"]) for facts in files if facts.get("model_sha256")}
-    unknown = sum(not facts.get("model") for facts in files)
-    if files:
-        several = len(models) > 1 or len(digests) > 1
-        text = f"Probabilities are those of {', '.join(models)}." if models else ""
-        if several:
-            text += " Files with different models cannot be compared."
-        if unknown:
-            text += f" {unknown:,} file(s) do not say of which model: keep the .json of each table beside it."
-        if not several and not unknown:
-            text += " A model of the same cohort is best."
-        verdict: Verdict = "with care" if several or unknown else "yes"
-        yield Statement("Do all probabilities come from one model?", verdict, text.strip())
+    files = [path for path, command, _ in outputs.files if command != "count"]
+    if not files:
+        return
+    of_model = defaultdict[str, list[str]](list)
+    of_locus = defaultdict[str, set[str]](set)
+    for path in filter(outputs.models.get, files):
+        of_model[outputs.models[path]].append(outputs.label(path))
+        for locus in outputs.loci[path] or {""}:
+            of_locus[locus].add(outputs.models[path])
+    several, unknown = len(of_model) > 1, sum(path not in outputs.models for path in files)
+    ranked = sorted(of_model.items(), key=lambda item: -len(item[1]))
+    models = [f"{model} ({few(labels)})" if several else model for model, labels in ranked]
+    text = f"Probabilities are those of {'; '.join(models)}. " * bool(models)
+    if several and "" not in of_locus and all(len(models) == 1 for models in of_locus.values()):
+        text += "Each locus has one model: compare files of the same locus only. "
+    elif several:
+        text += "Files with different models cannot be compared. "
+        asked = {finding.path for finding in outputs.of("contamination")}
+        if len({model for path, model in outputs.models.items() if path not in asked}) == 1:
+            text += "Contamination uses a model only to tell which junctions are improbable. "
+    text += f"{unknown:,} file(s) do not say of which model: keep the .json of each table beside it. " * bool(unknown)
+    text += "A model of the same cohort is best." * (not several and not unknown)
+    yield Statement("Do all probabilities come from one model?", "with care" if several or unknown else "yes",
+                    text.strip())  # fmt: skip
 
 
 def _contamination(outputs: Outputs) -> Iterator[Statement]:

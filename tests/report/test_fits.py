@@ -9,7 +9,7 @@ from hpcvdj.reports.fits import fit_sections, fit_statements
 from hpcvdj.reports.outputs import read_outputs
 from hpcvdj.reports.support import support
 from tests.commands import hpcvdj_command
-from tests.report.examples import contamination, sharing
+from tests.report.examples import contamination, enrichment, sharing
 
 GENE = {
     "segment": "V", "gene": "TRBV31", "rows": 40, "zero": 0.08, "improbable": 0.78, "log10_shift": -8.4, "share": 0.03,
@@ -114,6 +114,53 @@ def test_a_table_that_does_not_say_its_model(tmp_path):
         own = found["Do all probabilities come from one model?"]
         assert own.verdict == verdict
         assert words in own.answer
+
+
+def one_model(*files):
+    """The verdict and the answer about the models of files."""
+    found = {own.question: own for own in support(read_outputs(files)).statements}
+    own = found["Do all probabilities come from one model?"]
+    return own.verdict, own.answer
+
+
+def test_models_that_differ_are_named(tmp_path):
+    """Contamination with another model than the rest did not count: "yes"."""
+    shared, enriched = sharing(tmp_path / "s.tsv", locus="TRB"), enrichment(tmp_path / "e.tsv", locus="TRB")
+    pairs = contamination(tmp_path / "c.tsv", locus="TRB", model="human_trb")
+    only = "Contamination uses a model only to tell which junctions are improbable."
+    verdict, text = one_model(pairs, shared, enriched)
+    assert verdict == "with care"
+    assert text == (
+        "Probabilities are those of human_trb_m15 (s.tsv, e.tsv); human_trb (c.tsv). Files with different models "
+        f"cannot be compared. {only}"
+    )
+    other = sharing(tmp_path / "t.tsv", locus="TRB", model="human_trb")
+    verdict, text = one_model(pairs, shared, other)
+    assert verdict == "with care"
+    assert "human_trb (c.tsv, t.tsv); human_trb_m15 (s.tsv)" in text
+    assert only not in text
+    # A copy of a model in a folder is the same model.
+    copy = contamination(tmp_path / "d.tsv", locus="TRB", model="own/m15", model_sha256="b712")
+    assert one_model(enriched, copy)[0] == one_model(enriched, shared, copy)[0] == "yes"
+    # Models that were inferred in two folders may have one name.
+    first, second = (sharing(tmp_path / f"{k}.tsv", model="model", model_sha256=f"{k}" * 64) for k in (1, 2))
+    verdict, text = one_model(first, second)
+    assert verdict == "with care"
+    assert "those of model 111111111111 (1.tsv); model 222222222222 (2.tsv)." in text
+    selected = sharing(tmp_path / "3.tsv", model="model", model_sha256="1" * 64, selection_sha256="5" * 64)
+    assert "model 111111111111 555555555555 (3.tsv)" in one_model(first, selected)[1]
+
+
+def test_each_locus_has_its_model(tmp_path):
+    shared = [sharing(tmp_path / f"{locus}.tsv", model=locus, locus=locus) for locus in ("TRA", "TRB")]
+    assert one_model(*shared) == (
+        "with care",
+        "Probabilities are those of TRA (TRA.tsv); TRB (TRB.tsv). Each locus has one model: compare files of the same "
+        "locus only.",
+    )
+    for locus in ("TRB", None):
+        other = contamination(tmp_path / "c.tsv", model="other", locus=locus)
+        assert "Files with different models cannot be compared." in one_model(*shared, other)[1]
 
 
 def test_the_facts_beside_a_table_of_probabilities(tmp_path):

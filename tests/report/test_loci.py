@@ -26,9 +26,9 @@ def of_cohort(write, path, reads, locus, digests=(), **facts):
     return write(path, PEOPLE, ["a", "b"], **{**known, **facts})
 
 
-def of_pgen(path, digest="", outputs=(), **options):
+def of_pgen(path, digest="", model="m", **options):
     """A table of `pgen` that read a table with a digest."""
-    facts_path(path).write_text(json.dumps({"model": "m", "junctions_path": "x.tsv", "junctions_sha256": digest}))
+    facts_path(path).write_text(json.dumps({"model": model, "junctions_path": "x.tsv", "junctions_sha256": digest}))
     return examples.probabilities(path, **options)
 
 
@@ -95,9 +95,10 @@ def test_a_chain_without_reads_has_its_row(tmp_path, report):
 def test_chains_of_the_same_table(tmp_path, report, count):
     """Tables of cells have both chains.  The figures of genes and lengths had those of the first file only."""
     shared = [of_cohort(examples.sharing, tmp_path / f"{locus}s.tsv", READS[locus], locus, ["t"]) for locus in READS]
-    probable = [of_pgen(tmp_path / f"{locus}.tsv", "t", samples=PEOPLE, loci=[locus]) for locus in READS]
+    probable = [of_pgen(tmp_path / f"{locus}.tsv", "t", locus, samples=PEOPLE, loci=[locus]) for locus in READS]
     page = report([*probable, *shared])
     assert reads_of(page) == EACH
+    assert "the files have different models (TRA, TRB)." in page.text
     for table in ("v_table", "lengths_table"):
         assert {row["sample"] for row in page.rows(table)} == {name for name, _ in EACH}
     # A file with both chains has the reads of neither.

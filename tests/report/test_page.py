@@ -210,7 +210,7 @@ def test_what_the_data_support(findings, small, tmp_path, report):
     ]  # fmt: skip
     assert (
         "Files with different models cannot be compared"
-        in report([*findings, examples.enrichment(tmp_path / "f.tsv", model="other")]).text
+        in report([*findings, examples.enrichment(tmp_path / "f.tsv", model="other", model_sha256="1")]).text
     )
 
 
