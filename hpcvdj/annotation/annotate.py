@@ -92,6 +92,7 @@ class SampleAnnotation:
     qq          quantiles of `uniform`: see `hpcvdj.chance.p_values.quantiles`
     by          found and expected hits by length, V gene and decade of p
     kappa_by    whether κ differs by these, among decoys if there are any
+    left_out    number of rows that take no part, by reason; `junctions` is the number of those that do
     of_the_others  κ of the other samples, if κ is fitted to far more hits than they have
     """
 
@@ -114,6 +115,7 @@ class SampleAnnotation:
     clonotypes: int
     others: int
     left_out: Mapping[str, int] = field(default_factory=dict)
+    junctions: int = 0
     of_the_others: OfTheOthers | None = None
 
 

@@ -127,7 +127,7 @@ class AnnotationQuestion(Question[Annotation]):
         depth = depth_of(model, nucleotides=nucleotides, selection=selects, genes=self.genes, chance=chance, run=run)
 
         def annotated(union: Union, p: Probabilities, depth: Depth, dealt: Dealt) -> Annotation:
-            samples, left_out, refused = [], [], list[InputError]()
+            samples, rows_of, refused = [], list[dict[str, Any]](), list[InputError]()
             for name, junctions in _samples_in(dealt):
                 distinct = distinct_junctions(junctions, errors=self.choice.likely_errors)
                 try:
@@ -138,13 +138,13 @@ class AnnotationQuestion(Question[Annotation]):
                     refused.append(error)
                     continue
                 samples.append(sample_of(name, clonotypes, union, depth))
-                left_out.append(clonotypes.left_out)
+                rows_of.append({"left_out": clonotypes.left_out, "junctions": int(clonotypes.variants.sum())})
             if not samples:
                 raise refused[0]
             for failure in refused:
                 log.warning("%s; it is left out", failure)
             tested = annotate(samples, union, p, model, self.settings, rows.fit)
-            done = [replace(sample, left_out=reasons) for sample, reasons in zip(tested, left_out, strict=True)]
+            done = [replace(sample, **numbers) for sample, numbers in zip(tested, rows_of, strict=True)]
             lacks_factor = model.selection is not None and self.settings.selection and not self.settings.selects
             return Annotation(done, union.centres, len(union), p.selected, lacks_factor)
 
@@ -267,8 +267,9 @@ def sample_facts(sample: SampleAnnotation) -> Facts:
     """The facts of one sample."""
     return {
         "sample": sample.name, "clonotypes": sample.clonotypes, "clonotypes_of_other_genes": sample.others,
-        "rows_left_out": dict(sample.left_out), "not_tested": dict(sample.not_tested), "found": sample.found,
-        "expected": sample.expected, "epitopes_called": sample.called[0], "hits_called": sample.called[1],
+        "rows_left_out": dict(sample.left_out), "junctions": sample.junctions,
+        "not_tested": dict(sample.not_tested), "found": sample.found, "expected": sample.expected,
+        "epitopes_called": sample.called[0], "hits_called": sample.called[1],
         "tested": len(sample.epitopes), "kappa": asdict(sample.kappa),
         "kappa_of_epitopes": asdict(sample.kappa_of_epitopes) if sample.kappa_of_epitopes else None,
         "dispersion": sample.dispersion, "decoys": dict(sample.decoys), "decoys_passed": sample.passed,

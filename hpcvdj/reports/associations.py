@@ -58,8 +58,7 @@ def association(outputs: Outputs, finding: Finding, number: int) -> Section:
         for key, word in (("qq", ""), ("qq_of_fisher", ", Fisher")) if phenotype.get(key)
     ]  # fmt: skip
     figures = list(quantiles_figure(outputs, series, f"{prefix}_qq", "sequences"))
-    individuals = individuals_table(outputs, finding, f"{prefix}_individuals", "rows recombinations left_out reason",
-                               rows="rows used")  # fmt: skip
+    individuals = individuals_table(outputs, finding, f"{prefix}_individuals", "recombinations")
     tables = [tests.first(finding.total, outputs.label(finding.path)), phenotypes, individuals]
     return Section(anchor("associate", number), "Associations", words, figures, tables)
 
@@ -108,9 +107,7 @@ def expansion(outputs: Outputs, finding: Finding, number: int) -> Section:
                for figure in _shares(finding, pair, f"{prefix}_shares_{k}")]  # fmt: skip
     series = [replace(finding, sample="all pairs of times")]
     figures += quantiles_figure(outputs, series, f"{prefix}_qq", "clonotypes")
-    individuals = individuals_table(
-        outputs, finding, f"{prefix}_individuals", "rows left_out reason", rows="clonotypes"
-    )  # fmt: skip
+    individuals = individuals_table(outputs, finding, f"{prefix}_individuals")
     tables = [tests.first(finding.total, outputs.label(finding.path)), compared, individuals]
     return Section(anchor("expansion", number), "Expansions", words, figures, tables)
 

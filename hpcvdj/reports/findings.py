@@ -11,7 +11,16 @@ from hpcvdj.reports import charts
 from hpcvdj.reports.associations import association, expansion
 from hpcvdj.reports.elements import MOST_LISTED, Figure, PageTable, Section, shown
 from hpcvdj.reports.outputs import EPITOPES, HITS, TIMES, Finding, Outputs, hits_text
-from hpcvdj.reports.parts import anchor, individuals_table, number_of, quantiles_figure, spaced
+from hpcvdj.reports.parts import (
+    ROW_TITLES,
+    anchor,
+    individuals_table,
+    left_out_cells,
+    number_of,
+    quantiles_figure,
+    rows_of_run,
+    spaced,
+)
 from hpcvdj.results.facts import Facts
 
 MOST_IN_MATRIX = 120
@@ -104,7 +113,7 @@ def contamination(outputs: Outputs, finding: Finding, number: int) -> Section:
         "individual_1 individual_2 verdict low_1 low_2 shared_low expected_low common_source rate share_of_1 "
         "share_of_2 more_reads_1 more_reads_2 detectable third p_value q_value", finding.rows,
     )  # fmt: skip
-    individuals = individuals_table(outputs, finding, f"{prefix}_individuals", "rows low zero",
+    individuals = individuals_table(outputs, finding, f"{prefix}_individuals", "low zero",
                                     low="improbable junctions", zero="rows that the model cannot make")  # fmt: skip
     tables = [pairs.first(finding.total, outputs.label(finding.path)), individuals]
     return Section(anchor("contamination", number), "Contamination", words, figures, tables)
@@ -193,7 +202,7 @@ def sharing(outputs: Outputs, finding: Finding, number: int) -> Section:
     areas = PageTable.of(
         f"{prefix}_auc", caption, "predictor area low high", rows, low="95 % interval, from", high="to"
     )
-    individuals = individuals_table(outputs, finding, f"{prefix}_individuals", "rows left_out reason", rows="rows used")
+    individuals = individuals_table(outputs, finding, f"{prefix}_individuals")
     tables = [hits.first(finding.total, outputs.label(finding.path)), *[areas] * bool(areas.rows), individuals]
     return Section(anchor("sharing", number), "Sharing", words, figures, tables)
 
@@ -248,11 +257,12 @@ def enrichment(outputs: Outputs, findings: list[Finding]) -> Section:
     rows = [
         {**{key: finding.facts.get(key) for key in ("clonotypes", "tested", "hits", "clusters", "model")},
          "sample": finding.sample, "group": outputs.group(finding.sample),
-         "kappa": number_of(finding.facts.get("kappa"))}
+         "kappa": number_of(finding.facts.get("kappa")),
+         **left_out_cells(*rows_of_run([finding.facts]))}
         for finding in findings
     ]  # fmt: skip
-    keys = "sample group clonotypes tested kappa hits clusters model"
-    summary = PageTable.of("enrich_samples", "Samples that were tested", keys, rows)
+    keys = "sample group clonotypes tested kappa hits clusters model rows_read rows left_out reason"
+    summary = PageTable.of("enrich_samples", "Samples that were tested", keys, rows, **ROW_TITLES)
     table = PageTable.of(
         "enrich_clonotypes", "Clonotypes with neighbours, the smallest p-value first",
         "sample group v_call j_call junction_aa duplicate_count nt_variants neighbours expected control_neighbours "

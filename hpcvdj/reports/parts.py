@@ -1,12 +1,17 @@
 """The parts that sections about findings have in common: tables of individuals, quantiles of p-values, cells."""
 
 import math
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from hpcvdj.reports import charts
 from hpcvdj.reports.elements import Figure, PageTable
 from hpcvdj.reports.outputs import Finding, Outputs
+from hpcvdj.results.facts import Facts
+
+ROW_TITLES = {"rows_read": "rows read", "rows": "rows used", "left_out": "rows left out"}
+"""The titles of columns of `left_out_cells`."""
 
 
 def anchor(name: str, number: int) -> str:
@@ -14,16 +19,49 @@ def anchor(name: str, number: int) -> str:
     return name if number == 1 else f"{name}-{number}"
 
 
-def individuals_table(outputs: Outputs, finding: Finding, name: str, keys: str, /, **titles: str) -> PageTable:
-    """A table with a row for each individual that was compared."""
+NOT_PRODUCTIVE = "not productive"
+"""Part of the reason of rows that no question about receptors takes: most tables have such rows."""
+
+
+ELSEWHERE = "of samples that the page lacks"
+"""The reason of rows that a run of `annotate` read, if no file of the page is about their sample."""
+
+
+def rows_of_run(samples: Sequence[Facts]) -> tuple[int, Counter[str]]:
+    """How many rows a run of `enrich` or `annotate` used, and how many it left out, by reason.
+
+    samples  the facts of its samples: they have the rows read and excluded of all, and the other rows of each
+    """
+    left_out = Counter[str]()
+    for kind, *_, rows in samples[0].get("rows_excluded", []):
+        left_out[kind.replace("_", " ").replace("unproductive", NOT_PRODUCTIVE)] += rows
+    for facts in samples:
+        left_out.update(facts.get("rows_left_out", {}))
+    used: int = samples[0].get("rows_read", 0) - left_out.total()
+    # Facts of older versions do not say how many rows of each sample were used.
+    left_out[ELSEWHERE] = max(0, used - sum(facts.get("junctions", used) for facts in samples))
+    return used - left_out[ELSEWHERE], left_out
+
+
+def left_out_cells(used: int, left_out: Mapping[str, int]) -> dict[str, Any]:
+    """The cells of a table about rows: read, used, left out, and why."""
+    total = sum(left_out.values())
+    reasons = "; ".join(f"{reason}: {number:,}" for reason, number in left_out.items() if number)
+    return {"rows_read": used + total, "rows": used, "left_out": total, "reason": reasons}
+
+
+def individuals_table(outputs: Outputs, finding: Finding, name: str, keys: str = "", /, **titles: str) -> PageTable:
+    """A table with a row for each individual that was compared.
+
+    keys  of further columns
+    """
     rows = [
         {**individual, "individual": individual["name"], "group": outputs.group(individual["name"]),
-         "left_out": sum(left_out.values()),
-         "reason": "; ".join(f"{reason}: {number:,}" for reason, number in left_out.items())}
-        for individual in finding.individuals for left_out in [individual.get("left_out", {})]
+         **left_out_cells(individual["rows"], individual.get("left_out", {}))}
+        for individual in finding.individuals
     ]  # fmt: skip
-    titles["left_out"] = "rows left out"
-    return PageTable.of(name, "Individuals that were compared", f"individual group {keys}", rows, **titles)
+    keys = f"individual group rows_read rows {keys} left_out reason"
+    return PageTable.of(name, "Individuals that were compared", keys, rows, **ROW_TITLES, **titles)
 
 
 def quantiles_figure(outputs: Outputs, findings: list[Finding], name: str, of: str) -> Iterator[Figure]:

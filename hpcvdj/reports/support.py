@@ -10,6 +10,7 @@ from hpcvdj.reports.elements import PageTable, Section, Statement, Verdict, perc
 from hpcvdj.reports.findings import common_junctions, is_given, is_too_small, pairs_standing_out
 from hpcvdj.reports.fits import fit_statements
 from hpcvdj.reports.outputs import DIFFERS, NO_KAPPA, TIMES, Finding, Outputs
+from hpcvdj.reports.parts import ELSEWHERE, NOT_PRODUCTIVE, rows_of_run
 from hpcvdj.results.facts import Facts
 
 MOST_INFLATION = 1.2
@@ -21,8 +22,14 @@ MOST_LEFT_OUT = 0.2
 FEWEST_TESTS = 10
 """That none of fewer tests has a hit says little."""
 
-NOT_PRODUCTIVE = "not productive"
-"""Part of the reason of rows that no question about receptors takes: most tables have such rows."""
+NO_LOSS = {
+    "with a junction that another row has": (REPEATED, REPEATED_ROWS), NOT_PRODUCTIVE: (NOT_PRODUCTIVE,),
+    ELSEWHERE: (ELSEWHERE,),
+}  # fmt: skip
+"""What to say of rows that are no loss, and parts of their reasons.  The first count together with another row."""
+
+_OF_RUN = ("tables", "model_sha256", "command_line", "created_utc")
+"""The facts that files of one run of `annotate` have in common."""
 
 NOTHING_TESTED: dict[str, str] = {
     "sharing": "no sequence was read",
@@ -53,48 +60,52 @@ def _undone(outputs: Outputs) -> Iterator[Statement]:
 
 
 def _rows(outputs: Outputs) -> Iterator[Statement]:
-    used = Counter[str]()
-    reasons = defaultdict[str, Counter[str]](Counter)
+    commands = defaultdict[tuple[int, ...], list[str]](list)
+    for command, (used, reasons) in _rows_of_commands(outputs).items():
+        kinds = [sum(rows for reason, rows in reasons.items() if any(part in reason for part in parts))
+                 for parts in NO_LOSS.values()]  # fmt: skip
+        commands[used, reasons.total(), *kinds].append(command)
+    if not commands:
+        return
+    texts, worst = list[str](), 0.0
+    for (used, left_out, *kinds), names in commands.items():
+        lost = left_out - sum(kinds)
+        # Rows that count together with another are among those that could be used, the other kinds are not.
+        usable = used + kinds[0] + lost
+        worst = max(worst, lost / max(1, usable))
+        details = [f"{rows:,} {words}" for rows, words in zip(kinds, NO_LOSS, strict=True) if rows]
+        share = f" ({percent(lost, usable)})"
+        if details:
+            share = ": " + ", ".join([*details, *[f"{lost:,} for other reasons{share}"] * bool(lost)])
+        texts.append(f"{', '.join(names)}: {used + left_out:,} rows read, {used:,} used, {left_out:,} left out{share}")
+    text = f"{'; '.join(texts)}. The reasons are below, or in the .json beside a table."
+    if any(repeated for _, _, repeated, *_ in commands):
+        text += " A row with a junction that another row has counts together with it."
+    verdict: Verdict = "with care" if worst > MOST_LEFT_OUT else "yes"
+    yield Statement("Were most rows used?", verdict if any(used for used, *_ in commands) else "no", text)
+
+
+def _rows_of_commands(outputs: Outputs) -> dict[str, tuple[int, Counter[str]]]:
+    """How many rows each command used, and how many it left out, by reason."""
+    used, reasons = Counter[str](), defaultdict[str, Counter[str]](Counter)
     for survey in outputs.surveys:
         used[survey.command] += int(survey.counted.sum())
         for reason, rows, *_ in survey.excluded:
             reasons[survey.command][reason] += rows
-    for command in ("sharing", "associate", TIMES):
-        for individual in (individual for finding in outputs.of(command) for individual in finding.individuals):
-            left_out = Counter(individual.get("left_out", {}))
-            # Rows with the same junction count as one, and none of them is lost.
-            used[command] += individual["rows"] + left_out.pop(REPEATED, 0)
-            reasons[command].update(left_out)
+    for finding in outputs.findings:
+        for individual in finding.individuals:
+            used[finding.command] += individual["rows"]
+            reasons[finding.command].update(individual.get("left_out", {}))
     # A run of `annotate` reads the tables of all of its samples together.
-    annotated = {str(finding.facts["tables"]): finding.facts for finding in outputs.of("annotate")}
-    for command, every in (("enrich", [f.facts for f in outputs.of("enrich")]), ("annotate", annotated.values())):
-        for facts in every:
-            left_out = _excluded(facts) + Counter(facts.get("rows_left_out", {}) if command == "enrich" else {})
-            del left_out[REPEATED_ROWS]
-            used[command] += facts.get("rows_read", 0) - left_out.total()
-            reasons[command].update(left_out)
-    commands = defaultdict[tuple[int, int, int], list[str]](list)
-    for command, rows in used.items():
-        unproductive = sum(number for reason, number in reasons[command].items() if NOT_PRODUCTIVE in reason)
-        commands[rows, unproductive, reasons[command].total() - unproductive].append(command)
-    if commands:
-        texts = [
-            f"{', '.join(names)}: {rows:,} rows used, {others:,} left out ({percent(others, rows + others)})"
-            + f", besides {unproductive:,} that are not productive" * (unproductive > 0)
-            for (rows, unproductive, others), names in commands.items()
-        ]
-        worst = max(others / max(1, rows + others) for rows, _, others in commands)
-        verdict: Verdict = "with care" if worst > MOST_LEFT_OUT else "yes"
-        yield Statement("Were most rows used?", verdict if any(used.values()) else "no",
-                        "; ".join(texts) + ". The reasons are below, or in the .json beside a table.")  # fmt: skip
-
-
-def _excluded(facts: Facts) -> Counter[str]:
-    """The rows that a command could not read, by the name of the kind in words."""
-    number = Counter[str]()
-    for kind, *_, rows in facts.get("rows_excluded", []):
-        number[kind.replace("_", " ").replace("unproductive", NOT_PRODUCTIVE)] += rows
-    return number
+    runs = defaultdict[tuple[str, ...], list[Facts]](list)
+    for finding in outputs.of("annotate"):
+        runs[tuple(str(finding.facts.get(key)) for key in _OF_RUN)].append(finding.facts)
+    of_tables = [("enrich", [finding.facts]) for finding in outputs.of("enrich")]
+    for command, samples in [*of_tables, *(("annotate", samples) for samples in runs.values())]:
+        rows, left_out = rows_of_run(samples)
+        used[command] += rows
+        reasons[command].update(left_out)
+    return {command: (rows, reasons[command]) for command, rows in used.items()}
 
 
 def _models(outputs: Outputs) -> Iterator[Statement]:

@@ -43,7 +43,7 @@ def test_the_numbers_of_expansions(tmp_path, report):
         "The variance of m reads is 1.25 m + 0.31 m². It is that of replicates (2 pairs). Inflation: 1.02." in page.text
     )
     assert "3 hits among 1,401 tests, in 2 pair(s) of times." in page.text
-    assert "associate --time: 9,000 rows used, 3 left out" in page.text
+    assert "associate --time: 9,003 rows read, 9,000 used, 3 left out" in page.text
 
 
 def verdict(page):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 
 import numpy as np
@@ -124,6 +125,29 @@ def test_the_page_has_them(cohort, tmp_path):
         }
         assert len(table) == len(names)
         assert f"among {min(row['reads'] for row in table):,} reads of each sample" in page.text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_page_accounts_for_each_row(cohort, tmp_path, command):
+    """Rows read are used or left out, with the reason: each junction counts once, and some rows are not productive."""
+    rows, folder = cohort
+    hpcvdj_command(*words_of(command, folder, tmp_path / "o.tsv" if command != "annotate" else tmp_path / "o"))
+    files = sorted((tmp_path / "o").glob("*.epitopes.tsv")) if command == "annotate" else [tmp_path / "o.tsv"]
+    write_report(files, tmp_path / "page.html")
+    page = Page((tmp_path / "page.html").read_text())
+    told = re.search(r"([0-9,]+) rows read, ([0-9,]+) used, ([0-9,]+) left out: (.*?)\. The reasons", page.text)
+    read, used, left_out = (int(number.replace(",", "")) for number in told.groups()[:3])
+    reasons = {words: int(number.replace(",", "")) for number, words in
+               re.findall(r"([0-9,]*[0-9]) ([a-z ]+)", re.sub(r"\(.*?\)", "", told[4]))}  # fmt: skip
+    names = "b" if command == "enrich" else VISITS
+    assert read == used + left_out == sum(len(rows[name]) + 20 for name in names)
+    assert left_out == sum(reasons.values())
+    assert reasons["not productive"] == 20 * len(names)
+    distinct = sum(len({(v.partition("*")[0], j.partition("*")[0], junction) for v, j, junction, _ in rows[name]})
+                   for name in names)  # fmt: skip
+    assert reasons["with a junction that another row has"] == sum(len(rows[name]) for name in names) - distinct
+    assert used == distinct - reasons.get("for other reasons ", 0)
 
 
 @pytest.mark.slow
