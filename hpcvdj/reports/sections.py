@@ -183,7 +183,7 @@ def _reached(outputs: Outputs, members: list[Sample]) -> Iterator[Figure]:
 
 def _different(outputs: Outputs, surveys: list[Survey]) -> list[str]:
     """A warning if the values of these files cannot be compared."""
-    settings = defaultdict[str, dict[str, None]](dict)
+    settings = defaultdict[str, dict[str, str]](dict)
     for survey in surveys:
         facts, config = survey.facts, survey.facts.get("config", {})
         for name, setting in (
@@ -194,8 +194,11 @@ def _different(outputs: Outputs, surveys: list[Survey]) -> list[str]:
             ("models", outputs.models.get(survey.path, "")),
         ):
             if str(setting):
-                settings[name][str(setting)] = None
-    differ = [f"{name} ({', '.join(texts)})" for name, texts in settings.items() if len(texts) > 1]
+                settings[name][str(setting)] = str(setting)
+        if germline := str(facts.get("germline_path") or ""):
+            # Copies of a table are the same.
+            settings["germline tables"][str(facts.get("germline_sha256") or germline)] = germline
+    differ = [f"{name} ({', '.join(texts.values())})" for name, texts in settings.items() if len(texts) > 1]
     words = "These values cannot be compared with each other: the files have different"
     return [f"{words} {'; '.join(differ)}."] if differ else []
 

@@ -9,7 +9,7 @@ from hpcvdj.reports.associations import inflation_of, noise_text
 from hpcvdj.reports.elements import PageTable, Section, Statement, Verdict, percent, shown
 from hpcvdj.reports.findings import common_junctions, is_given, is_too_small, pairs_standing_out
 from hpcvdj.reports.fits import fit_statements
-from hpcvdj.reports.outputs import DIFFERS, NO_KAPPA, TIMES, Finding, Outputs
+from hpcvdj.reports.outputs import DIFFERS, NO_KAPPA, TIMES, Finding, Outputs, spelled
 from hpcvdj.reports.parts import ELSEWHERE, NOT_PRODUCTIVE, rows_of_run
 from hpcvdj.results.facts import Facts
 
@@ -24,7 +24,7 @@ FEWEST_TESTS = 10
 
 NO_LOSS = {
     "with a junction that another row has": (REPEATED, REPEATED_ROWS), NOT_PRODUCTIVE: (NOT_PRODUCTIVE,),
-    ELSEWHERE: (ELSEWHERE,),
+    "of another locus": ("other locus", "(the model is of", "(the germline table is of"), ELSEWHERE: (ELSEWHERE,),
 }  # fmt: skip
 """What to say of rows that are no loss, and parts of their reasons.  The first count together with another row."""
 
@@ -144,6 +144,10 @@ def _contamination(outputs: Outputs) -> Iterator[Statement]:
         yield Statement(
             question, "not checked", "Run hpcvdj contamination on the samples before you believe in sharing."
         )
+    checked, of_page = (frozenset[str]().union(*(each.loci for each in of)) for of in (findings, outputs.findings))
+    if checked and (others := of_page - checked):
+        text = f"The samples of {spelled(others)} were not compared: run hpcvdj contamination on them, too."
+        yield Statement(question, "not checked", text)
     advice = " Shared nucleotide junctions may be copies, and clones with many reads may have been carried over."
     for finding in findings:
         mixed = bool(finding.facts.get("standing_out") or finding.facts.get("of_one_person"))

@@ -116,6 +116,44 @@ def test_results_of_count_and_of_pgen_of_two_chains(tmp_path, report, count):
         assert {row["sample"] for row in page.rows(table)} == {"s1 (TRB)", "s1 (TRA)"}
 
 
+def test_contamination_of_one_chain_says_nothing_of_the_other(tmp_path, report):
+    """The page called the samples of both free of each other's junctions."""
+    question = "Are the samples free of each other's junctions?"
+    alpha, beta = both(tmp_path, examples.contamination, "pairs", standing_out=[])
+    shared = both(tmp_path)
+    page = report([alpha, *shared])
+    assert f"{question} not checked The samples of TRB were not compared" in page.text
+    assert f"{question} yes None of 1 pairs stands out." in page.text
+    for files in ([alpha, beta, *shared], [alpha, shared[0]]):
+        assert "were not compared" not in report(files).text
+
+
+def test_pathways_of_other_germline_tables_cannot_be_compared(tmp_path, report):
+    files = []
+    for name, path, digest in (("a", "human_tra", "1"), ("b", "copy/human_tra", "1"), ("c", "human_trb", "2")):
+        files.append(examples.probabilities(tmp_path / f"{name}.tsv"))
+        facts_path(files[-1]).write_text(json.dumps({"germline_path": path, "germline_sha256": digest}))
+    files.append(examples.probabilities(tmp_path / "unknown.tsv"))
+    assert "the files have different germline tables (human_tra, human_trb)." in report([files[0], *files[2:]]).text
+    assert "cannot be compared with each other" not in report([files[0], files[1], files[3]]).text
+
+
+@pytest.mark.parametrize(("reason", "lost"), [
+    ("of locus TRB (the model is of TRA)", False), ("of locus TRB (the germline table is of TRA)", False),
+    ("V and J of different loci", True),
+])  # fmt: skip
+def test_rows_of_the_other_chain_are_no_loss(tmp_path, report, reason, lost):
+    """Tables of cells have both chains: the page warned that half of the rows were left out."""
+    individuals = [{"name": name, "group": "g", "rows": 100, "left_out": {reason: 90}} for name in PEOPLE]
+    text = report([examples.sharing(tmp_path / "s.tsv", PEOPLE, ["a", "b"], individuals=individuals)]).text
+    verdict = "with care" if lost else "yes"
+    assert f"Were most rows used? {verdict} sharing: 380 rows read, 200 used, 180 left out" in text
+    assert ("180 left out: 180 of another locus." in text) == (not lost)
+    left_out = {"rows_read": 100, "rows_left_out": {}, "rows_excluded": [["other_locus", {}, 90]]}
+    text = report([examples.enrichment(tmp_path / "e.tsv", **left_out)]).text
+    assert "10 used, 90 left out: 90 of another locus." in text
+
+
 def test_other_people_of_the_same_names(tmp_path, report):
     """Of one locus: human and mouse, or two cohorts."""
     first = of_cohort(examples.sharing, tmp_path / "a.tsv", READS["TRB"], "TRB", ["a1", "a2"])
