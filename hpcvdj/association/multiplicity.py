@@ -21,7 +21,9 @@ def reachable(least: Floats, times: Counts, level: float) -> float:
     least  float64, ascending: the smallest p-values of hypotheses, which do not depend on who the cases are
     times  int64: how many hypotheses have each
 
-    It is level / K, where K is the smallest number such that at most K hypotheses can reach level / K.
+    It is level / K, where K is the smallest number such that at most K hypotheses can reach level / K (Gilbert, Applied
+    Statistics 54:143, 2005).  If none can, as where all have the same smallest p-value, it is the smallest of these, if
+    that is at most the level: together, these hypotheses can still be hits.
     """
     left = np.concatenate([[0], np.cumsum(times)])
     lowest, highest = 1, max(int(left[-1]), 1)
@@ -31,7 +33,8 @@ def reachable(least: Floats, times: Counts, level: float) -> float:
             highest = number
         else:
             lowest = number + 1
-    return level / lowest
+    threshold = level / lowest
+    return float(least[0]) if len(least) and threshold < least[0] <= level else threshold
 
 
 def reaching(least: Floats, level: float) -> NDArray[np.bool_]:

@@ -21,8 +21,19 @@ def test_what_cannot_reach_the_threshold_is_not_tested():
     # As many as the threshold that they just reach allows, and one more.
     for least in (*cases, *(np.full(k + more, 0.05 / k) for k in (1, 3, 7) for more in (0, 1))):
         threshold = tarone_by_a_loop(least.tolist(), 0.05)
+        if threshold < min(least, default=1) <= 0.05:
+            threshold = min(least)
         assert reachable(*np.unique(least, return_counts=True), 0.05) == threshold
         assert reaching(least, 0.05).tolist() == (least <= threshold).tolist()
+
+
+def test_hypotheses_that_are_hits_together_are_tested():
+    """Seven of smallest p-value 0.0134 are above Tarone's threshold, 0.05 / 4, and below 0.05 as a family."""
+    least = np.array([0.0134] * 7 + [0.2] * 9)
+    assert tarone_by_a_loop(least.tolist(), 0.05) < 0.0134
+    assert reaching(least, 0.05).tolist() == [True] * 7 + [False] * 9
+    assert not reaching(np.array([0.06, 0.06]), 0.05).any()
+    assert reaching(np.array([0.05, 0.05, 0.05]), 0.05).all()
 
 
 def test_weights_are_learned_from_other_folds():
