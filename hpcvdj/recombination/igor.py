@@ -360,7 +360,10 @@ def _anchors(lines: _Lines) -> dict[str, tuple[int, str]]:
     try:
         for number, row in enumerate(csv.reader(io.StringIO(lines.text)), 1):
             if number > 1 and row:
-                anchors[row[0].strip()] = int(row[1]), row[2].strip()
+                gene = row[0].strip()
+                if gene in anchors:
+                    raise InputError(f"{lines.path}, line {number}: {gene} is listed twice; keep one row of it")
+                anchors[gene] = int(row[1]), row[2].strip()
     except (IndexError, ValueError, csv.Error):
         raise lines.error(number, "not a gene, its anchor and its function") from None
     return anchors

@@ -105,6 +105,14 @@ def test_indices_place_the_realisations(tmp_path):
     np.testing.assert_allclose(model.p_segment("V"), [0.75, 0.25], rtol=1e-15)
 
 
+@pytest.mark.parametrize("row", ["TRAV1*01,1,F", "TRAV1*01,2,F", " TRAV1*01 ,2,F"])
+def test_an_allele_with_two_rows_of_anchors(tmp_path, row):
+    files = vj_files()
+    files.anchors["V"].append(row)
+    with pytest.raises(InputError, match=r"V_gene_CDR3_anchors\.csv, line 4: TRAV1\*01 is listed twice; keep one row"):
+        read_model(files.write(tmp_path))
+
+
 def test_segments_shorter_than_the_p_nucleotides(tmp_path):
     """They have as many P-nucleotides as bases (TRAV20*03: TGT becomes TGTACA)."""
     files = vj_files()
