@@ -17,6 +17,7 @@ class AnchorEntry:
 
     allele        the name in the source
     anchor_index  0-based position of the first base of codon 104 or 118 in the source's sequence without gaps
+    wrong_anchor  the anchor that published models give; `recombination.corrections` moves no other
     function      IMGT's functionality code, which replaces that of the source
     strand        `-`: the source has the reverse complement, and anchor_index counts on the other strand
     reads         the bases from the anchor on; if the sequence has others, the allele is refused.  Without
@@ -27,6 +28,7 @@ class AnchorEntry:
 
     allele: str
     anchor_index: str = ""
+    wrong_anchor: str = ""
     function: str = ""
     strand: str = ""
     reads: str = ""
@@ -45,8 +47,11 @@ class AnchorEntry:
 
 _COLUMNS = [field.name for field in fields(AnchorEntry)]
 
+_POSITION = (r"\d{0,9}", "write a number of bases from 0, or leave it empty")
+
 _PATTERNS = {
-    "anchor_index": (r"\d{0,9}", "write a number of bases from 0, or leave it empty"),
+    "anchor_index": _POSITION,
+    "wrong_anchor": _POSITION,
     "strand": (r"[+-]?", "write + or -"),
 }
 

@@ -1,7 +1,8 @@
 """Wrong alleles of published models: they are corrected when a model is read, or named if its files do not tell how.
 
 The known faults are entries of the anchors files with which the germline tables are made (`inputs/germline/anchors`).
-An entry applies only if the sequence in the model reads as the entry says.  So a model of another source stays as it
+An entry applies only if the sequence in the model reads as the entry says, and an anchor is moved only from where the
+entry says that it was published.  So a model of another source stays as it
 is, and so does a model that hpcvdj inferred from a corrected one.
 """
 
@@ -71,6 +72,7 @@ def checked(files: Mapping[str, str], *, published: bool) -> Checked:
 
 
 def _to_move(entry: AnchorEntry, sequence: str, anchor: int) -> bool:
-    """Return whether the anchor or the strand of this allele is wrong; an anchor of 0 means that it is not known."""
-    first, right = int(entry.anchor_index), entry.oriented(sequence)
-    return anchor > 0 and right.startswith(entry.reads, first) and (right, first) != (sequence, anchor)
+    """Return whether an allele has the published sequence and the wrong anchor that was published with it."""
+    return entry.wrong_anchor == str(anchor) and entry.oriented(sequence).startswith(
+        entry.reads, int(entry.anchor_index)
+    )

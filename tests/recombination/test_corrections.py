@@ -151,12 +151,26 @@ def test_a_written_model_is_not_corrected_again(tmp_path):
         ({"v31": reverse_complement("A" + before(270) + V31)}, {EARLY}),
         ({"v31": reverse_complement(before(270) + "TGTGCCTGGAGTAT")}, {EARLY}),
         ({"anchors": (0, 267)}, {EARLY}),
-        ({"anchors": (9, 267)}, {EARLY, REVERSED}),
+        ({"anchors": (9, 267)}, {EARLY}),
         ({"anchors": (270, 0)}, {REVERSED}),
         ({"anchors": (270, 270)}, {REVERSED}),
+        ({"anchors": (270, 273)}, {REVERSED}),
+        ({"anchors": (270, 268)}, {REVERSED}),
         ({"v43": before(269) + V43}, {REVERSED}),
     ],
-    ids=["right strand", "shorter", "longer", "another base", "no anchor", "another anchor", "none", "right", "moved"],
+    ids=[
+        "right strand",
+        "shorter",
+        "longer",
+        "another base",
+        "no anchor",
+        "another anchor",
+        "none",
+        "right",
+        "too far",
+        "one base",
+        "moved",
+    ],
 )
 def test_only_what_is_meant_is_corrected(tmp_path, change, wrong):
     folder = faulty(**change).write(tmp_path / "m")
@@ -310,6 +324,7 @@ def test_every_entry_says_what_is_wrong():
     for entry in entries:
         assert entry.note or entry.refuse
         assert entry.reads or not entry.anchor_index
+        assert bool(entry.wrong_anchor) == bool(entry.anchor_index)
     assert [entry.allele for entry in entries if not entry.reads] == ["TRBV24*01"]
 
 
