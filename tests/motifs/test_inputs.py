@@ -121,6 +121,34 @@ def test_fasta_files_are_one_set(tmp_path):
     assert found.tables == ["a", "a", "b", "b"]
 
 
+def test_amino_acids_are_refused(tmp_path):
+    table = write(
+        tmp_path / "g.tsv",
+        [("a", "CASSLGQGNTEAFF", ""), ("b", "cassygrgsyneqff", "")],
+        ("sequence_id", "junction_aa", ""),
+    )
+    fasta = tmp_path / "g.fasta"
+    fasta.write_text(">a\nCASSLGQGNTEAFF\n>b\nCASSYGRGSYNEQFF\n")
+    output = tmp_path / "o.h5"
+    for words in (
+        ("compare", table, "--sequence-field", "junction_aa", "-k", 4, "-d", 1, "-o", output),
+        ("compare", fasta, "-k", 4, "-d", 1, "-o", output),
+        ("show", table, "a", "b", "--sequence-field", "junction_aa", "-k", 4, "-d", 1),
+    ):
+        line = error_line(hpcvdj_command("motifs", *words, code=2)[1])
+        assert f"{words[1]}: the sequences look like amino acids (31 % of the letters are E, F, I, L, P or Q)" in line
+    assert not output.exists()
+    with pytest.raises(InputError, match="look like amino acids"):
+        hpcvdj.motifs.compare(["CASSLGQGNTEAFF", "CASSYGRGSYNEQFF"], k=4, d=1)
+
+
+def test_ambiguous_nucleotides_are_no_amino_acids(tmp_path):
+    path = tmp_path / "a.fasta"
+    texts = ["ACGTURYSWKMBDHVN", "NNNNNNNNNNNNNNNN", "WSKMVDHBWSKMVDHB", "ACGTACGTXXXX-*.?"]
+    path.write_text("".join(f">{k}\n{text}\n" for k, text in enumerate(texts)))
+    assert len(read_inputs(inputs_of([path])).sequences) == len(texts)
+
+
 @pytest.mark.parametrize(("kind", "score"), [("table", "cosine"), ("fasta", "weights")])
 def test_the_default_score(tables, tmp_path, kind, score):
     path = tables[0]

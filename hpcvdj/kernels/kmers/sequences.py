@@ -16,6 +16,14 @@ _COMPLEMENT_BIT = 2
 _LETTERS = np.full(256, ord("N"), dtype=np.uint8)
 _LETTERS[: len(BASES)] = list(BASES.encode())
 
+_AMINO_ACIDS = "EFILPQ"
+"""Letters of amino acids that are no IUPAC code of nucleotides."""
+
+_IS_AMINO_ACID = np.isin(np.arange(256), list(f"{_AMINO_ACIDS}{_AMINO_ACIDS.lower()}".encode()))
+
+_MOST_AMINO_ACIDS = 0.05
+"""The largest share of these letters in nucleotides.  Proteins have about 0.35, and nucleotides none."""
+
 
 @dataclass(frozen=True)
 class SequenceSet:
@@ -79,6 +87,8 @@ def sequence_set(sequences: Iterable[str], names: Sequence[str] | None = None) -
 
     names  1, 2, … by default.  InputError unless they are unique and without NUL characters
 
+    Raise InputError if the sequences look like amino acids.
+
     >>> sequences = sequence_set(["ACGT", "aN"])
     >>> len(sequences), sequences.text(1)
     (2, 'AN')
@@ -86,11 +96,17 @@ def sequence_set(sequences: Iterable[str], names: Sequence[str] | None = None) -
     raw = [text.encode() for text in sequences]
     offsets = np.zeros(len(raw) + 1, dtype=np.int64)
     np.cumsum([len(text) for text in raw], out=offsets[1:])
-    codes = CODE_OF_BYTE[np.frombuffer(b"".join(raw), dtype=np.uint8)]
+    letters = np.frombuffer(b"".join(raw), dtype=np.uint8)
+    amino_acids = np.count_nonzero(_IS_AMINO_ACID[letters]) / max(1, len(letters))
+    if amino_acids > _MOST_AMINO_ACIDS:
+        raise InputError(
+            f"the sequences look like amino acids ({100 * amino_acids:.0f} % of the letters are "
+            f"{', '.join(_AMINO_ACIDS[:-1])} or {_AMINO_ACIDS[-1]}); motifs are compared in nucleotides: give these"
+        )
     listed = list(names) if names is not None else [str(k + 1) for k in range(len(raw))]
     if len(listed) != len(raw):
         raise InputError(f"{len(raw)} sequences and {len(listed)} names; give one name for each sequence")
-    return SequenceSet(_checked_names(listed), codes, offsets)
+    return SequenceSet(_checked_names(listed), CODE_OF_BYTE[letters], offsets)
 
 
 def _checked_names(names: Sequence[str]) -> list[str]:
