@@ -4,6 +4,8 @@ import json
 from collections.abc import Iterator
 from typing import Literal
 
+import numpy as np
+
 from hpcvdj.api.counting import explain
 from hpcvdj.api.probabilities import likely_scenarios
 from hpcvdj.errors import InputError
@@ -12,14 +14,17 @@ from hpcvdj.recombination.germline import MAX_P, Germline, Tables, read_germline
 from hpcvdj.recombination.igor import PUBLISHED, load_model
 from hpcvdj.recombination.likely import LikelyScenarios
 from hpcvdj.recombination.models import Model
+from hpcvdj.repertoires.table import REPERTOIRE
 from hpcvdj.results.reader import Result
 
 
 def explained_rows(
     result: Result, sequence_id: str, germline: Tables | None, model: str | None, max_n: int | Literal["all"] | None,
     number: int,
-) -> Iterator[Explanation | LikelyScenarios]:  # fmt: skip
-    """Yield the pathways or scenarios of the rows of a result with this id; several repertoires may share an id.
+) -> Iterator[tuple[str, Explanation | LikelyScenarios]]:  # fmt: skip
+    """Yield the repertoire_id, and the pathways or scenarios, of the rows of a result with this id.
+
+    Several repertoires may share an id; their rows follow in the order of the input.
 
     germline, model, max_n  replace what the result records
     number                  number of scenarios
@@ -29,21 +34,25 @@ def explained_rows(
     """
     config = json.loads(result.provenance.get("config", "{}"))
     rows = result.select(sequence_id=sequence_id)
-    calls = rows.texts("v_call"), rows.texts("j_call"), rows.texts("cdr3")
+    names = rows.texts(REPERTOIRE) if result.together else [*result.repertoires]
+    in_order = np.argsort(rows.row).tolist()
+    calls = [*zip(names, *map(rows.texts, ("v_call", "j_call", "cdr3")), strict=True)]
     if model is None and "germline_path" in result.provenance:
         table = _recorded_germline(result, germline)
         largest = result.max_n if max_n is None else max_n
-        for v, j, cdr3 in zip(*calls, strict=True):
-            yield explain(cdr3, v, j, table, max_n=largest, d_forms=config["d_forms"], sequence_field="cdr3")
+        for name, v, j, cdr3 in map(calls.__getitem__, in_order):
+            yield name, explain(cdr3, v, j, table, max_n=largest, d_forms=config["d_forms"], sequence_field="cdr3")
         return
     _require_junctions(result)
     if germline is not None:
         raise InputError(f"{result.path}: has probabilities of the model {_recorded(result)}; give -m, or nothing")
     loaded = load_model(model) if model is not None else _recorded_model(result)
-    for v, j, cdr3, anchors in zip(*calls, rows.texts("anchors"), strict=True):
+    all_anchors = rows.texts("anchors")
+    for k in in_order:
+        (name, v, j, cdr3), anchors = calls[k], all_anchors[k]
         junction = anchors[:3] + cdr3 + anchors[3:]
         named = {} if config.get("genes") == "any" else {"v_call": v, "j_call": j}
-        yield likely_scenarios(junction, loaded, **named, number=number, joint=bool(config.get("joint")))
+        yield name, likely_scenarios(junction, loaded, **named, number=number, joint=bool(config.get("joint")))
 
 
 def _recorded(result: Result) -> str:

@@ -68,7 +68,8 @@ def command(
     any. The options of the germline table, of n-lengths and of how to read the sequence are for --germline only.
 
     With --id: the row of a result of `hpcvdj count` or `hpcvdj pgen`, with its calls and the options, and the germline
-    table or model, that the result records. Give -g if the table is elsewhere now, or -m for another model.
+    table or model, that the result records. Give -g if the table is elsewhere now, or -m for another model. If several
+    repertoires have the id, the rows of all are explained, in the order of the input.
 
     Example: hpcvdj explain TGTGCCAGCAGTCTGGGACAGGGTAACCAAGACACCCAGTACTTT --v TRBV26 --j TRBJ2-5
     -g mouse_trb
@@ -89,7 +90,14 @@ def command(
             raise InputError(f"{', '.join(wrong)}: the result records it; leave it out with --id")
         with Result(Path(junction)) as result:
             largest = max_n if "max_n" in typed else None
-            for ways in explained_rows(result, sequence_id, germline, model, largest, most):
+            explained = explained_rows(result, sequence_id, germline, model, largest, most)
+            if output_format == "json":
+                objects = [{"repertoire_id": name} | _facts(ways, most) for name, ways in explained]
+                common.answer(json.dumps(objects[0] if len(objects) == 1 else objects, indent=1))
+                return
+            for name, ways in explained:
+                if result.together:
+                    common.console().print(f"repertoire {name}", markup=False)
                 _print(ways, most, output_format)
         return
     if (germline is None) == (model is None):
@@ -111,13 +119,16 @@ def command(
     _print(explanation, most, output_format, anchors)
 
 
+def _facts(ways: Explanation | LikelyScenarios, most: int) -> dict[str, Any]:
+    return ways.as_json(most) if isinstance(ways, Explanation) else ways.as_json()
+
+
 def _print(
     ways: Explanation | LikelyScenarios, most: int, output_format: str, anchors: tuple[str, str] = ("", "")
 ) -> None:
     """Print pathways or scenarios; `anchors` are the codons around the CDR3 of pathways."""
     if output_format == "json":
-        facts = ways.as_json(most) if isinstance(ways, Explanation) else ways.as_json()
-        common.answer(json.dumps(facts, indent=1))
+        common.answer(json.dumps(_facts(ways, most), indent=1))
     elif isinstance(ways, Explanation):
         _print_pathways(common.console(), ways, ways.most_direct(most), anchors)
     else:

@@ -38,6 +38,34 @@ def test_a_row_is_explained_as_it_was_counted(counted):
     assert "n-lengths 0-4," not in out
 
 
+def test_an_id_of_several_repertoires(tmp_path, model):
+    """One JSON document, which names each repertoire, in the order of the input."""
+    # In the result, the row of the second table comes first: its V gene does.
+    rows = sorted(mouse_junctions(load_model(model), 40), reverse=True)
+    own = {"b[1]": rows[0], "a": rows[-1]}
+    assert rows[0][0] > rows[-1][0]
+    tables = [tmp_path / f"{name}.tsv" for name in own]
+    for path, row in zip(tables, own.values(), strict=True):
+        lines = ["sequence_id", "v_call", "j_call", "junction"], ["s0", *row]
+        path.write_text("".join("\t".join(line) + "\n" for line in lines))
+    hpcvdj_command("count", *tables, "--together", "-g", GERMLINE, "-o", tmp_path / "c.h5", "--max-n", 4)
+    hpcvdj_command("pgen", *tables, "--together", "-m", model, "-o", tmp_path / "p.h5")
+    for result, key in (("c.h5", "cdr3"), ("p.h5", "junction")):
+        words = ("explain", tmp_path / result, "--id", "s0", "--list", 0)
+        explained = json.loads(hpcvdj_command(*words, "--output-format", "json")[0])
+        assert [part["repertoire_id"] for part in explained] == list(own)
+        assert all(part[key] in row[2] for part, row in zip(explained, own.values(), strict=True))
+        out, _ = hpcvdj_command(*words)
+        assert [line for line in out.splitlines() if line.startswith("repertoire")] == [
+            "repertoire b[1]",
+            "repertoire a",
+        ]
+    hpcvdj_command("count", tables[0], "-g", GERMLINE, "-o", tmp_path / "one.h5", "--max-n", 4)
+    words = ("explain", tmp_path / "one.h5", "--id", "s0")
+    assert json.loads(hpcvdj_command(*words, "--output-format", "json")[0])["repertoire_id"] == "b[1]"
+    assert "repertoire" not in hpcvdj_command(*words)[0]
+
+
 @pytest.mark.olga
 def test_a_row_of_probabilities(tmp_path):
     hpcvdj_command("pgen", SMALL, "-m", "mouse_trb", "-o", tmp_path / "p.h5", "--force")
