@@ -300,7 +300,7 @@ class Inputs:
 
 
 def without_rows(path: Path) -> InputError:
-    return InputError(f"{path}: no data rows; the table has a header line only")
+    return InputError(f"{path}: no data rows; the table has names of columns only")
 
 
 def read_table(table: Any, reference: Reference, reading: Reading) -> Junctions:

@@ -428,7 +428,7 @@ def test_models_are_compared_on_rows(inferred, model, table, tmp_path):
     other = tmp_path / "other.tsv"
     frame.iloc[:0].to_csv(other, sep="\t", index=False)
     _, err = hpcvdj_command("models", "compare", model, inferred, "--likelihood-of", other, code=2)
-    assert err.splitlines()[-1] == f"hpcvdj: error: {other}: no data rows; the table has a header line only"
+    assert err.splitlines()[-1] == f"hpcvdj: error: {other}: no data rows; the table has names of columns only"
     frame.iloc[1:].to_csv(other, sep="\t", index=False)
     assert "was inferred from" not in hpcvdj_command("models", "compare", model, inferred, "--likelihood-of", other)[0]
 

@@ -270,8 +270,15 @@ def test_no_batches(paper_germline):
 
 
 def test_a_table_without_rows_is_refused(tmp_path):
-    with pytest.raises(InputError, match=r"t\.tsv: no data rows; the table has a header line only"):
+    with pytest.raises(InputError, match=r"t\.tsv: no data rows; the table has names of columns only"):
         read_file(write(tmp_path / "t.tsv"))
+
+
+def test_a_parquet_file_without_rows_is_refused(tmp_path):
+    """It has no header line."""
+    pq.write_table(pa.table({name: pa.array([], pa.string()) for name in HEADER.split()}), tmp_path / "t.parquet")
+    with pytest.raises(InputError, match=r"t\.parquet: no data rows; the table has names of columns only"):
+        read_file(tmp_path / "t.parquet")
 
 
 def test_real_rows_are_all_accounted_for(shared_data):

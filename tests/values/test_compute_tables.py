@@ -436,7 +436,7 @@ def test_columns_that_a_table_has_already(tables, expected, paper_germline, tmp_
 
 def test_a_table_without_rows(paper_germline, tmp_path):
     (tmp_path / "t.tsv").write_text(SMALL.read_text().splitlines(keepends=True)[0])
-    with pytest.raises(InputError, match=r"t\.tsv: no data rows; the table has a header line only"):
+    with pytest.raises(InputError, match=r"t\.tsv: no data rows; the table has names of columns only"):
         computed(tmp_path / "t.tsv", tmp_path / "o.tsv", paper_germline)
     assert [path.name for path in tmp_path.iterdir()] == ["t.tsv"]
 
