@@ -2,6 +2,8 @@
 
 import csv
 import io
+import subprocess
+import sys
 from contextlib import contextmanager
 
 import numpy as np
@@ -144,6 +146,20 @@ def test_texts_of_cells_are_columns_of_their_chains(tmp_path):
     assert found == [("s1", "a", "TRB"), ("s1", "a", "TRB"), ("", "c", "TRB")]
     assert "genes" not in reader.columns
     assert reader.columns[:2] == ["sequence_id", "cell_id"]
+
+
+def test_the_command_reads_texts_of_cells_without_warnings(tmp_path):
+    """Its start-up hides pandas from pyarrow, which then took a column of pandas for a list."""
+    path = written_cells(tmp_path / "a.h5ad", [[CHAIN, CHAIN], [], [CHAIN]])
+    cells = anndata.read_h5ad(path)
+    cells.obs["sample"] = pd.Categorical(["s1", None, "s3"])
+    cells.write_h5ad(path)
+    words = ["convert", path, "-o", tmp_path / "a.tsv"]
+    done = subprocess.run(
+        [sys.executable, "-W", "always", "-m", "hpcvdj", *map(str, words)], capture_output=True, text=True, check=True
+    )
+    assert "FutureWarning" not in done.stderr
+    assert "s3" in (tmp_path / "a.tsv").read_text()
 
 
 def test_chains_of_cells_in_mudata(tmp_path):

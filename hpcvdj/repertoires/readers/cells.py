@@ -85,10 +85,12 @@ class AnnDataReader(TableReader):
         fields = {name: ak.to_arrow(flat[name], extensionarray=False) for name in ak.fields(flat)}
         flat_fields = {name: column for name, column in fields.items() if not pa.types.is_nested(column.type)}
         of_chain = np.repeat(np.arange(len(cells)), chains)
-        about = {
-            str(name): pa.array(column.astype(str).where(column.notna(), None), pa.large_string()).take(of_chain)
+        # pyarrow may not know pandas (`cli.startup`), so it gets arrays.
+        texts_of_cells = {
+            str(name): column.astype(str).where(column.notna(), None).to_numpy()
             for name, column in of_cells.select_dtypes(["object", "string", "category"]).items() if name not in fields
         }  # fmt: skip
+        about = {name: pa.array(of_cell, pa.large_string()).take(of_chain) for name, of_cell in texts_of_cells.items()}
         table = as_strings(pa.RecordBatch.from_pydict(flat_fields | about))
         texts = dict(zip(table.schema.names, table.columns, strict=True))
         numbered = joined(cell, pa.array(number.astype(str), pa.large_string()))
