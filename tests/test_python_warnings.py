@@ -50,6 +50,23 @@ def test_pgen_of_amino_acids():
     assert "no junction in nucleotides: amino acids are read, from junction_aa" in said
 
 
+def test_rows_without_nucleotides(tmp_path):
+    """Of probabilities, an option reads them; of tests, a table without the column."""
+    table = hpcvdj.generate("human_trb_m15", 300, seed=1, productive=True, backend="cpu").to_pandas()
+    table.loc[200:, "junction"] = ""
+    line = (
+        ": 100 of the first 300 rows that were compared have amino acids (junction_aa) but no nucleotides (junction), "
+    )
+    (of_pgen,) = (text for text in warned(hpcvdj.pgen, table, "human_trb_m15", backend="cpu") if line in text)
+    assert of_pgen.endswith("; sequence_field='junction_aa' reads the amino acids of all rows")
+    assert not any(line in text for text in warned(hpcvdj.pgen, table, "human_trb_m15", sequence_field="junction_aa"))
+    (of_test,) = (text for text in warned(hpcvdj.enrich, table, "human_trb_m15", backend="cpu") if line in text)
+    assert "; leave out the column junction" in of_test
+    parts = {"a": table[:150], "b": table[150:]}
+    # It reads nucleotides only, so that there is no remedy.
+    assert not any(line in text for text in warned(hpcvdj.contamination, parts, "human_trb_m15", min_low=1))
+
+
 def test_motifs(tmp_path):
     (tmp_path / "s.fasta").write_text(">a\nACGTAC\n>b\nACG\n")
     (tmp_path / "n.fasta").write_text(">a\nACG\n>b\nAC\n")

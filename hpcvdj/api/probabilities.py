@@ -12,6 +12,7 @@ from hpcvdj.api.parameters import InOneProcess, OfModel, documented, taking
 from hpcvdj.api.tables import Given, listed, model_of, typed, used_model
 from hpcvdj.api.tables import germline as germline_of
 from hpcvdj.chance.check import check_tables
+from hpcvdj.chance.first_rows import WITH_OPTION
 from hpcvdj.chance.question import read_rows
 from hpcvdj.chance.settings import Checks
 from hpcvdj.cohorts.like import cohort_like
@@ -87,7 +88,7 @@ def pgen(junctions: Any, model: Model | str | Path, *, strict: bool, **options: 
     reference = config.model(checks.adapted(used_model(model)))
     inputs = Inputs((table,), config.reads(reading))
     original.require(inputs.reading.columns)
-    check_tables(checks, [inputs], reference, config.names[0])
+    check_tables(checks, [inputs], reference, config.names[0], remedy=WITH_OPTION)
     values, tally, makers = values_of(inputs, reference, config)
     warn_of_rows(tally, reference, column=Pgen.excluded)
     return with_facts(original.beside(values), recorded_makers(makers))

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from hpcvdj.chance.calls import CONTRADICTED, RARE_ALLELE, SEGMENTS, SIDES, rare_alleles, sides_of
 from hpcvdj.chance.draws import recombined
-from hpcvdj.chance.first_rows import mutated_rows, other_amino_acids
+from hpcvdj.chance.first_rows import WITHOUT_COLUMN, lacking_nucleotides, mutated_rows, other_amino_acids
 from hpcvdj.chance.fit import TAIL, Frame, Side, compare
 from hpcvdj.chance.model_fit import MANY_IMPOSSIBLE, MOST_IMPOSSIBLE, UNCHECKED, ModelFit
 from hpcvdj.chance.p_values import Counts, Floats
@@ -120,12 +120,14 @@ def check_model(checks: Checks, sample: Junctions, model: Model, name: str = "")
 
 
 def check_tables(
-    checks: Checks, inputs: Sequence[Inputs], model: Model, name: str = "", run: Run | None = None
-) -> ModelFit:
+    checks: Checks, inputs: Sequence[Inputs], model: Model, name: str = "", run: Run | None = None, *,
+    remedy: str = WITHOUT_COLUMN,
+) -> ModelFit:  # fmt: skip
     """Check rows of tables that are read in the same way, as `check_model` does; once if `run` is `keeping`.
 
-    name  the member of `PGEN_COLUMNS` that is computed for the alleles of each row, so that these are checked, too; by
-          default, all alleles of a gene are taken
+    name    the member of `PGEN_COLUMNS` that is computed for the alleles of each row, so that these are checked, too;
+            by default, all alleles of a gene are taken
+    remedy  as of `lacking_nucleotides`; empty if such rows need no warning
     """
     together = replace(inputs[0], tables=tuple(table for part in inputs for table in part.tables))
     reading = replace(together.reading, productive=None, strict=False, reads=False)
@@ -134,7 +136,9 @@ def check_tables(
 
     def check() -> ModelFit:
         sample = together.sample(model, SAMPLE)
-        for line in chain(other_amino_acids(together.tables), mutated_rows(together.tables, model)):
+        tables = together.tables
+        without = lacking_nucleotides(tables, remedy) if remedy and reading.alphabet is None else ()
+        for line in chain(without, other_amino_acids(tables), mutated_rows(tables, model)):
             log.warning("%s", line)
         if not checks.force:
             _require_readable(sample, model, together.names)

@@ -1,4 +1,4 @@
-"""What the first rows of tables say of all: amino acids of other nucleotides, or mutated B cells.
+"""What the first rows of tables say of all: amino acids of other nucleotides, or of none, or mutated B cells.
 
 The amino acids of a table are not the translation of its nucleotides if a column was sorted alone, for example.
 Recombination did not make junctions of mutated B cells as they are.
@@ -12,12 +12,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hpcvdj.chance.fit import at_least
+from hpcvdj.errors import told
 from hpcvdj.recombination.models import Model
+from hpcvdj.repertoires.batches import without_missing
 from hpcvdj.repertoires.genes import translated
 from hpcvdj.repertoires.inputs import SAMPLED_TABLES
 from hpcvdj.repertoires.table import Table
 
 FIELDS = ("junction", "junction_aa")
+
+WITHOUT_COLUMN = (
+    "leave out the column junction to read the amino acids of all rows, or give these rows a table of their own"
+)
+WITH_OPTION = "{sequence_field=junction_aa} reads the amino acids of all rows"
+"""How rows that have amino acids only take part; options are written as `told` reads them."""
 
 MOST_OTHERS = 0.02
 """The share of rows whose amino acids may be another sequence than that of their nucleotides."""
@@ -65,6 +73,23 @@ def _same(rows: pa.RecordBatch) -> pa.BooleanArray:
     own, text = translated(rows["junction"]), pc.utf8_upper(rows["junction_aa"])
     compared = pc.and_(pc.match_substring_regex(own, "^[^*]+$"), pc.not_equal(text, ""))
     return pc.equal(own, text).filter(compared)
+
+
+def lacking_nucleotides(tables: Sequence[Table], remedy: str) -> Iterator[str]:
+    """Yield a warning for each of the first tables in which rows have amino acids but no nucleotides, which are read.
+
+    The first rows of a table are compared.  Raises InputError if a table cannot be read.
+
+    remedy  how such rows take part
+    """
+    for path, rows in _first_rows(tables, FIELDS):
+        nucleotides, amino_acids = (pc.not_equal(without_missing(rows[name]), "") for name in FIELDS)
+        number = pc.and_not(amino_acids, nucleotides).true_count
+        if number:
+            yield (
+                f"{path}: {number:,} of the first {rows.num_rows:,} rows that were compared have amino acids "
+                f"(junction_aa) but no nucleotides (junction), and are excluded; {told(remedy)}"
+            )
 
 
 def mutated_rows(tables: Sequence[Table], model: Model) -> Iterator[str]:

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from hpcvdj.chance.check import check_tables
 from hpcvdj.chance.clone_sizes import CloneSizes, sizes_in
 from hpcvdj.chance.dealing import Alike, Dealt, deal
+from hpcvdj.chance.first_rows import WITHOUT_COLUMN
 from hpcvdj.chance.model_fit import ModelFit
 from hpcvdj.chance.settings import Checks
 from hpcvdj.errors import InputError, log
@@ -280,7 +281,8 @@ def read_rows(question: Question[A], tables: Sequence[Table], model: Model, chec
 
     def check() -> None:
         try:
-            outcome.append(check_tables(checks, [together], model, run=run))
+            remedy = WITHOUT_COLUMN if question.amino_acids else ""
+            outcome.append(check_tables(checks, [together], model, run=run, remedy=remedy))
         except (InputError, OSError) as error:
             # Errors of the survey of the tables come first.
             outcome.append(error)

@@ -70,8 +70,9 @@ def command(
 
     def check(inputs: "list[Inputs]") -> dict[str, Any]:
         from hpcvdj.chance.check import check_tables
+        from hpcvdj.chance.first_rows import WITH_OPTION
 
-        return check_tables(checks, inputs, loaded, config.names[0]).facts()
+        return check_tables(checks, inputs, loaded, config.names[0], remedy=WITH_OPTION).facts()
 
     plan = partial(planned, junctions, tables, output, reading, together=together)
     compute_each(run, plan, loaded, config, started, check)

@@ -9,7 +9,7 @@ import pytest
 import hpcvdj
 from hpcvdj.chance import check as checking
 from hpcvdj.chance.check import check_calls, check_fit, check_model, check_tables
-from hpcvdj.chance.first_rows import other_amino_acids
+from hpcvdj.chance.first_rows import WITH_OPTION, WITHOUT_COLUMN, lacking_nucleotides, other_amino_acids
 from hpcvdj.chance.fit import BROKEN, MISFIT, GeneFit, Side, at_least, compare, truncated_genes
 from hpcvdj.chance.model_fit import MANY_IMPOSSIBLE, UNCHECKED, ModelFit
 from hpcvdj.chance.settings import Checks
@@ -23,7 +23,7 @@ from hpcvdj.recombination.models import Template
 from hpcvdj.recombination.repertoire import Repertoire
 from hpcvdj.repertoires.inputs import read_table, tables_of
 from hpcvdj.repertoires.reading import Reading, reading_of
-from hpcvdj.repertoires.table import table_at
+from hpcvdj.repertoires.table import table_at, table_of
 from hpcvdj.repertoires.writers import write_table
 from tests.asked import sample_of_table, warnings_said
 from tests.loci import LOCI, exhaustive_but
@@ -183,6 +183,22 @@ def test_amino_acids_of_other_rows(tmp_path):
     assert f"of the first {compared} rows" in line
     # A few may be spelled in another way.
     assert lines("few.tsv", ["X" if k == 0 else text for k, text in enumerate(right)]) == []
+
+
+@pytest.mark.parametrize(
+    ("junctions", "number"),
+    [(["TGTGCC", "TGTGCC", ""], 0), (["TGTGCC", "", ""], 1), (["TGTGCC", "NA", None], 1), (["", None, "TGTGCC"], 2)],
+)
+def test_rows_without_nucleotides_among_others(junctions, number):
+    """One row with nucleotides excluded all rows with amino acids only, without a word about these."""
+    table = table_of(pa.table({"junction": junctions, "junction_aa": ["CA", "CA", None]}))
+    said = [
+        f"the table: {number} of the first 3 rows that were compared have amino acids (junction_aa) but no nucleotides "
+        "(junction), and are excluded; sequence_field='junction_aa' reads the amino acids of all rows"
+    ]
+    assert list(lacking_nucleotides([table], WITH_OPTION)) == said * bool(number)
+    assert all(line.endswith(f"; {WITHOUT_COLUMN}") for line in lacking_nucleotides([table], WITHOUT_COLUMN))
+    assert not list(lacking_nucleotides([table_of(pa.table({"junction_aa": ["CA"]}))], WITH_OPTION))
 
 
 @pytest.mark.slow

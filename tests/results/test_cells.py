@@ -167,6 +167,22 @@ def test_cells_with_amino_acids_only(adata, tmp_path, junction):
     assert adata.obs["VDJ_1_pgen_excluded"].tolist()[:2] == ["", ""]
 
 
+def test_cells_of_which_some_have_amino_acids_only(adata, tmp_path):
+    """Chains without nucleotides have probabilities if amino acids are read of all, as the warning says."""
+    model = hpcvdj.load_model(mouse_files().write(tmp_path / "model"))
+    v, j, text = next(row for row in mouse_junctions(model, 99) if pgen(model, row[2]) and len(row[2]) % 3 == 0)
+    own = {"v_call": v, "j_call": j, "junction_aa": hpcvdj.translate([text])[0]}
+    cells = [[own | {"junction": None} for _ in cell] for cell in adata.obsm["airr"].to_list()]
+    cells[0][0]["junction"] = text
+    adata.obsm["airr"] = ak.Array(cells)
+    remedy = "sequence_field='junction_aa'"
+    with pytest.warns(hpcvdj.HpcvdjWarning, match=f"2 of the first 3 rows .* but no nucleotides .*; {remedy} reads"):
+        hpcvdj.annotate_cells(adata, model=model)
+    assert adata.obs["VDJ_1_pgen_excluded"].tolist()[:2] == ["", "no junction"]
+    hpcvdj.annotate_cells(adata, model=model, sequence_field="junction_aa")
+    assert adata.obs["VDJ_1_pgen_aa"].notna().tolist() == [True, True, False, False, True]
+
+
 def test_the_columns_survive_a_file(adata, tmp_path):
     hpcvdj.annotate_cells(adata, GERMLINE, max_n=1, columns="all")
     # Written without the receptors: the columns of obs are what is looked at here.
