@@ -67,6 +67,19 @@ def test_rows_without_nucleotides(tmp_path):
     assert not any(line in text for text in warned(hpcvdj.contamination, parts, "human_trb_m15", min_low=1))
 
 
+@pytest.mark.slow
+def test_infer_where_one_table_has_no_read_counts(tmp_path):
+    for name, reads in (("a", {"duplicate_count": 2}), ("b", {})):
+        table = hpcvdj.generate("human_trb_m15", 300, seed=ord(name), backend="cpu").to_pandas()
+        table.assign(**reads).to_csv(tmp_path / f"{name}.tsv", sep="\t", index=False)
+    paths = [tmp_path / "a.tsv", tmp_path / "b.tsv"]
+    said = warned(hpcvdj.infer, paths, "human_trb_m15", rows="all", hold_out=0, backend="cpu")
+    assert said[0] == (
+        "b.tsv: no column duplicate_count, so that the counts of the other tables are not used; likely sequencing "
+        "errors cannot be told, and take part"
+    )
+
+
 def test_motifs(tmp_path):
     (tmp_path / "s.fasta").write_text(">a\nACGTAC\n>b\nACG\n")
     (tmp_path / "n.fasta").write_text(">a\nACG\n>b\nAC\n")

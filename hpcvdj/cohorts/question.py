@@ -1,5 +1,6 @@
 """Questions about the individuals of a cohort, and how tables become a cohort."""
 
+import logging
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +15,6 @@ from hpcvdj.errors import InputError, few, log, option
 from hpcvdj.recombination.models import Model
 from hpcvdj.repertoires.formats.format import BY_HEADER, Opening
 from hpcvdj.repertoires.inputs import Inputs, names_repertoires
-from hpcvdj.repertoires.read_counts import READS
 from hpcvdj.repertoires.table import REPERTOIRE
 from hpcvdj.runs.run import Run
 from hpcvdj.runs.stopping import NOTHING_YET
@@ -91,7 +91,8 @@ class CohortQuestion(Question[A]):
         numbered = inputs.has_reads and (self.names_rows or run.is_keeping)
 
         def build() -> Cohort:
-            return self._cohort_of(rows.dealt(model, run, self.alike, numbered=numbered), model, People(people.subject))
+            dealt = rows.dealt(model, run, self.alike, numbered=numbered)
+            return self._cohort_of(dealt, inputs, model, People(people.subject))
 
         cohort = run.once("cohort", compared, build)
         return_freed_memory()
@@ -101,11 +102,11 @@ class CohortQuestion(Question[A]):
         """Build the whole cohort on root; return None on the other ranks."""
 
         def build(dealt: Dealt) -> Cohort:
-            return self._cohort_of(dealt, model, self.naming.people(dealt.samples))
+            return self._cohort_of(dealt, rows.inputs, model, self.naming.people(dealt.samples))
 
         return run.root_steps(build, NOTHING_YET, rows.on_root)
 
-    def _cohort_of(self, dealt: Dealt, model: Model, people: People) -> Cohort:
+    def _cohort_of(self, dealt: Dealt, inputs: Inputs, model: Model, people: People) -> Cohort:
         cohort = cohort_of(dealt, model, people)
         if dealt.run.is_root and cohort.several_genes > SEVERAL_GENES * cohort.rows:
             log.warning(
@@ -114,7 +115,8 @@ class CohortQuestion(Question[A]):
                 f"{cohort.several_genes:,}", f"{cohort.rows:,}",
             )  # fmt: skip
         if dealt.run.is_root and cohort.has.reads is None:
-            log.info("no column %s: the sizes of clones are not known", READS)
+            level = logging.WARNING if 0 < len(inputs.without_reads) < len(inputs.tables) else logging.INFO
+            log.log(level, "%s; the sizes of clones are not known", inputs.lacking_reads)
         return cohort
 
 

@@ -74,13 +74,14 @@ class EnrichmentQuestion(Question[Enrichment]):
 
     def answer(self, rows: Rows, model: Model, run: Run) -> Enrichment | None:
         dealt = rows.dealt(model, run, "block")
-        sizes, samples = sizes_in(dealt), self._distinct(dealt, run)
+        sizes, samples = sizes_in(dealt), self._distinct(dealt, rows.inputs.lacking_reads, run)
         control = self._control(rows.inputs, run)
         if control is not None:
             log.info("the control, %s, is compared with the model, too", control.path)
             checks = Checks(force=rows.fit.force, keep_misfits=rows.fit.keep_misfits)
             fit = run.from_root(lambda: check_tables(checks, [control], model, run=run))
-            samples += self._distinct(Rows(control, None, fit).dealt(model, run, "block"), run)
+            of_control = Rows(control, None, fit).dealt(model, run, "block")
+            samples += self._distinct(of_control, f"the control, {control.lacking_reads}", run)
         # Ranks may share a GPU, since most of the work is done on the CPU.
         backend = run.bind(self.settings.backend, strict=self.settings.strict_binding, sharing_pays=True)
         test = partial(self._test, samples, rows, model, run, backend)
@@ -119,20 +120,23 @@ class EnrichmentQuestion(Question[Enrichment]):
         run.on_root(require_others)
         return control
 
-    def _distinct(self, dealt: Dealt, run: Run) -> list[DistinctJunctions]:
-        """The distinct ones of this rank's junctions, of one individual after the other."""
+    def _distinct(self, dealt: Dealt, lacking: str, run: Run) -> list[DistinctJunctions]:
+        """The distinct ones of this rank's junctions, of one individual after the other.
+
+        lacking  why reads are not known, if they are not
+        """
         junctions = dealt.whole
         unknown = junctions.reads is None and len(dealt.example) > 0
         if unknown and self.choice.min_reads > 1:
             raise InputError(
-                f"{option('min_reads', self.choice.min_reads)}: the table has no column duplicate_count; leave it out"
+                f"{lacking}, which {option('min_reads', self.choice.min_reads)} needs; leave it out"
             ).everywhere()
 
         def tell() -> None:
             if not self.choice.likely_errors and not has_nucleotides(junctions.repertoire):
                 log.warning("amino acids only: likely sequencing errors cannot be told, and take part")
             elif unknown and not self.choice.likely_errors:
-                log.warning("no column duplicate_count: likely sequencing errors cannot be told, and take part")
+                log.warning("%s; likely sequencing errors cannot be told, and take part", lacking)
 
         run.on_root(tell)
         people = [junctions]

@@ -224,9 +224,7 @@ def _chosen(
                 "the model that is given stays"
             )
         if not has_reads and not plan.rows.likely_errors:
-            log.warning(
-                "no column duplicate_count in all tables: likely sequencing errors cannot be told, and take part"
-            )
+            log.warning("%s; likely sequencing errors cannot be told, and take part", inputs.lacking_reads)
         return chosen
 
     return run.root_steps(joined, NOTHING_YET, tally, parts), tally

@@ -181,7 +181,21 @@ class Inputs:
     @cached_property
     def has_reads(self) -> bool:
         """Whether read counts are read, which all tables must have."""
-        return self.reading.reads and all(READS in table.open().columns for table in self.tables)
+        return self.reading.reads and not self.without_reads
+
+    @cached_property
+    def without_reads(self) -> list[str]:
+        """The names of the tables without the column of read counts."""
+        return [table.path.name for table in self.tables if READS not in table.open().columns]
+
+    @property
+    def lacking_reads(self) -> str:
+        """Say why reads are not known: which tables lack the column, or that it is empty."""
+        if not self.without_reads:
+            return f"{few(table.path.name for table in self.tables)}: no row has a {READS}"
+        others = len(self.without_reads) < len(self.tables)
+        ignored = ", so that the counts of the other tables are not used" * others
+        return f"{few(self.without_reads)}: no column {READS}{ignored}"
 
     @property
     def digest(self) -> str:

@@ -91,9 +91,23 @@ def test_files_and_tables_are_the_same_cohort(few, model, tmp_path, caplog, read
     assert inputs.repertoires == list(NAMES)
     assert fit.rows == own_fit.rows == sum(SIZES)
     assert said == []
-    missing = "no column duplicate_count: the sizes of clones are not known"
+    missing = ": no column duplicate_count; the sizes of clones are not known"
     said = [record.getMessage() for record in caplog.records if record.module == "question"]
-    assert said == [missing] * 2 * (not reads)
+    assert said == [f"a.tsv, b.tsv, c.tsv{missing}", f"the table{missing}"] * (not reads)
+
+
+def test_one_table_without_read_counts(few, model, tmp_path, caplog):
+    """The counts of the others were not used, and the message named no table."""
+    paths = files_of(few, tmp_path / "in")
+    of_b = few.filter(pa.compute.equal(few["repertoire_id"], "b")).drop_columns(["repertoire_id", "duplicate_count"])
+    write_table(paths[1], of_b.combine_chunks().to_batches(), overwrite=True)
+    caplog.set_level(logging.WARNING, "hpcvdj")
+    _, cohort, _ = read(paths, model)
+    assert cohort.has.reads is None
+    assert caplog.messages == [
+        "b.tsv: no column duplicate_count, so that the counts of the other tables are not used; the sizes of clones "
+        "are not known"
+    ]
 
 
 def test_a_run_that_keeps_builds_each_cohort_once(few, model, tmp_path, monkeypatch):

@@ -267,17 +267,15 @@ def test_a_control_leaves_no_kappa(table, control, model):
 def test_without_read_counts(table, control, model, tmp_path, caplog):
     caplog.set_level(logging.WARNING, "hpcvdj")
     unknown = table.drop_columns("duplicate_count")
-    line = "no column duplicate_count: likely sequencing errors cannot be told, and take part"
     paths, target = written([unknown], tmp_path), tmp_path / "o.tsv"
     for choice, expected in ((ClonotypeChoice(), 1), (ClonotypeChoice(likely_errors=True), 0)):
         caplog.clear()
         _, said = in_memory(unknown, model, choice)
         caplog.clear()
         of_files(paths, model, target, choice, overwrite=True)
-        for lines in (said, warnings_of(caplog)):
-            assert [own.startswith(line) and own.endswith(" be told, and take part") for own in lines] == [
-                True
-            ] * expected
+        line = ": no column duplicate_count; likely sequencing errors cannot be told, and take part"
+        assert said == [f"the table{line}"] * expected
+        assert warnings_of(caplog) == [f"a.tsv{line}"] * expected
     place = table.column_names.index("duplicate_count")
     caplog.clear()
     (tmp_path / "invalid").mkdir()
@@ -286,10 +284,10 @@ def test_without_read_counts(table, control, model, tmp_path, caplog):
         of_files(invalid, model, tmp_path / "i.tsv")
     assert "99 of 99 rows excluded" in caplog.text
     assert "no column" not in caplog.text
-    message = "^min_reads=2: the table has no column duplicate_count; leave it out$"
-    with pytest.raises(InputError, match=message):
+    message = "no column duplicate_count, which min_reads=2 needs; leave it out$"
+    with pytest.raises(InputError, match=f"^the table: {message}"):
         in_memory(unknown, model, ClonotypeChoice(min_reads=2))
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match=rf"^a\.tsv: {message}"):
         of_files(paths, model, tmp_path / "p.tsv", ClonotypeChoice(min_reads=2))
     for reads in (0, -1):
         with pytest.raises(InputError, match=f"^min_reads={reads}: give at least 1$"):
@@ -449,8 +447,27 @@ def test_what_is_said_of_kappa():
 def test_a_table_without_read_counts_says_so(table, model, rows):
     """Also of one row."""
     few = table.drop_columns("duplicate_count").slice(0, rows)
-    message = "no column duplicate_count: likely sequencing errors cannot be told, and take part"
+    message = "the table: no column duplicate_count; likely sequencing errors cannot be told, and take part"
     assert in_memory(few, model)[1][-1:] == [message]
+
+
+@pytest.mark.parametrize("of_control", [False, True])
+def test_the_control_or_the_sample_without_read_counts(table, control, model, tmp_path, caplog, of_control):
+    caplog.set_level(logging.WARNING, "hpcvdj")
+    tables = [table, control]
+    tables[of_control] = tables[of_control].drop_columns("duplicate_count")
+    of_files(written(tables, tmp_path), model, tmp_path / "o.tsv")
+    lines = [line for line in warnings_of(caplog) if "duplicate_count" in line]
+    name = "the control, b.tsv" if of_control else "a.tsv"
+    assert lines == [f"{name}: no column duplicate_count; likely sequencing errors cannot be told, and take part"]
+
+
+def test_read_counts_of_no_row(table, model):
+    """The column is there, and empty."""
+    place = table.column_names.index("duplicate_count")
+    empty = table.set_column(place, "duplicate_count", pa.array([""] * len(table)))
+    message = "the table: no row has a duplicate_count; likely sequencing errors cannot be told, and take part"
+    assert in_memory(empty, model)[1][-1:] == [message]
 
 
 def test_a_kappa_that_selection_does_not_make_is_a_warning():
