@@ -77,7 +77,8 @@ class EnrichmentQuestion(Question[Enrichment]):
         sizes, samples = sizes_in(dealt), self._distinct(dealt, rows.inputs.lacking_reads, run)
         control = self._control(rows.inputs, run)
         if control is not None:
-            log.info("the control, %s, is compared with the model, too", control.path)
+            named = f", {control.names}," if control.names else ""
+            log.info("the control%s is compared with the model, too", named)
             checks = Checks(force=rows.fit.force, keep_misfits=rows.fit.keep_misfits)
             fit = run.from_root(lambda: check_tables(checks, [control], model, run=run))
             of_control = Rows(control, None, fit).dealt(model, run, "block")

@@ -232,7 +232,7 @@ def test_tables_are_of_one_individual(table, control, model, tmp_path):
     assert not (tmp_path / "o.tsv").exists()
 
 
-def test_a_control_of_several_people(table, control, model, tmp_path):
+def test_a_control_of_several_people(table, control, model, tmp_path, caplog):
     """A junction that two of them have counts twice; without their names, it is one junction of one person."""
     twice = pa.concat_tables([control, control]).combine_chunks()
     two = twice.append_column("repertoire_id", pa.array(["x"] * len(control) + ["y"] * len(control)))
@@ -243,7 +243,10 @@ def test_a_control_of_several_people(table, control, model, tmp_path):
     paths = written([table, control], tmp_path)
     again = tmp_path / "c.tsv"
     again.write_bytes(paths[1].read_bytes())
+    caplog.set_level(logging.INFO, "hpcvdj")
     assert of_files([*paths, again], model, tmp_path / "o.tsv").table.equals(of_two)
+    # The folder was named.
+    assert "the control, b.tsv, c.tsv, is compared with the model, too" in caplog.messages
     facts = json.loads((tmp_path / "o.tsv.json").read_text())
     assert [path for path, *_ in facts["control"]] == [str(paths[1]), str(again)]
 
