@@ -47,7 +47,7 @@ def test_sharing_of_paths(cohort, capfd):
 def test_pgen_of_amino_acids():
     table = pa.table({"v_call": ["TRBV6-5"], "j_call": ["TRBJ2-7"], "junction_aa": ["CASSYSYEQYF"]})
     said = warned(hpcvdj.pgen, table, "human_trb_m15", backend="cpu")
-    assert "no junction in nucleotides: amino acids are read, from junction_aa" in said
+    assert "amino acids are read, from junction_aa: for nucleotides, all tables need a filled column junction" in said
 
 
 def test_rows_without_nucleotides(tmp_path):
@@ -113,7 +113,8 @@ def test_a_warning_is_one_line(tmp_path):
     done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, check=True)
     read, example, *other = done.stderr.splitlines()
     place = f"{tmp_path}/script.py"
-    assert read == f"{place}:5: HpcvdjWarning: no junction in nucleotides: amino acids are read, from junction_aa"
+    said = "amino acids are read, from junction_aa: for nucleotides, all tables need a filled column junction"
+    assert read == f"{place}:5: HpcvdjWarning: {said}"
     assert example.startswith(f"{place}:5: HpcvdjWarning: human_trb_m15 is an example")
     assert other == [f"{place}:6: UserWarning: of another program", '  warnings.warn("of another program")']
 

@@ -107,7 +107,9 @@ def reading_of(
     name = sequence_field or (present or ["junction"])[0]
     if name != "junction":
         if sequence_field is None:
-            log.warning("no junction in nucleotides: amino acids are read, from %s", name)
+            log.warning(
+                "amino acids are read, from %s: for nucleotides, all tables need a filled column junction", name
+            )
         return Reading(name, strict=strict, alphabet=alphabet or Alphabet.of(), opening=opening)
     if alphabet is not None:
         raise InputError(

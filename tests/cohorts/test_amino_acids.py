@@ -134,7 +134,7 @@ def test_what_is_not_known_is_said(model, table, tmp_path):
     write_table(path, part.to_batches(), overwrite=False)
     out, err = hpcvdj_command("sharing", path, "-m", model.name, "-o", target, "--draws", 2_000, "--q", 0.5)
     assert out.count("not known   for want of nucleotides: nucleotide variants, likely copies, pairs that share") == 1
-    assert err.count("no junction in nucleotides: amino acids are read, from junction_aa") == 1
+    assert err.count("amino acids are read, from junction_aa: for nucleotides, all tables need") == 1
     facts = json.loads((tmp_path / "o.tsv.json").read_text())
     assert facts["sequence_field"] == "junction_aa"
     assert facts["not_available"] == list(WITHOUT_NUCLEOTIDES)

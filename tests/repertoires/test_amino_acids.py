@@ -8,7 +8,7 @@ from hpcvdj.errors import InputError
 from hpcvdj.recombination.exclusions import ExclusionKind
 from hpcvdj.recombination.symbols import Alphabet
 from hpcvdj.repertoires.inputs import read_table
-from hpcvdj.repertoires.reading import Reading, reading_of
+from hpcvdj.repertoires.reading import Reading, productive_reading, reading_of
 from hpcvdj.repertoires.sequence_fields import common_fields
 from hpcvdj.repertoires.table import table_at
 from tests.kernels.pgen.models import random_model
@@ -134,10 +134,11 @@ def test_tables_of_which_some_have_nucleotides(tmp_path, caplog, order):
         (tmp_path / f"{k}.tsv").write_text(texts[k])
         tables.append(table_at(tmp_path / f"{k}.tsv"))
     with caplog.at_level("WARNING"):
-        assert common_fields(tables) == ["junction_aa"]
+        assert productive_reading(common_fields(tables)).sequence_field == "junction_aa"
         assert common_fields(tables[2:]) == ["junction", "junction_aa"]
     named = tmp_path / "0.tsv"
     assert caplog.messages == [
         f"{tmp_path / '1.tsv'} has no junction in nucleotides, and {named} has; "
-        "leave such tables out to read nucleotides"
+        "leave such tables out to read nucleotides",
+        "amino acids are read, from junction_aa: for nucleotides, all tables need a filled column junction",
     ]
