@@ -19,7 +19,7 @@ from hpcvdj.recombination.models import Alleles, Model
 from hpcvdj.recombination.productive import FIRST, LAST
 from hpcvdj.recombination.repertoire import LONGEST_JUNCTION
 from hpcvdj.recombination.selection import RESIDUES
-from hpcvdj.repertoires.databases import Record, Records
+from hpcvdj.repertoires.databases import Named, Record, Records
 from hpcvdj.repertoires.genes import with_all_alleles
 
 Class = tuple[Alleles, Alleles]
@@ -30,6 +30,7 @@ SHORTEST = 5
 
 
 _OTHER_SPECIES = "of another species"
+_WITHOUT_ENDS = "junction_aa that does not go from C to F, V or W"
 """Why a record takes no part."""
 
 
@@ -112,7 +113,7 @@ def centres_of(
     reasons = {reason: rows for reason, rows in left_out.most_common() if rows}
     if not used:
         listed = ", ".join(f"{rows:,} {reason}" for reason, rows in reasons.items())
-        remedy = _remedy(next(iter(reasons), ""))
+        remedy = _remedy(next(iter(reasons), ""), database)
         raise InputError(f"{database.path or 'the database'}: no record takes part ({listed or 'it is empty'}){remedy}")
     in_order = sorted(classes, key=lambda pair: (pair[0].allele, pair[1].allele))
     kind_of = {pair: kind for kind, pair in enumerate(in_order)}
@@ -197,10 +198,12 @@ def _species(database: Records, model: Model, settings: DatabaseSettings) -> str
     )
 
 
-def _remedy(reason: str) -> str:
+def _remedy(reason: str, database: Records) -> str:
     """What to do if most records are left out for a reason."""
     if reason == _OTHER_SPECIES:
         return f"; {option('species')} says which take part"
+    if reason == _WITHOUT_ENDS and database.kind is Named:
+        return f"; {option('database_columns', {'cdr3_aa': 'COLUMN'})} says that a column has CDR3s, without these ends"
     if reason in ("no V call", "no J call"):
         without = "none" if reason == "no V call" else "v"
         columns = {f"{reason[3].lower()}_call": "COLUMN"}
@@ -227,7 +230,7 @@ def _unfit(text: str) -> str:
     if set(text) - set(RESIDUES):
         return "junction_aa with other letters than amino acids"
     if not (text[0] in FIRST and text[-1] in LAST):
-        return "junction_aa that does not go from C to F, V or W"
+        return _WITHOUT_ENDS
     if not SHORTEST <= len(text) <= LONGEST_JUNCTION // 3:
         return f"junction_aa shorter than {SHORTEST} or longer than {LONGEST_JUNCTION // 3}"
     return ""

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from hpcvdj.errors import InputError, option
+from hpcvdj.errors import InputError, log, option
 from hpcvdj.kernels.backends import AUTO, BackendName, StrictBinding
 from hpcvdj.options import Option, Settings, setting
 from hpcvdj.repertoires.settings import pairs_in
@@ -42,8 +42,16 @@ class DatabaseSettings(Settings, kw_only=True):
         from hpcvdj.repertoires.databases import database_of, read_database
 
         if isinstance(database, str | Path):
-            return read_database(Path(database), self.database_columns)
-        return database_of(database, self.database_columns)
+            records = read_database(Path(database), self.database_columns)
+        else:
+            records = database_of(database, self.database_columns)
+        if self.species is not None and not any(layout.get("species") for layout in records.layouts):
+            log.warning(
+                "%s: %s has no column of species, so that all records take part; name it with %s",
+                option("species", self.species), records.path or "the database",
+                option("database_columns", {"species": "COLUMN"}),
+            )  # fmt: skip
+        return records
 
 
 class AnnotationSettings(Settings, kw_only=True):

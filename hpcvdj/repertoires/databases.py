@@ -284,7 +284,11 @@ def _records(
     kind, index = _kind(source, header, columns), {name: k for k, name in enumerate(header)}
     layouts = kind.layouts
     if columns is not None and kind is Named:
-        layouts = ({field: (columns.get(field, field),) for field in FIELDS},)
+        layout: dict[str, tuple[str, ...]] = {field: (columns.get(field, field),) for field in FIELDS}
+        if layout["cdr3_aa"] == layout["junction_aa"]:
+            # A column that is named for one of them does not have the other, whatever it is called.
+            layout["cdr3_aa" if "junction_aa" in columns else "junction_aa"] = ()
+        layouts = (layout,)
     used = {name for layout in layouts for names in layout.values() for name in names}
     if twice := [name for name in index if name in used and header.count(name) > 1]:
         raise InputError(f"{source}: duplicate column {few(twice)}; rename those that are not to be read")

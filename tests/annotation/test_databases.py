@@ -1,6 +1,7 @@
 """Databases of receptors: every row is used, or left out with its reason; a table that cannot be read is one line."""
 
 import gzip
+import re
 
 import pyarrow as pa
 import pytest
@@ -10,6 +11,7 @@ from hpcvdj.annotation.settings import DatabaseSettings
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.repertoires.databases import database_of, read_database
+from tests.asked import warnings_said
 
 HEADER = (
     "gene\tcdr3\tv.segm\tj.segm\tspecies\tmhc.a\tantigen.epitope\tantigen.gene\tantigen.species\t"
@@ -100,6 +102,36 @@ def test_texts_are_one_line(read):
     table = 'epitope,antigen,junction_aa,v_call,j_call\n"GIL\nGFVFTL","a\tb\0",CASSIRSSYEQYF,TRBV19,TRBJ2-7\n'
     (epitope,) = read(table).epitopes
     assert (epitope.name, epitope.antigen) == ("GIL GFVFTL", "a b")
+
+
+def test_cdr3s_that_are_called_junctions(read):
+    """The remedy that the error names was not named, and did not help: the column stayed one of junctions, too."""
+    table = "epitope,junction_aa,v_call,j_call,species\nGILGFVFTL,ASSIRSSYEQY,TRBV19,TRBJ2-7,human\n"
+    remedy = re.escape("; database_columns={'cdr3_aa': 'COLUMN'} says that a column has CDR3s, without these ends")
+    with pytest.raises(InputError, match=rf"\(1 junction_aa that does not go from C to F, V or W\){remedy}$"):
+        read(table)
+    assert read(table, database_columns={"cdr3_aa": "junction_aa"}).texts == ["CASSIRSSYEQYF"]
+    junctions = table.replace("junction_aa", "cdr3_aa").replace("ASSIRSSYEQY", "CASSIRSSYEQYF")
+    assert read(junctions, database_columns={"junction_aa": "cdr3_aa"}).texts == ["CASSIRSSYEQYF"]
+
+
+def test_a_species_of_a_database_without_species():
+    """All records took part without a word."""
+    row = {"v_call": "TRBV19*01", "j_call": "TRBJ2-7*01", "junction_aa": "CASSIRSSYEQYF", "epitope": "GILGFVFTL"}
+    for table, number in ((row, 1), ({**row, "species": "human"}, 0), ({**row, "Organism": "human"}, 1)):
+        with warnings_said() as said:
+            DatabaseSettings(species="mouse").records(pa.Table.from_pylist([table]))
+        assert said == number * [
+            "species='mouse': the database has no column of species, so that all records take part; name it with "
+            "database_columns={'species': 'COLUMN'}"
+        ]
+    with warnings_said() as said:
+        DatabaseSettings().records(pa.Table.from_pylist([row]))
+        named = {"species": "Organism"}
+        DatabaseSettings(species="mouse", database_columns=named).records(
+            pa.Table.from_pylist([row | {"Organism": ""}])
+        )
+    assert said == []
 
 
 def test_a_table_in_memory(model):
