@@ -137,7 +137,7 @@ class DistinctJunctions:
         left_out = dict(zip(of_rank, numbers, strict=True))
         if not kept:
             reasons = ", ".join(f"{number:,} {reason}" for reason, number in left_out.items() if number)
-            raise InputError(f"no clonotype is left ({reasons or 'no row could be read'})")
+            raise InputError(f"no clonotype is left ({reasons or 'no row could be read'})").everywhere()
         reads = None if self.reads is None else self.reads[keep]
         return _translated(self.repertoire, self.rows[keep], reads, left_out, self.run)
 

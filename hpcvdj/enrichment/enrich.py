@@ -253,7 +253,7 @@ def enrich_over(
             raise InputError(
                 f"the control has {shared:.0%} of the clonotypes that are tested, so it has the individual itself; "
                 "give a control of other people"
-            )
+            ).everywhere()
     counts = _degrees_on(backend)(letters[rows], lengths[rows], kinds[rows], weights)[group]
     neighbours, of_control = counts[:, 0] - 1, counts[:, 1]
     kinds, variants = kinds[len(clonotypes) :], variants[len(clonotypes) :]
