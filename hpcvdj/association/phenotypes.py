@@ -68,7 +68,7 @@ def phenotypes_of(
     empty    donors without a junction, which say nothing and are left out
     told     whether it was logged before which HLA alleles and donors are left out
 
-    InputError if the metadata lack a column, if values do not differ, or if all cases are of one batch.
+    InputError if the metadata lack a column, if values do not differ, or if batches tell cases from controls.
     """
     names = list(dict.fromkeys(subject.values()))
     subject = {sample: donor for sample, donor in subject.items() if donor not in empty}
@@ -319,20 +319,28 @@ def _others(
 
 
 def _require_batches(asked: Phenotype, others: Mapping[str, tuple[Counter[str], Counter[str]]]) -> None:
-    """Raise InputError if all cases are of one batch, and not all controls are of it."""
+    """Raise InputError if no batch has a case and a control, or if all cases are of one batch and some controls not.
+
+    Donors without a batch say nothing, and neither does a column in which each donor has another value.
+    """
     for column, (of_cases, of_controls) in others.items():
         if BATCHES.isdisjoint(re.split(r"[^a-z]+", column.lower())):
             continue
-        batch = next(iter(of_cases))
-        if batch and {*of_cases} == {batch} != {*of_controls} and of_controls and asked.case.sum() > 1:
-            remedy = (
-                f"give {option('strata', column)}, which compares donors of one {column}, or samples of several"
-                if batch in of_controls
-                else f"no control is of it, so this cohort cannot tell them apart: give controls of the same {column}"
-            )
+        cases, controls = ({batch for batch in of if batch} for of in (of_cases, of_controls))
+        if not cases or not controls:
+            continue
+        effects = "its depth, and what contaminated it, would look like the disease"
+        if cases.isdisjoint(controls) and max((of_cases[batch] + of_controls[batch]) for batch in cases | controls) > 1:
             raise InputError(
-                f"{asked.name}: all {asked.case.sum()} cases are of one {column} ({batch}), and not all "
-                f"controls: its depth, and what contaminated it, would look like the disease; {remedy}"
+                f"{asked.name}: no {column} has a case and a control (cases: {few(sorted(cases))}; controls: "
+                f"{few(sorted(controls))}): {effects}, and this cohort cannot tell them apart; give cases and controls "
+                f"of the same {column}"
+            )
+        if {*of_cases} == cases & controls != {*of_controls} and len(cases) == 1 < asked.case.sum():
+            raise InputError(
+                f"{asked.name}: all {asked.case.sum()} cases are of one {column} ({cases.pop()}), and not all "
+                f"controls: {effects}; give {option('strata', column)}, which compares donors of one {column}, or "
+                "samples of several"
             )
 
 

@@ -196,10 +196,18 @@ def test_donors_and_rows_of_the_metadata_that_do_not_match_are_said():
         assert unmatched_in(given, subject, phenotypes_of(given, subject)) == expected
 
 
-def test_cases_and_controls_of_different_batches_cannot_be_told_apart():
+@pytest.mark.parametrize("batches", [["x"] * 12 + ["y"] * 12, ["x", "y"] * 6 + ["z"] * 12, ["x"] * 12 + ["y", "z"] * 6])
+def test_cases_and_controls_of_different_batches_cannot_be_told_apart(batches):
+    """Whichever of them are of several batches; donors without a batch change nothing."""
     arms = ["ill"] * 12 + ["well"] * 12
-    with pytest.raises(InputError, match="no control is of it, so this cohort cannot tell them apart: give controls"):
-        donors_of({"arm": arms, "batch": ["x"] * 12 + ["y"] * 12}, case={"arm": "ill"})
+    named = [", ".join(sorted({*half})) for half in (batches[:12], batches[12:])]
+    expected = rf"no batch has a case and a control \(cases: {named[0]}; controls: {named[1]}\).*cannot tell them apart"
+    with pytest.raises(InputError, match=expected):
+        donors_of({"arm": arms, "batch": batches}, case={"arm": "ill"})
+    with pytest.raises(InputError, match=expected):
+        donors_of({"arm": arms, "batch": ["", *batches[1:12], "", *batches[13:]]}, case={"arm": "ill"})
+    # Runs of one sample each are no batches.
+    assert donors_of({"arm": arms, "run": range(24)}, case={"arm": "ill"})
 
 
 def test_columns_in_which_cases_and_controls_differ_are_said(caplog):
@@ -238,9 +246,11 @@ def test_samples_of_a_donor_may_be_of_different_batches(caplog):
     assert found.case.sum() == 12
     assert not caplog.records
     with pytest.raises(InputError, match=r"all 12 cases are of one batch \(x\)"):
-        asked(["x"] * 24 + ["y", "z"] * 12)
-    asked(["x", "y"] + ["x"] * 22 + ["z"] * 24)
-    assert "cases and controls differ in batch (0 of 12 cases and 12 of 12 controls are z)" in caplog.text
+        asked(["x"] * 24 + ["x"] * 12 + ["y", "z"] * 6)
+    with pytest.raises(InputError, match=r"no batch has a case and a control \(cases: x, x and y; controls: z\)"):
+        asked(["x", "y"] + ["x"] * 22 + ["z"] * 24)
+    asked(["x", "y"] + ["x"] * 22 + ["x"] * 2 + ["z"] * 22)
+    assert "cases and controls differ in batch (0 of 12 cases and 11 of 12 controls are z)" in caplog.text
     with pytest.raises(InputError, match="d000: its samples have x and y in batch, and a donor has one value; correct"):
         asked(["x", "y"] * 24, strata=("batch",))
 
