@@ -38,7 +38,7 @@ class Outcome:
     """What became of a step.
 
     state     done; left out, as it was not asked for or does not apply; refused, as the data do not allow it
-    reason    why it was not done
+    reason    why it was not done, or not for all tables
     said      the lines of its summary
     identity  what decides its numbers
     written   the SHA-256 of each file and folder that it wrote, by name
@@ -115,7 +115,7 @@ def analyze(job: Job, tell: Callable[[Outcome], None] = lambda _: None) -> Analy
             outcomes.append(outcome)
             if answer is not None:
                 answers[step] = answer
-            undone = {step: outcome.reason} if outcome.state == REFUSED else {}
+            undone = {step: outcome.reason} if outcome.reason and outcome.state != LEFT_OUT else {}
             job = replace(job, shown=[*job.shown, *outcome.shown], undone={**job.undone, **undone})
             if run.is_root and outcome.reason != _NOT_ASKED:
                 tell(outcome)
@@ -168,7 +168,7 @@ def _do(step: str, planned: Sequence[str], job: Job, before: Outcome | None) -> 
 
     def outcome() -> Outcome:
         written = {name: job.digest(name) for name in plan.written if (job.folder / name).exists()}
-        return Outcome(step, DONE, "", done.summary, identity, written, plan.shows(job), done.model)
+        return Outcome(step, DONE, done.lacking, done.summary, identity, written, plan.shows(job), done.model)
 
     done_now = run.from_root(outcome)
     return done_now, done.answer, _with_model(job, done_now)

@@ -23,7 +23,7 @@ from hpcvdj.cohorts.settings import ContaminationSettings, SharingSettings
 from hpcvdj.cohorts.sharing_question import SharingQuestion
 from hpcvdj.enrichment.question import EnrichmentQuestion
 from hpcvdj.enrichment.settings import EnrichmentSettings
-from hpcvdj.errors import CompleteError, InputError, TooFewError, installing, naming, option
+from hpcvdj.errors import CompleteError, InputError, TooFewError, few, installing, naming, option
 from hpcvdj.inference.gain import Gain
 from hpcvdj.inference.selection_question import ModelOutput, SelectionQuestion
 from hpcvdj.inference.settings import InferenceSettings, SelectionSettings
@@ -102,11 +102,13 @@ class FinishedStep:
     answer   what the Python function of its name returns
     summary  the lines of its summary
     model    the folder of the model that the following steps take; empty if the model stays
+    lacking  which tables have too few rows, and were left out; empty if there are none
     """
 
     answer: Any = None
     summary: Lines = field(default_factory=list)
     model: str = ""
+    lacking: str = ""
 
 
 @dataclass(frozen=True)
@@ -240,14 +242,16 @@ def _pgen(job: Job) -> FinishedStep:
         to_target = run.to(target, resume=job.run.resume, overwrite=job.run.overwrite)
         return compute_tables(Inputs((table,), reads), model, config, to_target, None, partial(dict, fit))
 
-    summaries = list(_of_tables(job, "pgen", ".tsv.gz", compute, MOST_UNEVEN).values())
+    of_tables = _of_tables(job, "pgen", ".tsv.gz", compute, MOST_UNEVEN)
+    summaries = list(of_tables.answers.values())
     if not summaries:
-        return FinishedStep(summaries)
+        return FinishedStep(summaries, of_tables.summary(), lacking=of_tables.reason)
     total = total_of(summaries)
     excluded = total.rows_read - total.counted
     rows = f"{total.rows_read:,} read = {total.counted:,} computed + {excluded:,} excluded"
     values = total.quantity.summary(total.sums, total.nonzero, total.counted)
-    return FinishedStep(summaries, [("rows", rows), *values.items(), *_left_as_they_are(job, len(summaries))])
+    said = [("rows", rows), *values.items(), *of_tables.summary()]
+    return FinishedStep(summaries, said, lacking=of_tables.reason)
 
 
 def _sharing(job: Job) -> FinishedStep:
@@ -279,16 +283,17 @@ def _enrich(job: Job) -> FinishedStep:
         with naming(table.path.name):
             return ask(question, [table], job.model, job.checks, run, output)
 
-    answers = _of_tables(job, "enriched", ".tsv", compute)
+    of_tables = _of_tables(job, "enriched", ".tsv", compute)
+    answers = of_tables.answers
     if not job.run.is_root or not answers:
-        return FinishedStep()
+        return FinishedStep(None, of_tables.summary(), lacking=of_tables.reason)
     hits = [(answer.hits, name) for name, answer in answers.items() if answer.hits]
     clonotypes = sum(answer.clonotypes for answer in answers.values())
     summary = [("clonotypes", f"{clonotypes:,} of {len(answers):,} individual(s)"),
                ("hits", f"{sum(number for number, _ in hits):,} of {len(hits):,} individual(s)"),
-               *_left_as_they_are(job, len(answers))]  # fmt: skip
+               *of_tables.summary()]  # fmt: skip
     summary += [(name, f"{number:,} hits") for number, name in sorted(hits, reverse=True)[:MOST_SHOWN]]
-    return FinishedStep(list(answers.values()), summary)
+    return FinishedStep(list(answers.values()), summary, lacking=of_tables.reason)
 
 
 def _why_not_annotate(job: Job) -> str:
@@ -322,32 +327,52 @@ def _report(job: Job) -> FinishedStep:
     return FinishedStep(target, [("figures", str(drawn))])
 
 
+@dataclass(frozen=True)
+class OfTables:
+    """What a step did with each table.
+
+    answers   by the name of the file that was written; tables whose file was complete have none
+    lacking   tables with too few rows, which were left out, with the reason
+    complete  the number of tables whose file a run before completed
+    """
+
+    answers: dict[str, Any]
+    lacking: list[str]
+    complete: int
+
+    @property
+    def reason(self) -> str:
+        """The tables that were left out, and why; empty if there are none."""
+        return f"not tested: {few(self.lacking, MOST_SHOWN)}" if self.lacking else ""
+
+    def summary(self) -> Lines:
+        """Lines about the tables that have no answer."""
+        text = f"{self.complete:,} further tables were complete; their numbers are not among these"
+        return [("", text)] * bool(self.complete and self.answers) + [("", self.reason)] * bool(self.lacking)
+
+
 def _of_tables(
     job: Job, name: str, suffix: str, compute: Callable[[Table, Path, Run], Any], most_uneven: float = math.inf
-) -> dict[str, Any]:
-    """What `compute` returns for each table, by the name of the file that it writes in the folder `name`.
+) -> OfTables:
+    """What `compute` returns for each table, whose file is in the folder `name`.
 
-    Tables whose file is complete are left as they are, and have no entry.  InputError, on every rank, that names the
-    first table that is refused.
+    Tables with too few rows are left out if others have enough.  InputError, on every rank, that names the first table
+    that is refused.
     """
     folder = job.folder / name
     job.run.on_root(lambda: make_folder(folder))
     work = [(table, folder / f"{repertoire_name(table.path)}{suffix}") for table in job.tables]
     sizes = [table.rows for table in job.tables]
     done, refused = job.run.deal(work, lambda item, run: compute(*item, run), sizes, most_uneven=most_uneven)
-    if refused:
-        (table, _), first = refused[0]
-        text = str(first) if table.path.name in str(first) else f"{table.path.name}: {first}"
+    texts = [str(error) if table.path.name in str(error) else f"{table.path.name}: {error}"
+             for (table, _), error in refused]  # fmt: skip
+    too_few = all(isinstance(error, TooFewError) for _, error in refused)
+    if refused and (not too_few or len(refused) == len(work)):
         more = f", and {len(refused) - 1:,} more" if refused[1:] else ""
-        kind = TooFewError if all(isinstance(error, TooFewError) for _, error in refused) else InputError
-        raise kind(f"{len(refused):,} of {len(job.tables):,} tables: {text}{more}").everywhere()
-    return {target.name: outcome for (_, target), outcome in done}
-
-
-def _left_as_they_are(job: Job, computed: int) -> Lines:
-    """A line of the summary about the tables that a run before completed; none if this run computed all."""
-    complete = len(job.tables) - computed
-    return [("", f"{complete:,} further tables were complete; their numbers are not among these")] if complete else []
+        kind = TooFewError if too_few else InputError
+        raise kind(f"{len(refused):,} of {len(work):,} tables: {texts[0]}{more}").everywhere()
+    answers = {target.name: outcome for (_, target), outcome in done}
+    return OfTables(answers, texts, len(work) - len(done) - len(refused))
 
 
 def _with_facts(name: str) -> tuple[str, str]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hpcvdj.chance.dealing import Part
 from hpcvdj.chance.p_values import Counts
-from hpcvdj.errors import InputError
+from hpcvdj.errors import TooFewError
 from hpcvdj.kernels.neighbours.blocks import blocks, equal_runs
 from hpcvdj.kernels.neighbours.counted import CountedSequences
 from hpcvdj.kernels.neighbours.likely_errors import TIMES_THE_READS, likely_errors
@@ -126,7 +126,7 @@ class DistinctJunctions:
     run: Run
 
     def clonotypes(self, min_reads: int = 1) -> Clonotypes:
-        """Return the clonotypes of the junctions with at least `min_reads`; raises InputError if no rank has any."""
+        """Return the clonotypes of the junctions with at least `min_reads`; raises TooFewError if no rank has any."""
         of_rank = {REPEATED_ROWS: self.repeated}
         keep = np.ones(len(self.rows), dtype=bool) if self.reads is None else self.reads >= min_reads
         of_rank[f"fewer than {min_reads} reads"] = int((~keep).sum())
@@ -137,7 +137,7 @@ class DistinctJunctions:
         left_out = dict(zip(of_rank, numbers, strict=True))
         if not kept:
             reasons = ", ".join(f"{number:,} {reason}" for reason, number in left_out.items() if number)
-            raise InputError(f"no clonotype is left ({reasons or 'no row could be read'})").everywhere()
+            raise TooFewError(f"no clonotype is left ({reasons or 'no row could be read'})").everywhere()
         reads = None if self.reads is None else self.reads[keep]
         return _translated(self.repertoire, self.rows[keep], reads, left_out, self.run)
 

@@ -62,7 +62,8 @@ def command(
 
 
 def _tell(outcome: "Outcome") -> None:
-    first, *others = [("", f"{outcome.state}: {outcome.reason}")] if outcome.reason else outcome.said or [("", "done")]
+    not_done = [("", f"{outcome.state}: {outcome.reason}")] if outcome.reason and not outcome.said else []
+    first, *others = not_done or outcome.said or [("", "done")]
     common.say(f"{outcome.step:<15} {' '.join(filter(None, first))}")
     for word, text in others:
         common.say(f"{'':<15} {word:<10} {text}" if word else f"{'':<26} {text}")

@@ -355,7 +355,7 @@ def _files_in(folder: Path) -> list[Path]:
 
 
 def _analysis_in(folder: Path) -> tuple[list[str], dict[str, str]] | None:
-    """The names of the files that the report of an analysis shows, and its refused steps with the reasons.
+    """The names of the files that its report shows, and the steps not done, or not for all tables, with the reasons.
 
     None for a folder of something else.
     """
@@ -369,7 +369,8 @@ def _analysis_in(folder: Path) -> tuple[list[str], dict[str, str]] | None:
             return None
         steps = facts["steps"]
         shown = [str(name) for step in steps for name in step["shown"]]
-        return shown, {str(step["step"]): str(step["reason"]) for step in steps if step["state"] == "refused"}
+        undone = {str(step["step"]): str(step["reason"]) for step in steps if step["state"] != "left out"}
+        return shown, {step: reason for step, reason in undone.items() if reason}
 
 
 def refused_steps(paths: Sequence[Path]) -> dict[str, str]:

@@ -412,6 +412,34 @@ def test_a_refused_step_does_not_keep_the_others_from_being_done(cohort, tmp_pat
     assert "refused: " in said
 
 
+@pytest.mark.slow
+def test_a_sample_with_too_few_clonotypes_keeps_no_other_from_being_tested(cohort, tmp_path):
+    """The whole step was refused, or ended the run, and no table was on the page."""
+    folder, output = tmp_path / "tables", tmp_path / "out"
+    shutil.copytree(cohort / "tables", folder)
+    header, *rows = (folder / "d3.tsv").read_text().splitlines()
+    # Without the last base, no junction is productive.
+    at = header.replace('"', "").split("\t").index("junction")
+    cut = ["\t".join(text[:-1] if k == at else text for k, text in enumerate(row.split("\t"))) for row in rows[:9]]
+    (folder / "d3.tsv").write_text("\n".join([header, *cut]))
+    (folder / "d2.tsv").write_text("\n".join([header, *rows[:20]]))
+    line = "analyze", folder, "-m", MODEL, "--backend", "cpu", "-o", output
+    wanted = [option for step in ("enrich", "report") for option in ("--only", step)]
+    said, _ = hpcvdj_command(*line, *wanted)
+    assert state(output)["enrich"] == "done"
+    assert re.search(r"^enrich +clonotypes +[\d,]+ of 2 individual", said, re.MULTILINE)
+    assert "tables were complete" not in said
+    page = (output / "report.html").read_text()
+    assert "Are there neighbourhoods beyond chance?" in page
+    for text in (said, page):
+        assert re.search("not tested: d2.tsv: 20 clonotypes, too few.* d3.tsv: no clonotype is left", text)
+    (output / "report.html").unlink()
+    hpcvdj_command(*line, *wanted, "--resume")
+    assert "d3.tsv: no clonotype is left" in (output / "report.html").read_text()
+    hpcvdj_command("report", output, "-o", tmp_path / "page.html")
+    assert "d3.tsv: no clonotype is left" in (tmp_path / "page.html").read_text()
+
+
 def test_rows_out_of_frame_give_a_model_that_later_steps_take(tmp_path, monkeypatch):
     monkeypatch.setattr("hpcvdj.analysis.steps.FEWEST_TO_INFER", 500)
     folder = tmp_path / "tables"
