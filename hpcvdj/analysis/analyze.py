@@ -22,7 +22,7 @@ from hpcvdj.recombination.igor import load_model
 from hpcvdj.repertoires.inputs import together_of
 from hpcvdj.repertoires.reading import productive_reading
 from hpcvdj.repertoires.sequence_fields import common_fields
-from hpcvdj.reports.outputs import ANALYSIS
+from hpcvdj.reports.outputs import ANALYSIS, NOT_ASKED
 from hpcvdj.runs.folder import Identity, differences
 from hpcvdj.runs.inputs import surveyed
 from hpcvdj.runs.stopping import told_otherwise
@@ -116,8 +116,12 @@ def analyze(job: Job, tell: Callable[[Outcome], None] = lambda _: None) -> Analy
             if answer is not None:
                 answers[step] = answer
             undone = {step: outcome.reason} if outcome.reason and outcome.state != LEFT_OUT else {}
-            job = replace(job, shown=[*job.shown, *outcome.shown], undone={**job.undone, **undone})
-            if run.is_root and outcome.reason != _NOT_ASKED:
+            left_out = {step: outcome.reason} if outcome.state == LEFT_OUT and outcome.reason != NOT_ASKED else {}
+            job = replace(
+                job, shown=[*job.shown, *outcome.shown], undone={**job.undone, **undone},
+                left_out={**job.left_out, **left_out},
+            )  # fmt: skip
+            if run.is_root and outcome.reason != NOT_ASKED:
                 tell(outcome)
             run.on_root(partial(_record, job, outcomes))
         return run.on_root(lambda: Analysis(job.folder, outcomes, answers))
@@ -133,9 +137,6 @@ def _require_suitable(job: Job) -> None:
         phenotypes_of(donors, donors.people(samples).subject, told=True)
 
 
-_NOT_ASKED = "not asked for"
-
-
 def _do(step: str, planned: Sequence[str], job: Job, before: Outcome | None) -> tuple[Outcome, Any, Job]:
     """Do a step, unless it is left out or was done before.
 
@@ -144,7 +145,7 @@ def _do(step: str, planned: Sequence[str], job: Job, before: Outcome | None) -> 
     Returns its outcome on all ranks, the answer on root, and the job of the next step.
     """
     run, plan = job.run, STEP[step]
-    reason = _NOT_ASKED if not job.settings.asks(step) else run.from_root(lambda: plan.why_not(job))
+    reason = NOT_ASKED if not job.settings.asks(step) else run.from_root(lambda: plan.why_not(job))
     if reason and before is not None and run.from_root(lambda: _is_kept(job, before)):
         # The page goes on showing what is in the folder.
         return before, None, job

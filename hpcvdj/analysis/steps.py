@@ -59,12 +59,13 @@ MOST_SHOWN = 10
 class Job:
     """What all steps work on.
 
-    inputs  the tables, surveyed
-    model   the model of the next step
-    folder  where everything is written
-    run     the ranks; whether the run resumes, and may overwrite
-    shown   the names of the files that earlier steps wrote for the report
-    undone  the steps that were asked for and not done, with the reasons
+    inputs    the tables, surveyed
+    model     the model of the next step
+    folder    where everything is written
+    run       the ranks; whether the run resumes, and may overwrite
+    shown     the names of the files that earlier steps wrote for the report
+    undone    the steps that were asked for and not done, with the reasons
+    left_out  the steps that the tables do not allow, with the reasons
     """
 
     inputs: Inputs
@@ -77,6 +78,7 @@ class Job:
     run: Run
     shown: Sequence[str] = ()
     undone: Mapping[str, str] = field(default_factory=dict)
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def tables(self) -> Sequence[Table]:
@@ -323,7 +325,9 @@ def _report(job: Job) -> FinishedStep:
         return [job.folder / name for name in job.shown]
 
     shown = job.run.from_root(files)
-    drawn = write_report(shown, target, settings, overwrite=_again(job), undone=job.undone, run=job.run)
+    drawn = write_report(
+        shown, target, settings, overwrite=_again(job), undone=job.undone, left_out=job.left_out, run=job.run
+    )
     return FinishedStep(target, [("figures", str(drawn))])
 
 
@@ -406,7 +410,8 @@ def _reads_database(job: Job) -> dict[str, Any]:
 
 
 def _reads_page(job: Job) -> dict[str, Any]:
-    return {"shown": [[name, job.digest(name)] for name in job.shown], "undone": dict(job.undone)}
+    return {"shown": [[name, job.digest(name)] for name in job.shown], "undone": dict(job.undone),
+            "left_out": dict(job.left_out)}  # fmt: skip
 
 
 STEP: dict[str, Step] = {

@@ -44,6 +44,9 @@ HITS, EPITOPES = ".hits.tsv", ".epitopes.tsv"
 ANALYSIS = "analysis.json"
 """The record of the steps in a folder of `analyze`."""
 
+NOT_ASKED = "not asked for"
+"""The reason of steps of an analysis that nobody wanted."""
+
 SourceTable = tuple[str, str]
 """A table that a command read: the name of its file and its SHA-256."""
 
@@ -123,6 +126,7 @@ class Outputs:
     of_loci      the individuals with files of several loci
     clonotypes   of the files of a command with the same `Survey.listed`
     undone       the steps that were asked for and not done, with the reasons
+    left_out     the steps of an analysis that the tables do not allow, with the reasons
     """
 
     surveys: list[Survey]
@@ -132,6 +136,7 @@ class Outputs:
     of_loci: frozenset[str] = frozenset()
     clonotypes: dict[tuple[str, str], ListedClonotypes] = field(default_factory=dict)
     undone: Mapping[str, str] = field(default_factory=dict)
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def files(self) -> list[tuple[Path, str, Facts]]:
@@ -354,8 +359,8 @@ def _files_in(folder: Path) -> list[Path]:
     return [path for path in files if path.name not in further or facts_path(path).is_file()]
 
 
-def _analysis_in(folder: Path) -> tuple[list[str], dict[str, str]] | None:
-    """The names of the files that its report shows, and the steps not done, or not for all tables, with the reasons.
+def _analysis_in(folder: Path) -> tuple[list[str], tuple[dict[str, str], dict[str, str]]] | None:
+    """The names of the files that its report shows, and the `undone` and `left_out` of `Outputs`.
 
     None for a folder of something else.
     """
@@ -369,18 +374,26 @@ def _analysis_in(folder: Path) -> tuple[list[str], dict[str, str]] | None:
             return None
         steps = facts["steps"]
         shown = [str(name) for step in steps for name in step["shown"]]
-        undone = {str(step["step"]): str(step["reason"]) for step in steps if step["state"] != "left out"}
-        return shown, {step: reason for step, reason in undone.items() if reason}
+        undone, left_out = dict[str, str](), dict[str, str]()
+        for step in steps:
+            if step["reason"] not in ("", NOT_ASKED):
+                of_state = left_out if step["state"] == "left out" else undone
+                of_state[str(step["step"])] = str(step["reason"])
+        return shown, (undone, left_out)
 
 
-def refused_steps(paths: Sequence[Path]) -> dict[str, str]:
-    """The steps that the data did not allow, with the reasons, of the analyses among the folders of `paths`."""
+def steps_not_done(paths: Sequence[Path]) -> tuple[dict[str, str], dict[str, str]]:
+    """The `undone` and `left_out` of `Outputs`, of the analyses among the folders of `paths`."""
     analyses = [(path, analysis) for path in paths if path.is_dir() and (analysis := _analysis_in(path))]
-    return {
-        f"{path.name}, {step}" if len(analyses) > 1 else step: reason
-        for path, (_, refused) in analyses
-        for step, reason in refused.items()
-    }
+    undone, left_out = (
+        {
+            f"{path.name}, {step}" if len(analyses) > 1 else step: reason
+            for path, (_, not_done) in analyses
+            for step, reason in not_done[k].items()
+        }
+        for k in (0, 1)
+    )
+    return undone, left_out
 
 
 def _finding(path: Path, facts: Facts) -> Finding | None:

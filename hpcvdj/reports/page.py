@@ -14,7 +14,7 @@ import hpcvdj
 from hpcvdj.errors import InputError, option
 from hpcvdj.reports.elements import Section
 from hpcvdj.reports.multiqc import custom_content
-from hpcvdj.reports.outputs import Outputs, each_file, read_outputs, refused_steps
+from hpcvdj.reports.outputs import Outputs, each_file, read_outputs, steps_not_done
 from hpcvdj.reports.settings import ReportSettings
 from hpcvdj.results.facts import facts_path
 from hpcvdj.results.frames import require
@@ -35,11 +35,13 @@ def write_report(
     *,
     overwrite: bool = False,
     undone: Mapping[str, str] = MappingProxyType({}),
+    left_out: Mapping[str, str] = MappingProxyType({}),
     run: Run | None = None,
 ) -> int | None:
     """Write the report of `files` to `target`, and what `settings` ask for beside it.
 
-    undone  the steps that were asked for and not done, with the reasons
+    undone    as of `Outputs`, besides those of the analyses among the files
+    left_out  the same
 
     All ranks of the run read the files.  Root returns the number of figures, the other ranks None.
     """
@@ -47,26 +49,28 @@ def write_report(
     metadata = None if settings.metadata is None else Path(settings.metadata)
     folders = {name: Path(folder) for name in ("figures", "multiqc") if (folder := getattr(settings, name))}
 
-    def begin() -> tuple[list[Path], dict[str, str]]:
+    def begin() -> tuple[list[Path], tuple[dict[str, str], dict[str, str]]]:
         for library in LIBRARIES:
             require(library, "report")
         paths = [Path(path) for path in files]
         if not paths:
             raise InputError("nothing to report; give outputs of hpcvdj")
-        refused = refused_steps(paths)
+        not_done = steps_not_done(paths)
         paths = each_file(paths)
         require_distinct(target, *paths, *map(facts_path, paths), *filter(None, [metadata]))
         require_writable(target, overwrite=overwrite)
         for name, folder in folders.items():
             make_folder(folder, f"name another folder with {option(name)}")
-        return paths, refused
+        return paths, not_done
 
-    paths, refused = run.from_root(begin)
+    paths, not_done = run.from_root(begin)
     outputs = read_outputs(paths, settings.name, metadata, settings.group, run)
 
     def write() -> int:
         assert outputs is not None
-        return _write(replace(outputs, undone={**refused, **undone}), target, folders, overwrite=overwrite)
+        all_undone, all_left_out = {**not_done[0], **undone}, {**not_done[1], **left_out}
+        shown = replace(outputs, undone=all_undone, left_out=all_left_out)
+        return _write(shown, target, folders, overwrite=overwrite)
 
     return run.on_root(write)
 

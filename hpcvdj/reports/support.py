@@ -141,13 +141,13 @@ def _contamination(outputs: Outputs) -> Iterator[Statement]:
     if amino and not findings:
         yield Statement(question, "not checked", "Amino acids alone do not tell copies: that needs nucleotides.")
     elif not findings:
-        yield Statement(
-            question, "not checked", "Run hpcvdj contamination on the samples before you believe in sharing."
-        )
+        run_it = "Run hpcvdj contamination on the samples before you believe in sharing."
+        yield Statement(question, "not checked", _why_not(outputs, "contamination") or run_it)
     checked, of_page = (frozenset[str]().union(*(each.loci for each in of)) for of in (findings, outputs.findings))
     if checked and (others := of_page - checked):
-        text = f"The samples of {spelled(others)} were not compared: run hpcvdj contamination on them, too."
-        yield Statement(question, "not checked", text)
+        why = _why_not(outputs, "contamination")
+        remedy = f". {why}" if why else ": run hpcvdj contamination on them, too."
+        yield Statement(question, "not checked", f"The samples of {spelled(others)} were not compared{remedy}")
     advice = " Shared nucleotide junctions may be copies, and clones with many reads may have been carried over."
     for finding in findings:
         mixed = bool(finding.facts.get("standing_out") or finding.facts.get("of_one_person"))
@@ -157,6 +157,14 @@ def _contamination(outputs: Outputs) -> Iterator[Statement]:
         # Nothing can be seen in pairs without power.
         verdict: Verdict = "with care" if common or lacking else "yes"
         yield Statement(question, "no" if mixed else "not checked" if pairs == lacking else verdict, text)
+
+
+def _why_not(outputs: Outputs, step: str) -> str:
+    """Sentences that say why the analyses of the page did not do a step; empty if nobody asked them to."""
+    reasons = {**outputs.left_out, **outputs.undone}
+    # Of several analyses, the name of each precedes the step.
+    texts = [_sentence(reason) for name, reason in reasons.items() if name.rpartition(", ")[2] == step]
+    return "".join(dict.fromkeys(texts)).strip()
 
 
 def _sharing(outputs: Outputs) -> Iterator[Statement]:

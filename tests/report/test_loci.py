@@ -128,6 +128,25 @@ def test_contamination_of_one_chain_says_nothing_of_the_other(tmp_path, report):
         assert "were not compared" not in report(files).text
 
 
+def test_why_contamination_was_not_done(tmp_path, report):
+    """The page advised to run it on samples that do not allow it."""
+    question, why = "Are the samples free of each other's junctions? not checked", "no pair has junctions enough"
+    advice = "hpcvdj contamination on"
+    folders = tmp_path / "alpha", tmp_path / "beta"
+    for folder, state, reason in zip(folders, ("left out", "done"), (why, ""), strict=True):
+        folder.mkdir()
+        shown = of_cohort(examples.sharing, folder / "s.tsv", READS["TRA"], "TRA", ["a1", "a2"]).name
+        steps = [{"step": "contamination", "state": state, "reason": reason, "shown": []},
+                 {"step": "sharing", "state": "done", "reason": "", "shown": [shown]}]  # fmt: skip
+        (folder / "analysis.json").write_text(json.dumps({"command": "analyze", "steps": steps}))
+    for page in (report([folders[0]]), report(folders)):
+        assert f"{question} No pair has junctions enough." in page.text
+        assert advice not in page.text
+    text = (folders[0] / "analysis.json").read_text()
+    (folders[0] / "analysis.json").write_text(text.replace(why, "not asked for"))
+    assert advice in report([folders[0]]).text
+
+
 def test_pathways_of_other_germline_tables_cannot_be_compared(tmp_path, report):
     files = []
     for name, path, digest in (("a", "human_tra", "1"), ("b", "copy/human_tra", "1"), ("c", "human_trb", "2")):
