@@ -2,12 +2,16 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from hpcvdj.errors import few
 from hpcvdj.reports.elements import PageTable, Section, Statement, Verdict, percent
-from hpcvdj.reports.outputs import Outputs
+from hpcvdj.reports.outputs import Outputs, tables_read
+
+VERDICTS: tuple[Verdict, ...] = ("no", "with care", "yes")
+"""The verdicts about a comparison, the worst first."""
 
 SERIOUS = ("broken", "truncated", "improbable")
 """Findings about genes that make tests wrong."""
@@ -28,39 +32,76 @@ MEANINGS = {
 }
 
 
-def _fits(outputs: Outputs) -> list[tuple[str, dict[str, Any]]]:
-    """The comparisons of models and tables, each once, with the name of its file, or of one of its files.
+@dataclass(frozen=True)
+class Comparison:
+    """A comparison of a model and tables.
 
-    All files of one run have the same comparison.
+    tables  the names of the tables, by what tells them apart
+    fit     what it found
     """
-    fits: dict[str, tuple[list[str], dict[str, Any]]] = {}
+
+    tables: Mapping[str, str]
+    fit: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        return _spelled(self.tables)
+
+    @property
+    def verdict(self) -> Verdict:
+        return _verdict(self.fit)
+
+
+def _spelled(tables: Mapping[str, str]) -> str:
+    """The name of a table, or how many there are, and the first."""
+    first, *others = tables.values()
+    return f"{len(tables):,} files such as {first}" if others else first
+
+
+def _comparisons(outputs: Outputs) -> list[Comparison]:
+    """The comparisons of models and tables, each once: all files of one run have the same."""
+    compared: dict[str, tuple[dict[str, str], dict[str, Any]]] = {}
     for path, _, facts in outputs.files:
         fit = facts.get("fit")
         if isinstance(fit, dict) and fit.get("rows"):
-            fits.setdefault(json.dumps(fit, sort_keys=True), ([], fit))[0].append(outputs.label(path))
-    return [
-        (f"{len(names):,} files such as {names[0]}" if names[1:] else names[0], fit) for names, fit in fits.values()
-    ]
+            tables, _ = compared.setdefault(json.dumps(fit, sort_keys=True), ({}, fit))
+            tables |= tables_read(facts) or {str(path): outputs.label(path)}
+    return [Comparison(*each) for each in compared.values()]
+
+
+def _worst_first(comparisons: Sequence[Comparison]) -> dict[Verdict, list[Comparison]]:
+    """The comparisons of each verdict, without those whose tables all have a worse one.
+
+    Another command may have read other rows of a table, or compared it alone.
+    """
+    by_verdict: dict[Verdict, list[Comparison]] = {}
+    judged = set[str]()
+    for verdict in VERDICTS:
+        own = [each for each in comparisons if each.verdict == verdict and not judged.issuperset(each.tables)]
+        if own:
+            by_verdict[verdict] = own
+        judged.update(*(each.tables for each in own))
+    return by_verdict
 
 
 def fit_statements(outputs: Outputs) -> Iterator[Statement]:
-    """Whether the model fits: a statement for each verdict, which names each cause once."""
-    by_verdict = defaultdict[Verdict, list[tuple[str, dict[str, Any]]]](list)
-    for name, fit in _fits(outputs):
-        by_verdict[_verdict(fit)].append((name, fit))
-    for verdict, fits in by_verdict.items():
+    """Whether the model fits: a statement for each verdict, which names each table and each cause once."""
+    for verdict, comparisons in _worst_first(_comparisons(outputs)).items():
         files = defaultdict[str, list[str]](list)
-        for name, fit in fits:
-            for cause in _causes(fit):
-                files[cause].append(name)
-        # Many tables that were compared one by one are not listed.
-        largest = max(fit["rows"] for _, fit in fits)
-        compared = (
-            " and ".join(f"{fit['rows']:,} rows of {name}" for name, fit in fits)
-            if len(fits) <= MOST_LISTED
-            else f"Up to {largest:,} rows at a time, of {few([name for name, _ in fits])},"
-        )
-        causes = [cause if len(names) == len(fits) else f"{few(names)}: {cause}" for cause, names in files.items()]
+        for each in comparisons:
+            for cause in _causes(each.fit):
+                files[cause].append(each.name)
+        tables = {key: name for each in comparisons for key, name in each.tables.items()}
+        # Many tables that were compared one by one, or several times, are not listed.
+        if len(comparisons) <= MOST_LISTED and len(tables) == sum(len(each.tables) for each in comparisons):
+            compared = " and ".join(f"{each.fit['rows']:,} rows of {each.name}" for each in comparisons)
+        else:
+            largest = max(each.fit["rows"] for each in comparisons)
+            compared = f"Up to {largest:,} rows at a time, of {_spelled(tables)},"
+        causes = [
+            cause if len(names) == len(comparisons) else f"{few(dict.fromkeys(names))}: {cause}"
+            for cause, names in files.items()
+        ]
         answer = ". ".join([f"{compared} were compared with what the model makes", *causes])
         yield Statement("Does the model fit the table?", verdict, f"{answer}.")
 
@@ -89,13 +130,13 @@ def _causes(fit: dict[str, Any]) -> Iterator[str]:
 
 def fit_sections(outputs: Outputs) -> list[Section]:
     """The section about the genes and lengths that fail, if there are any."""
-    fits = _fits(outputs)
+    compared = _comparisons(outputs)
     rows = [
-        {**gene, "file": name, "finding": MEANINGS.get(gene["finding"], gene["finding"]),
+        {**gene, "file": each.name, "finding": MEANINGS.get(gene["finding"], gene["finding"]),
          "reads hardly tell it from": ", ".join(gene.get("twins", []))}
-        for name, fit in fits for gene in fit["genes"]
+        for each in compared for gene in each.fit["genes"]
     ]  # fmt: skip
-    lengths = [{**length, "file": name} for name, fit in fits for length in fit["lengths"]]
+    lengths = [{**length, "file": each.name} for each in compared for length in each.fit["lengths"]]
     words = [
         "A probability is right for the model and the rows that it is given. A productive row is improbable if 99 % of "
         "the junctions that the model makes with its gene are more probable: one in a hundred by chance, fewer after "

@@ -322,6 +322,12 @@ def _source(survey: Survey) -> SourceTable | None:
     return (Path(path).name, digest) if digest else None
 
 
+def tables_read(facts: Facts) -> dict[str, str]:
+    """The names of the tables that a command read, by what tells them apart; empty if the facts do not say it."""
+    tables = facts.get("tables") or [(facts.get("junctions_path"), facts.get("junctions_sha256"))]
+    return {str(digest or path): printable(Path(path).name) for path, digest, *_ in tables if path}
+
+
 def each_file(paths: Sequence[Path]) -> list[Path]:
     """The files of a report, each once.
 

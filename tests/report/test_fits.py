@@ -87,6 +87,30 @@ def test_a_cause_and_a_verdict_are_said_once(tmp_path):
     assert "donor1 and donor2. Copies look like sharing" in " ".join(each.answer for each in alone)
 
 
+def test_tables_that_were_read_are_counted_once(tmp_path):
+    """Output files were counted, and tables that several commands compared had opposite verdicts."""
+    tables = [[f"in/D{k}.tsv", str(k), 9] for k in range(5)]
+    care = {**FIT, "rows": 9_000, "genes": [GENE]}
+    files = [
+        sharing(tmp_path / "s.tsv", fit=care, tables=tables),
+        contamination(tmp_path / "c.tsv", fit={**care, "rows": 8_000}, tables=tables[:4]),
+    ]
+    # Each table alone has too few rows to find anything.
+    files += [
+        enrichment(tmp_path / f"D{k}.tsv", f"D{k}", fit={**FIT, "rows": 100 + k}, tables=tables[k : k + 1])
+        for k in range(5)
+    ]
+    ((verdict, text),) = statements(read_outputs(files))
+    assert verdict == "with care"
+    assert text.startswith("Up to 9,000 rows at a time, of 5 files such as D0.tsv, were compared")
+    alone = statements(read_outputs([files[2], sharing(tmp_path / "t.tsv", fit=care, tables=tables[1:])]))
+    assert [(verdict, text.partition(" were")[0]) for verdict, text in alone] == [
+        ("with care", "9,000 rows of 4 files such as D1.tsv"), ("yes", "100 rows of D0.tsv"),
+    ]  # fmt: skip
+    (section,) = fit_sections(read_outputs(files[:1]))
+    assert section.tables[0].records()[0]["file"] == "5 files such as D0.tsv"
+
+
 def test_outputs_without_a_comparison(tmp_path):
     outputs = read_outputs([sharing(tmp_path / "s.tsv")])
     assert statements(outputs) == []
@@ -170,7 +194,7 @@ def test_the_facts_beside_a_table_of_probabilities(tmp_path):
     outputs = read_outputs([tmp_path / "p.tsv"])
     ((verdict, text),) = statements(outputs)
     assert verdict == "yes"
-    assert "rows of p.tsv were compared" in text
+    assert "400 rows of r.tsv were compared" in text
     found = {own.question: own for own in support(outputs).statements}
     assert "human_trb_m15" in found["Do all probabilities come from one model?"].answer
     with open(tmp_path / "p.tsv", "a") as stream:
