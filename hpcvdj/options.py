@@ -12,7 +12,7 @@ parameter for each field, and their docstrings have its text.  Settings check th
 import inspect
 import math
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import cache
 from numbers import Integral, Real
@@ -194,7 +194,7 @@ class Settings:
             if isinstance(text, str) and entry.option.several:
                 # A single text is one value, not a sequence of letters.
                 chosen[name] = (text,)
-            elif isinstance(text, str) and entry.option.remedy:
+            elif isinstance(text, str) and (entry.option.remedy or get_origin(entry.type) is Sequence):
                 # Python functions, too, accept what users type on the command line.
                 chosen[name] = entry.parsed(text)
         return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in chosen.items()})

@@ -202,3 +202,14 @@ def test_names():
     assert set(hpcvdj.__all__) <= set(dir(hpcvdj))
     for name in hpcvdj.__all__:
         assert getattr(hpcvdj, name) is not None
+
+
+@pytest.mark.parametrize(("function", "further"), [
+    ("sharing", ("human_igk",)), ("contamination", ("human_igk",)), ("infer_selection", ("human_igk",)),
+    ("enrich", ("human_igk",)), ("analyze", ("human_igk", "analysis")), ("convert", ("converted.tsv",)),
+])  # fmt: skip
+def test_no_table_is_refused(function, further, tmp_path, monkeypatch):
+    """It was an IndexError, or another error that named no cause."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(hpcvdj.InputError, match="no table is given; give the paths of tables"):
+        getattr(hpcvdj, function)([], *further)

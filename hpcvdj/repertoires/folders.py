@@ -12,10 +12,12 @@ from hpcvdj.repertoires.writers import is_part
 
 
 def tables_in(paths: Sequence[Path], opening: Opening = BY_HEADER) -> list[Table]:
-    """The tables at `paths`, where a folder means all tables in it; InputError for a folder without tables.
+    """The tables at `paths`, where a folder means all tables in it; InputError for a folder without tables, or no path.
 
     The files of a table that hpcvdj wrote as a folder are of one repertoire, which has the name of the folder.
     """
+    if not paths:
+        raise InputError("no table is given; give the paths of tables, or of a folder of them")
     return [
         table for path in paths for table in (_tables_in(path, opening) if path.is_dir() else [table_at(path, opening)])
     ]

@@ -68,7 +68,7 @@ def convert(paths: Sequence[Path], opening: Opening, run: Run) -> Converted:
         _require_junctions(tables)
         return tables
 
-    several = len(paths) > 1 or paths[0].is_dir()
+    several = len(paths) > 1 or any(path.is_dir() for path in paths)
     tables, renamed = _surveyed(run.from_root(opened), run, count=several)
     inputs = Inputs(tuple(tables), Reading(opening=opening), together=several)
     converted = _AirrSlices(inputs, run.from_root(lambda: slice_rows(inputs, None)), renamed)

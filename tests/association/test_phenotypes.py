@@ -285,3 +285,10 @@ def test_samples_of_one_donor_agree():
         phenotypes_of(given, subject)
     with pytest.raises(InputError, match="metadata"):
         Donors(case={"arm": "ill"})
+
+
+def test_a_text_is_the_strata_that_the_command_line_takes():
+    """It was taken for a list of its letters: no column s."""
+    about = {"metadata": pa.table({"donor": NAMES}), "case": {"arm": "ill"}}
+    for given, strata in (("sex", ("sex",)), ("batch,sex", ("batch", "sex")), (["batch,sex"], ("batch,sex",))):
+        assert Donors.of({**about, "strata": given}).strata == strata
