@@ -182,13 +182,13 @@ def cohort_of(dealt: Dealt, model: Model, people: People | None = None) -> Cohor
         junctions.add(repertoire.subset(first))
     has = Holding.one_after_another(holdings)
     sizes, read = run.sum(has.sizes), run.sum(read)
-    run.on_root(lambda: _require_two(names, sizes))
     left_out = {name: Counter[str]() for name in names}
     for (sample, reason), excluded in dealt.left_out.items():
         left_out[people.subject[sample]][reason] += excluded
     for name, repeated in zip(names, (read - sizes).tolist(), strict=False):
         if repeated:
             left_out[name][REPEATED] += repeated
+    run.on_root(lambda: _require_two(names, sizes, left_out))
     gathered = run.gather_everywhere(None if has.reads is None else counted(has.individual, has.reads))
     clones = [part for part in gathered if part is not None]
     return Cohort(
@@ -209,13 +209,19 @@ def cohort_of(dealt: Dealt, model: Model, people: People | None = None) -> Cohor
     )
 
 
-def _require_two(names: list[str], sizes: Counts) -> None:
+def _require_two(names: list[str], sizes: Counts, left_out: Mapping[str, Counter[str]]) -> None:
     """Raise InputError unless two individuals have junctions.  Warn of those who have none."""
     wrong = next((name for name in names if "," in name), None)
     if wrong is not None:
         raise InputError(f"an individual is called {wrong!r}, and commas separate individuals; rename it")
+    if not sizes.any():
+        reasons = sum(left_out.values(), Counter[str]())
+        texts = [f"{reason}: {number:,}" for reason, number in _most_common(reasons).items()]
+        raise InputError(
+            f"none of the {reasons.total():,} rows can be used ({few(texts)}): correct the tables, or give others"
+        )
     if (sizes > 0).sum() < 2:
-        people_left = few([names[k] for k in np.flatnonzero(sizes)]) or "nobody"
+        people_left = few([names[k] for k in np.flatnonzero(sizes)])
         raise InputError(
             f"only {people_left} has productive junctions of the model's genes, and two individuals or more are "
             "compared: give tables of others, whose repertoire_id differs, or name individuals with "
