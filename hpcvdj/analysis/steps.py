@@ -222,7 +222,8 @@ def _fault_of(folder: Path, start: str) -> str:
 
 def _infer_selection(job: Job) -> FinishedStep:
     output = ModelOutput(job.folder / SELECTED, _again(job))
-    done = job.ask(SelectionQuestion(SelectionSettings(), job.settings.backend), output)
+    subject = job.run.from_root(lambda: job.cohort.naming().people(job.inputs.repertoires).subject)
+    done = job.ask(SelectionQuestion(SelectionSettings(), job.settings.backend, subject), output)
     if done.answer is not None and not done.answer.explains:
         return replace(done, summary=[*done.summary, ("", "the following steps do without it")])
     return replace(done, model=SELECTED)
@@ -395,6 +396,10 @@ def _reads_metadata(job: Job, *names: str) -> dict[str, Any]:
     return {**named, "metadata": _digest_of(metadata) if any(named.values()) and metadata is not None else None}
 
 
+def _reads_subject(job: Job) -> dict[str, Any]:
+    return _reads_metadata(job, "subject") if job.cohort.subject is not None else {}
+
+
 def _reads_individuals(job: Job) -> dict[str, Any]:
     return {"individual": job.cohort.individual, **_reads_metadata(job, "group", "subject")}
 
@@ -420,7 +425,7 @@ STEP: dict[str, Step] = {
         lambda job: _needs_individuals(job) or _needs_nucleotides(job), _reads_individuals,
     ),
     "infer": Step(_infer, (MODEL,), _why_not_infer),
-    "infer-selection": Step(_infer_selection, (SELECTED,), _needs_no_selection),
+    "infer-selection": Step(_infer_selection, (SELECTED,), _needs_no_selection, _reads_subject),
     "pgen": Step(_pgen, ("pgen",)),
     "sharing": Step(_sharing, _with_facts("shared.tsv"), _needs_individuals, _reads_individuals),
     "associate": Step(

@@ -358,6 +358,16 @@ def test_visits_of_one_person_are_compared_with_each_other_alone(cohort, tmp_pat
 
 
 @pytest.mark.slow
+def test_selection_is_inferred_from_people_not_samples(cohort, tmp_path):
+    (tmp_path / "samples.tsv").write_text("sample\tdonor\nd0\tX\nd1\tX\nd2\tY\nd3\tY\n")
+    done = hpcvdj.analyze(
+        cohort / "tables", MODEL, tmp_path / "out", metadata=tmp_path / "samples.tsv", subject="donor",
+        only=["infer-selection"], backend="cpu",
+    )  # fmt: skip
+    assert done.answers["infer-selection"].individuals == 2
+
+
+@pytest.mark.slow
 def test_tables_in_memory_are_kept_and_give_the_same(cohort, tmp_path):
     tables = {
         path.stem: csv.read_csv(path, parse_options=csv.ParseOptions(delimiter="\t")).to_pandas()

@@ -135,6 +135,18 @@ def test_distinct_junctions_of_single_genes_take_part(model):
 
 
 @pytest.mark.slow
+def test_samples_of_one_person_are_one_individual(drawn, model):
+    """Junctions of two of its samples counted as shared by two individuals."""
+    table = drawn.slice(0, 50)
+    both = pa.concat_tables([table, table]).append_column("repertoire_id", pa.array(["a"] * 50 + ["b"] * 50))
+    dealt = dealt_of(read_together(both, model, productive_reading()), model)
+    apart, one = of_individuals(dealt, model), of_individuals(dealt, model, subject={"a": "x", "b": "x"})
+    assert set(apart[0].times.tolist()) == {2}
+    assert set(one[0].times.tolist()) == {1}
+    assert [apart[1].tolist(), one[1].tolist()] == [[len(apart[0])] * 2, [len(apart[0])]]
+    assert list(one[2].values())[-1] == 100 - len(one[0])
+
+
 def test_planted_selection_is_recovered(fit, drawn, selected, model):
     """The error is what the theory of logistic regression allows: p weights from rows with the information Σ π(1 - π).
 
