@@ -491,6 +491,7 @@ def test_letters_of_all_ranks_are_compared(table, model):
     assert np.array_equal(np.lexsort(same[::-1]), np.arange(10)), "as sequences_of orders them"
 
 
+@pytest.mark.olga
 @pytest.mark.slow
 @pytest.mark.parametrize("truth", [1.0, 0.5])
 @pytest.mark.parametrize("name", exhaustive_but([*LOCI, "human_igl", "mouse_igk"], "human_igk"))

@@ -175,6 +175,7 @@ def test_a_control_in_place_of_the_model(model, drawn, with_planted):
         enrich_table(table, model, EnrichmentSettings(), ClonotypeChoice(), pa.concat_tables([control, table]))
 
 
+@pytest.mark.olga
 @pytest.mark.slow
 @pytest.mark.parametrize("name", exhaustive_but(LOCI, "mouse_trb"))
 def test_ten_people_as_a_control(name):

@@ -131,7 +131,14 @@ def test_what_is_no_file_of_facts_says_nothing(tmp_path, text):
     assert model.facts() == {"model": str(tmp_path / "m"), "model_sha256": model.digest}
 
 
-@pytest.mark.parametrize(("name", "locus"), [("human_trb_m15", "TRB"), ("mouse_tra", "TRA"), ("human_igk", "IGK")])
+@pytest.mark.parametrize(
+    ("name", "locus"),
+    [
+        ("human_trb_m15", "TRB"),
+        pytest.param("mouse_tra", "TRA", marks=pytest.mark.olga),
+        pytest.param("human_igk", "IGK", marks=pytest.mark.olga),
+    ],
+)
 def test_the_locus_of_a_model(name, locus):
     assert load_model(name).locus == locus
 
