@@ -321,7 +321,8 @@ def _others(
 def _require_batches(asked: Phenotype, others: Mapping[str, tuple[Counter[str], Counter[str]]]) -> None:
     """Raise InputError if no batch has a case and a control, or if all cases are of one batch and some controls not.
 
-    Donors without a batch say nothing, and neither does a column in which each donor has another value.
+    Donors without a batch say nothing, and neither does a column with a value for less than two donors each: of small
+    batches, none may have a case and a control by chance.
     """
     for column, (of_cases, of_controls) in others.items():
         if BATCHES.isdisjoint(re.split(r"[^a-z]+", column.lower())):
@@ -330,7 +331,8 @@ def _require_batches(asked: Phenotype, others: Mapping[str, tuple[Counter[str], 
         if not cases or not controls:
             continue
         effects = "its depth, and what contaminated it, would look like the disease"
-        if cases.isdisjoint(controls) and max((of_cases[batch] + of_controls[batch]) for batch in cases | controls) > 1:
+        donors = sum(of_cases[batch] + of_controls[batch] for batch in cases | controls)
+        if cases.isdisjoint(controls) and len(cases | controls) <= donors / 2:
             raise InputError(
                 f"{asked.name}: no {column} has a case and a control (cases: {few(sorted(cases))}; controls: "
                 f"{few(sorted(controls))}): {effects}, and this cohort cannot tell them apart; give cases and controls "

@@ -206,6 +206,10 @@ def test_cases_and_controls_of_different_batches_cannot_be_told_apart(batches):
         donors_of({"arm": arms, "batch": batches}, case={"arm": "ill"})
     with pytest.raises(InputError, match=expected):
         donors_of({"arm": arms, "batch": ["", *batches[1:12], "", *batches[13:]]}, case={"arm": "ill"})
+    # Of 13 small runs, none need have a case and a control; of 12, they are two donors each.
+    assert donors_of({"arm": arms, "run": [*[f"r{k // 2}" for k in range(22)], "x", "y"]}, case={"arm": "ill"})
+    with pytest.raises(InputError, match="no run has a case and a control"):
+        donors_of({"arm": arms, "run": [f"r{k // 2}" for k in range(24)]}, case={"arm": "ill"})
     # Runs of one sample each are no batches.
     assert donors_of({"arm": arms, "run": range(24)}, case={"arm": "ill"})
 
