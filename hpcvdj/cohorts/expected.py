@@ -288,8 +288,8 @@ def share_interval(
 
     def end(bound: float) -> float:
         """How far ln q can be from `at` towards a bound; what is as likely behind less likely ones does not count."""
-        before = at
-        for log_q in np.linspace(at, bound, TRIED)[1:].tolist():
+        before, steps = at, int(TRIED * abs(bound - at) / -np.log(SMALLEST_Q))
+        for log_q in np.linspace(at, bound, 2 + steps)[1:].tolist():
             if deficit(log_q) > allowed:
                 return abs(float(brentq(lambda log_q: deficit(log_q) - allowed, log_q, before)) - at)
             before = log_q
