@@ -319,26 +319,27 @@ def _others(
 
 
 def _require_batches(asked: Phenotype, others: Mapping[str, tuple[Counter[str], Counter[str]]]) -> None:
-    """Raise InputError if no batch has a case and a control, or if all cases are of one batch and some controls not.
+    """Raise InputError if batches tell cases from controls.
 
-    Donors without a batch say nothing, and neither does a column with a value for less than two donors each: of small
-    batches, none may have a case and a control by chance.
+    That is so if all cases, or all controls, are of one batch and no other donor is; if no batch has a case and a
+    control, and batches have two donors or more on average (of smaller ones, none may have both by chance); or if all
+    cases are of a batch that only some controls are of.
     """
     for column, (of_cases, of_controls) in others.items():
-        if BATCHES.isdisjoint(re.split(r"[^a-z]+", column.lower())):
+        if BATCHES.isdisjoint(re.split(r"[^a-z]+", column.lower())) or not of_controls:
             continue
         cases, controls = ({batch for batch in of if batch} for of in (of_cases, of_controls))
-        if not cases or not controls:
-            continue
-        effects = "its depth, and what contaminated it, would look like the disease"
+        of_one = [of.total() > 1 == len(of) for of in (of_cases, of_controls)]
         donors = sum(of_cases[batch] + of_controls[batch] for batch in cases | controls)
-        if cases.isdisjoint(controls) and len(cases | controls) <= donors / 2:
+        few_batches = len(cases | controls) <= donors / 2
+        effects = "its depth, and what contaminated it, would look like the disease"
+        if cases and cases.isdisjoint(controls) and (of_one[0] or (controls and (of_one[1] or few_batches))):
             raise InputError(
                 f"{asked.name}: no {column} has a case and a control (cases: {few(sorted(cases))}; controls: "
-                f"{few(sorted(controls))}): {effects}, and this cohort cannot tell them apart; give cases and controls "
-                f"of the same {column}"
+                f"{few(sorted(controls)) or 'not known'}): {effects}, and this cohort cannot tell them apart; give "
+                f"cases and controls of the same {column}"
             )
-        if {*of_cases} == cases & controls != {*of_controls} and len(cases) == 1 < asked.case.sum():
+        if cases and of_one[0] and {*of_controls} != cases:
             raise InputError(
                 f"{asked.name}: all {asked.case.sum()} cases are of one {column} ({cases.pop()}), and not all "
                 f"controls: {effects}; give {option('strata', column)}, which compares donors of one {column}, or "

@@ -210,6 +210,13 @@ def test_cases_and_controls_of_different_batches_cannot_be_told_apart(batches):
     assert donors_of({"arm": arms, "run": [*[f"r{k // 2}" for k in range(22)], "x", "y"]}, case={"arm": "ill"})
     with pytest.raises(InputError, match="no run has a case and a control"):
         donors_of({"arm": arms, "run": [f"r{k // 2}" for k in range(24)]}, case={"arm": "ill"})
+    # But all of one side are of one run.
+    one, each = ["x"] * 12, [f"r{k}" for k in range(12)]
+    for runs in (one + each, each + one):
+        with pytest.raises(InputError, match="no run has a case and a control"):
+            donors_of({"arm": arms, "run": runs}, case={"arm": "ill"})
+    with pytest.raises(InputError, match=r"no run has a case and a control \(cases: x; controls: not known\)"):
+        donors_of({"arm": arms, "run": ["x"] * 12 + [""] * 12}, case={"arm": "ill"})
     # Runs of one sample each are no batches.
     assert donors_of({"arm": arms, "run": range(24)}, case={"arm": "ill"})
 
