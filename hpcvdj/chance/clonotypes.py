@@ -70,11 +70,12 @@ class Clonotypes:
         return has_nucleotides(self.repertoire)
 
     def on_root(self, rows: Counts, run: Run) -> "tuple[Clonotypes, Counts, Counts | slice] | None":
-        """Return clonotypes of all ranks, which of them are the `rows` of each rank, and how to order values of these.
+        """Gather some clonotypes of each rank on root.
 
-        rows  int64, ascending
+        rows  int64, ascending: those of this rank
 
-        The last is what to index values of rank after rank with.  Other ranks than root get None.
+        Returns clonotypes; the places of the gathered ones among them, ascending; and an index, which puts values of
+        the gathered ones, those of one rank after the other, into this order.  None on the other ranks.
         """
         if run.ranks == 1:
             return self, rows, slice(None)

@@ -6,7 +6,7 @@ J genes and the length decides.  Numbers of an individual are sums over the rank
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -130,6 +130,22 @@ class Dealt:
     def whole(self) -> Part:
         """All rows of this rank, by gene."""
         return Part.joined([part for part in self.parts if len(part)] or self.parts[:1])
+
+    def of_people(self, subject: Mapping[str, str]) -> "Dealt":
+        """Return the same rows, with people in place of their samples.
+
+        subject  the person of each sample; other samples are people of their own
+        """
+        names = [subject.get(sample, sample) for sample in self.samples]
+        people = list(dict.fromkeys(names))
+        if people == self.samples:
+            return self
+        number = np.array([people.index(name) for name in names]).astype(np.min_scalar_type(len(people)))
+        left_out: Counter[tuple[str, str]] = Counter()
+        for (sample, reason), rows in self.left_out.items():
+            left_out[subject.get(sample, sample), reason] += rows
+        parts = [replace(part, sample=number[part.sample]) for part in self.parts]
+        return replace(self, parts=parts, samples=people, left_out=left_out)
 
     def collected(self) -> Collected:
         """Return an empty store for junctions of the rows, which are to be added in the order of `by_gene`."""

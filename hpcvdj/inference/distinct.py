@@ -1,10 +1,9 @@
 """Distinct productive junctions of individuals, or drawn from a model, with their genes and amino acids."""
 
 import zlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,24 +106,17 @@ class SingleGeneJunctions:
         return mixed
 
 
-NO_SUBJECTS: Mapping[str, str] = MappingProxyType({})
-"""Each sample is an individual."""
-
-
 def of_individuals(
-    dealt: Dealt, model: Model, broken: Collection[str] = (), subject: Mapping[str, str] = NO_SUBJECTS
+    dealt: Dealt, model: Model, broken: Collection[str] = ()
 ) -> tuple[SingleGeneJunctions, Counts, dict[str, int]]:
     """Find the distinct junctions that take part: they have one V and one J gene, which the model can choose.
 
-    broken   genes that do not take part
-    subject  the individual of each sample of `dealt`; others are individuals of their own
+    broken  genes that do not take part
 
-    Returns the junctions of this rank; the number of those of each individual on all ranks, in the order of their first
-    samples; and the number of rows on all ranks that are left out, by the reason.
+    Returns the junctions of this rank; the number of those of each individual on all ranks, an individual being a
+    sample of `dealt`; and the number of rows on all ranks that are left out, by the reason.
     """
-    names = [subject.get(sample, sample) for sample in dealt.samples]
-    index = {name: k for k, name in enumerate(dict.fromkeys(names))}
-    of_sample, individuals = np.array([index[name] for name in names] or [0]), max(1, len(index))
+    individuals = max(1, len(dealt.samples))
     of_individual = np.zeros(individuals, dtype=np.int64)
     left_out = np.zeros(len(LEFT_OUT), dtype=np.int64)
     parts, times = dealt.collected(), list[Counts]()
@@ -136,7 +128,7 @@ def of_individuals(
         single = np.repeat(~several & ~never, sizes)
         sound = without_genes(repertoire, broken)
         chosen = np.flatnonzero(single & sound)
-        holder = of_sample[rows.sample[chosen]]
+        holder = rows.sample[chosen].astype(np.int64)
         junctions, numbers = SingleGeneJunctions.of(repertoire.subset(chosen), holder, individuals)
         parts.add(junctions.repertoire)
         times.append(junctions.times)

@@ -7,7 +7,7 @@ constant makes the mean of Q over further draws 1.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from hpcvdj.chance.depth import Draws, Holders, recombinations_of
 from hpcvdj.chance.draws import Chance
 from hpcvdj.chance.model_fit import UNCHECKED, ModelFit
 from hpcvdj.errors import TooFewError, log
-from hpcvdj.inference.distinct import NO_SUBJECTS, SingleGeneJunctions, of_individuals
+from hpcvdj.inference.distinct import SingleGeneJunctions, of_individuals
 from hpcvdj.inference.regression import Regression, fit
 from hpcvdj.inference.settings import FEWEST_JUNCTIONS, SelectionSettings
 from hpcvdj.kernels.backends import AUTO
@@ -114,21 +114,15 @@ class _Real:
 
 
 def infer_selection(
-    dealt: Dealt,
-    model: Model,
-    plan: SelectionSettings,
-    backend_name: str = AUTO,
-    fits: ModelFit = UNCHECKED,
-    subject: Mapping[str, str] = NO_SUBJECTS,
+    dealt: Dealt, model: Model, plan: SelectionSettings, backend_name: str = AUTO, fits: ModelFit = UNCHECKED
 ) -> SelectionFit | None:
     """Infer the selection factor of a model from the ranks' rows; return it on root, None on the other ranks.
 
-    An individual is a sample of the rows, or has those of which it is the `subject`, and equal junctions are on one
-    rank.  Genes that `fits` finds broken are left
+    An individual is a sample of the rows, and equal junctions are on one rank.  Genes that `fits` finds broken are left
     out.  Raises InputError if there are too few junctions.
     """
     run = dealt.run
-    real = _real(dealt, model, plan, fits.broken, subject)
+    real = _real(dealt, model, plan, fits.broken)
     number = run.from_root(lambda: max(len(real.taken), FRESH) if real is not None else 0)
     # Other seeds than that of `hpcvdj generate`, so that generated tables are never compared with themselves.
     seeds = np.random.SeedSequence([plan.seed, 1]).generate_state(2, np.uint64).tolist()
@@ -154,12 +148,10 @@ def infer_selection(
     return run.on_root(fitted, real)
 
 
-def _real(
-    dealt: Dealt, model: Model, plan: SelectionSettings, broken: frozenset[str], subject: Mapping[str, str]
-) -> _Real | None:
+def _real(dealt: Dealt, model: Model, plan: SelectionSettings, broken: frozenset[str]) -> _Real | None:
     """Gather the real junctions of all ranks on root; draw some of them if there are too many."""
     run = dealt.run
-    junctions, of_individual, left_out = of_individuals(dealt, model, broken, subject)
+    junctions, of_individual, left_out = of_individuals(dealt, model, broken)
     distinct = int(run.sum(np.array([len(junctions)]))[0])
     run.on_root(lambda: _require_enough(distinct, left_out))
     parts = run.gather(junctions.take(_drawn(junctions.scattered(plan.seed, 3), plan.max_junctions, run)))
@@ -167,8 +159,7 @@ def _real(
         return None
     assert dealt.tally is not None
     taken = SingleGeneJunctions.joined(parts)
-    names = list(dict.fromkeys(subject.get(sample, sample) for sample in dealt.samples)) or ["the table"]
-    return _Real(taken, distinct, of_individual, names, left_out, dealt.tally)
+    return _Real(taken, distinct, of_individual, dealt.samples or ["the table"], left_out, dealt.tally)
 
 
 def _require_enough(distinct: int, left_out: dict[str, int]) -> None:

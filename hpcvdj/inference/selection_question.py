@@ -7,7 +7,6 @@ from pathlib import Path
 
 from hpcvdj.chance.clone_sizes import CloneSizes
 from hpcvdj.chance.question import AnswerOutput, Lines, Question, Rows
-from hpcvdj.inference.distinct import NO_SUBJECTS
 from hpcvdj.inference.folder import write_with_selection
 from hpcvdj.inference.selection import SelectionFit, infer_selection
 from hpcvdj.inference.settings import SelectionSettings
@@ -27,15 +26,16 @@ class SelectionQuestion(Question[SelectionFit]):
 
     settings: SelectionSettings
     backend: str = AUTO
-    subject: Mapping[str, str] = field(default_factory=lambda: NO_SUBJECTS)
-    """The individual of each sample; others are individuals of their own."""
+    subject: Mapping[str, str] = field(default_factory=dict)
+    """The individual of each sample; other samples are individuals of their own."""
 
     command = "infer-selection"
     reads = False
     shares_rows = True
 
     def answer(self, rows: Rows, model: Model, run: Run) -> SelectionFit | None:
-        return infer_selection(rows.dealt(model, run), model, self.settings, self.backend, rows.fit, self.subject)
+        dealt = rows.dealt(model, run).of_people(self.subject)
+        return infer_selection(dealt, model, self.settings, self.backend, rows.fit)
 
     def clones(self, answer: SelectionFit, rows: Rows, model: Model) -> Mapping[str, CloneSizes]:
         return {}

@@ -47,10 +47,10 @@ def launch(ranks, *arguments, timeout=240):
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_rank_tests():
-    """The tests of test_ranks.py on one rank to four, under both guards against a stuck collective."""
+    """The tests of tests/mpi on one rank to four, under both guards against a stuck collective."""
     ranks = 4
     arguments = ["-m", "mpi4py", "-m", "pytest", "--with-mpi", "--timeout=120", "--timeout-method=thread"]
-    tests = ROOT / "tests" / "mpi" / "test_ranks.py"
+    tests = ROOT / "tests" / "mpi"
     done = launch(ranks, *arguments, "-q", "-p", "no:cacheprovider", tests, timeout=500)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]
     # Ranks write to one pipe, so their closing lines may run into one another: count, do not match lines.

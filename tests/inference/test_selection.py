@@ -140,7 +140,7 @@ def test_samples_of_one_person_are_one_individual(drawn, model):
     table = drawn.slice(0, 50)
     both = pa.concat_tables([table, table]).append_column("repertoire_id", pa.array(["a"] * 50 + ["b"] * 50))
     dealt = dealt_of(read_together(both, model, productive_reading()), model)
-    apart, one = of_individuals(dealt, model), of_individuals(dealt, model, subject={"a": "x", "b": "x"})
+    apart, one = of_individuals(dealt, model), of_individuals(dealt.of_people({"a": "x", "b": "x"}), model)
     assert set(apart[0].times.tolist()) == {2}
     assert set(one[0].times.tolist()) == {1}
     assert [apart[1].tolist(), one[1].tolist()] == [[len(apart[0])] * 2, [len(apart[0])]]

@@ -22,7 +22,8 @@ _AMINO_ACIDS = "EFILPQ"
 _IS_AMINO_ACID = np.isin(np.arange(256), list(f"{_AMINO_ACIDS}{_AMINO_ACIDS.lower()}".encode()))
 
 _MOST_AMINO_ACIDS = 0.05
-"""The largest share of these letters in nucleotides.  Proteins have about 0.35, and nucleotides none."""
+"""The largest share of these letters in nucleotides, which have none.  Drawn junctions of human IGH have 0.20, of IGK
+0.42."""
 
 
 @dataclass(frozen=True)
