@@ -22,7 +22,7 @@ from hpcvdj.recombination.igor import load_model
 from hpcvdj.repertoires.inputs import together_of
 from hpcvdj.repertoires.reading import productive_reading
 from hpcvdj.repertoires.sequence_fields import common_fields
-from hpcvdj.reports.outputs import ANALYSIS, NOT_ASKED
+from hpcvdj.reports.files import ANALYSIS, NOT_ASKED
 from hpcvdj.runs.folder import Identity, differences
 from hpcvdj.runs.inputs import surveyed
 from hpcvdj.runs.stopping import told_otherwise

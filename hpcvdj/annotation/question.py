@@ -28,7 +28,8 @@ from hpcvdj.recombination.exclusions import counts_json
 from hpcvdj.recombination.models import Model
 from hpcvdj.repertoires.databases import Records
 from hpcvdj.repertoires.genes import ends_open, has_nucleotides
-from hpcvdj.reports.outputs import DIFFERS, EPITOPES, HITS, NO_KAPPA, hits_text
+from hpcvdj.reports.files import EPITOPES, HITS
+from hpcvdj.reports.outputs import DIFFERS, NO_KAPPA, hits_text
 from hpcvdj.results.facts import Facts, Targets, read_facts
 from hpcvdj.runs.folder import Identity, complete, is_of_another_run
 from hpcvdj.runs.run import Run

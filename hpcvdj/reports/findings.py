@@ -10,7 +10,8 @@ from typing import Any
 from hpcvdj.reports import charts
 from hpcvdj.reports.associations import association, expansion
 from hpcvdj.reports.elements import MOST_LISTED, Figure, PageTable, Section, shown
-from hpcvdj.reports.outputs import EPITOPES, HITS, TIMES, Finding, Outputs, hits_text
+from hpcvdj.reports.files import EPITOPES, HITS
+from hpcvdj.reports.outputs import TIMES, Finding, Outputs, hits_text
 from hpcvdj.reports.parts import (
     ROW_TITLES,
     anchor,

@@ -1,6 +1,5 @@
-"""The files of a report: what each file is, the names of its samples, and their groups."""
+"""What the files of a report are, the names of their samples, and the groups of these."""
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from hpcvdj.errors import InputError, few, option
-from hpcvdj.repertoires.inputs import RESULT_SUFFIXES
 from hpcvdj.repertoires.metadata import listed_in
-from hpcvdj.repertoires.readers import open_table, table_suffixes
+from hpcvdj.repertoires.readers import open_table
 from hpcvdj.repertoires.table import repertoire_name
 from hpcvdj.reports.clonotypes import ListedClonotypes, clonotypes_of
 from hpcvdj.reports.elements import MOST_LISTED, kind_of, printable
+from hpcvdj.reports.files import EPITOPES, HITS, each_file
 from hpcvdj.reports.survey import Survey, described, loci_of
 from hpcvdj.reports.survey import survey as read_survey
-from hpcvdj.results.facts import Facts, facts_path, read_facts, require_described
+from hpcvdj.results.facts import Facts, facts_path, require_described
 from hpcvdj.runs.partition import evenly
 from hpcvdj.runs.ranks import limit_arrow, starting, usable_cores
 from hpcvdj.runs.run import Run
@@ -37,15 +36,6 @@ FINDINGS: dict[str, dict[str, type | tuple[type, ...]]] = {
                  "tested": int, "kappa": dict, "dispersion": (int, float), "settings": dict, "tables": list},
 }  # fmt: skip
 """The commands whose tables have facts, a .json, beside them, and the facts that each must have."""
-
-HITS, EPITOPES = ".hits.tsv", ".epitopes.tsv"
-"""The ends of the names of the two tables of a sample of `annotate`; the second has facts beside it."""
-
-ANALYSIS = "analysis.json"
-"""The record of the steps in a folder of `analyze`."""
-
-NOT_ASKED = "not asked for"
-"""The reason of steps of an analysis that nobody wanted."""
 
 SourceTable = tuple[str, str]
 """A table that a command read: the name of its file and its SHA-256."""
@@ -326,80 +316,6 @@ def tables_read(facts: Facts) -> dict[str, str]:
     """The names of the tables that a command read, by what tells them apart; empty if the facts do not say it."""
     tables = facts.get("tables") or [(facts.get("junctions_path"), facts.get("junctions_sha256"))]
     return {str(digest or path): printable(Path(path).name) for path, digest, *_ in tables if path}
-
-
-def each_file(paths: Sequence[Path]) -> list[Path]:
-    """The files of a report, each once.
-
-    A folder stands for the results and tables in it, the folder of an analysis for what its own report shows, and
-    either table of a sample of `annotate` for its table of epitopes.
-    """
-    files = [file for path in paths for file in (_files_in(path) if path.is_dir() else [path])]
-    return list(dict.fromkeys(_of_epitopes(file) for file in files))
-
-
-def _of_epitopes(path: Path) -> Path:
-    """The table of epitopes beside a table of hits; any other table itself."""
-    epitopes = path.with_name(path.name.removesuffix(HITS) + EPITOPES)
-    return epitopes if path.name.endswith(HITS) and epitopes.is_file() else path
-
-
-def _files_in(folder: Path) -> list[Path]:
-    """The files that the report of an analysis shows; of another folder, the results and tables, by name.
-
-    The further tables of a run are left out.
-    """
-    if analysis := _analysis_in(folder):
-        shown, _ = analysis
-        if not shown:
-            raise InputError(f"{folder}: no step of this analysis has an output that a report shows")
-        return [folder / name for name in shown]
-    suffixes = (*RESULT_SUFFIXES, *table_suffixes())
-    files = sorted(path for path in folder.iterdir() if path.is_file() and path.name.endswith(suffixes))
-    if not files:
-        raise InputError(f"{folder}: has no result or table ({', '.join(f'*{suffix}' for suffix in suffixes)})")
-    further: set[str] = set()
-    for path in files:
-        with damage(facts_path(path)):
-            further |= {name for name, _ in (read_facts(path) or {}).get("outputs", [])[1:]}
-    return [path for path in files if path.name not in further or facts_path(path).is_file()]
-
-
-def _analysis_in(folder: Path) -> tuple[list[str], tuple[dict[str, str], dict[str, str]]] | None:
-    """The names of the files that its report shows, and the `undone` and `left_out` of `Outputs`.
-
-    None for a folder of something else.
-    """
-    record = folder / ANALYSIS
-    if not record.is_file():
-        return None
-    with damage(record):
-        facts = json.loads(record.read_text(encoding="utf-8"))
-        # Other programs may write a file of this name.
-        if not isinstance(facts, dict) or facts.get("command") != "analyze":
-            return None
-        steps = facts["steps"]
-        shown = [str(name) for step in steps for name in step["shown"]]
-        undone, left_out = dict[str, str](), dict[str, str]()
-        for step in steps:
-            if step["reason"] not in ("", NOT_ASKED):
-                of_state = left_out if step["state"] == "left out" else undone
-                of_state[str(step["step"])] = str(step["reason"])
-        return shown, (undone, left_out)
-
-
-def steps_not_done(paths: Sequence[Path]) -> tuple[dict[str, str], dict[str, str]]:
-    """The `undone` and `left_out` of `Outputs`, of the analyses among the folders of `paths`."""
-    analyses = [(path, analysis) for path in paths if path.is_dir() and (analysis := _analysis_in(path))]
-    undone, left_out = (
-        {
-            f"{path.name}, {step}" if len(analyses) > 1 else step: reason
-            for path, (_, not_done) in analyses
-            for step, reason in not_done[k].items()
-        }
-        for k in (0, 1)
-    )
-    return undone, left_out
 
 
 def _finding(path: Path, facts: Facts) -> Finding | None:

@@ -13,8 +13,9 @@ from types import MappingProxyType
 import hpcvdj
 from hpcvdj.errors import InputError, option
 from hpcvdj.reports.elements import Section
+from hpcvdj.reports.files import each_file, steps_not_done
 from hpcvdj.reports.multiqc import custom_content
-from hpcvdj.reports.outputs import Outputs, each_file, read_outputs, steps_not_done
+from hpcvdj.reports.outputs import Outputs, read_outputs
 from hpcvdj.reports.settings import ReportSettings
 from hpcvdj.results.facts import facts_path
 from hpcvdj.results.frames import require

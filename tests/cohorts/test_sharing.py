@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from types import SimpleNamespace
-from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +24,6 @@ from hpcvdj.repertoires.genes import as_text, kinds_of
 from hpcvdj.repertoires.writers import write_table
 from hpcvdj.runs.run import Run
 from tests.cohorts.drawn import SIZES, cohort_in, with_individuals
-from tests.loci import LOCI, exhaustive_but
 from tests.selected import few_genes, log_factor_of, with_factor
 
 DRAWS = 8_000
@@ -489,22 +487,3 @@ def test_letters_of_all_ranks_are_compared(table, model):
     same = chosen.order(Run())
     assert all(np.array_equal(a, b) for a, b in zip((kind, length, *words), same, strict=False))
     assert np.array_equal(np.lexsort(same[::-1]), np.arange(10)), "as sequences_of orders them"
-
-
-@pytest.mark.olga
-@pytest.mark.slow
-@pytest.mark.parametrize("truth", [1.0, 0.5])
-@pytest.mark.parametrize("name", exhaustive_but([*LOCI, "human_igl", "mouse_igk"], "human_igk"))
-def test_two_individuals(name, truth):
-    """Two q explain how much two people share of light chains: q was 0.003 in place of 1."""
-    tables = {}
-    for k in range(2):
-        rows = hpcvdj.generate(name, int(6_000 / truth), seed=500 + k, productive=True, backend="cpu")
-        survive = [crc32(f"0{text}".encode()) % 1_000 < 1_000 * truth for text in rows["junction_aa"].to_pylist()]
-        tables[f"p{k}"] = rows.filter(pa.array(survive))
-    found = hpcvdj.sharing(tables, name, backend="cpu")
-    low, high = found.q_interval
-    assert low <= truth <= high
-    # In 4 pairs of each locus and share, the number in one individual was off by 6.2 % at most.
-    assert found.expected[1] == pytest.approx(found.observed[1], rel=0.1)
-    assert found.observed[2] < 500 or low > 0.05

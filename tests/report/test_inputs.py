@@ -13,7 +13,7 @@ from hpcvdj.errors import InputError
 from hpcvdj.recombination.alphabet import translate
 from hpcvdj.reports import charts
 from hpcvdj.reports.elements import Figure, PageTable
-from hpcvdj.reports.outputs import ANALYSIS
+from hpcvdj.reports.files import ANALYSIS
 from hpcvdj.reports.settings import ReportSettings
 from hpcvdj.results.facts import Targets, facts_path
 from tests.commands import error_line, hpcvdj_command
