@@ -2,6 +2,7 @@
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from scipy import stats
 
@@ -152,3 +153,26 @@ def test_a_family_that_cases_have_is_found_by_its_ball_alone(name):
     assert hits["ball"].keys() == {centre}
     assert hits["ball"][centre]["case_carriers"] == 15
     assert hits["ball"][centre]["members"] >= len(variants)
+
+
+@pytest.mark.parametrize("name", exhaustive_but(LOCI, "mouse_trb"))
+def test_twelve_donors_of_unequal_depth(name):
+    """No hit of drawn junctions; sequences of all cases are hits, though none alone reaches Tarone's threshold."""
+    deep = np.where(np.arange(12) < 6, 3_000, 1_500)
+    about = pa.table({"sample": [f"d{k}" for k in range(12)], "ill": ["y"] * 6 + ["n"] * 6})
+
+    def hits(donors):
+        named = {f"d{k}": table for k, table in enumerate(donors)}
+        found = hpcvdj.associate(named, name, metadata=about, case={"ill": "y"}, draws=20_000, backend="cpu").table
+        return {*found.filter(pc.less_equal(found["q_value"], 0.05))["junction_aa"].to_pylist()}
+
+    for seed in range(3):
+        rows = hpcvdj.generate(name, int(deep.sum()) + 200, seed=9_100 + seed, productive=True, backend="cpu")
+        rows, ends = rows.select(["v_call", "j_call", "junction_aa"]), np.cumsum(deep)
+        donors = [rows.slice(end - size, size) for end, size in zip(ends.tolist(), deep.tolist(), strict=True)]
+        drawn, others = rows.slice(0, ends[-1])["junction_aa"], rows.slice(ends[-1])
+        planted = others.filter(pc.invert(pc.is_in(others["junction_aa"], drawn.combine_chunks()))).slice(0, 8)
+        assert hits(donors) == set()
+        found = hits([*(pa.concat_tables([table, planted]) for table in donors[:6]), *donors[6:]])
+        # Of human IGK, frequent sequences reach the threshold, since depth matters less for them, and rare ones do not.
+        assert found == ({*planted["junction_aa"].to_pylist()} if name != "human_igk" else set())
