@@ -44,6 +44,7 @@ class Outcome:
     written   the SHA-256 of each file and folder that it wrote, by name
     shown     the names of its files that the report reads
     model     the folder of the model that the following steps take; empty if the model stays
+    refused   whether a table of several was refused; those with too few rows are not
     """
 
     step: str
@@ -54,6 +55,7 @@ class Outcome:
     written: Mapping[str, str] = field(default_factory=dict)
     shown: Sequence[str] = ()
     model: str = ""
+    refused: bool = False
 
 
 @dataclass(frozen=True)
@@ -76,8 +78,8 @@ class Analysis:
 
     @property
     def refused(self) -> list[Outcome]:
-        """The outcomes of steps that the data do not allow."""
-        return [outcome for outcome in self.outcomes if outcome.state == REFUSED]
+        """The outcomes of steps that the data do not allow, if only for one table of several."""
+        return [outcome for outcome in self.outcomes if outcome.state == REFUSED or outcome.refused]
 
 
 def analyze(job: Job, tell: Callable[[Outcome], None] = lambda _: None) -> Analysis | None:
@@ -169,7 +171,9 @@ def _do(step: str, planned: Sequence[str], job: Job, before: Outcome | None) -> 
 
     def outcome() -> Outcome:
         written = {name: job.digest(name) for name in plan.written if (job.folder / name).exists()}
-        return Outcome(step, DONE, done.lacking, done.summary, identity, written, plan.shows(job), done.model)
+        return Outcome(
+            step, DONE, done.lacking, done.summary, identity, written, plan.shows(job), done.model, done.refused
+        )
 
     done_now = run.from_root(outcome)
     return done_now, done.answer, _with_model(job, done_now)

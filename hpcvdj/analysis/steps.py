@@ -104,13 +104,15 @@ class FinishedStep:
     answer   what the Python function of its name returns
     summary  the lines of its summary
     model    the folder of the model that the following steps take; empty if the model stays
-    lacking  which tables have too few rows, and were left out; empty if there are none
+    lacking  which tables were left out, and why; empty if there are none
+    refused  whether one of these has another fault than too few rows
     """
 
     answer: Any = None
     summary: Lines = field(default_factory=list)
     model: str = ""
     lacking: str = ""
+    refused: bool = False
 
 
 @dataclass(frozen=True)
@@ -248,13 +250,12 @@ def _pgen(job: Job) -> FinishedStep:
     of_tables = _of_tables(job, "pgen", ".tsv.gz", compute, MOST_UNEVEN)
     summaries = list(of_tables.answers.values())
     if not summaries:
-        return FinishedStep(summaries, of_tables.summary(), lacking=of_tables.reason)
+        return of_tables.finished(summaries, [])
     total = total_of(summaries)
     excluded = total.rows_read - total.counted
     rows = f"{total.rows_read:,} read = {total.counted:,} computed + {excluded:,} excluded"
     values = total.quantity.summary(total.sums, total.nonzero, total.counted)
-    said = [("rows", rows), *values.items(), *of_tables.summary()]
-    return FinishedStep(summaries, said, lacking=of_tables.reason)
+    return of_tables.finished(summaries, [("rows", rows), *values.items()])
 
 
 def _sharing(job: Job) -> FinishedStep:
@@ -289,14 +290,13 @@ def _enrich(job: Job) -> FinishedStep:
     of_tables = _of_tables(job, "enriched", ".tsv", compute)
     answers = of_tables.answers
     if not job.run.is_root or not answers:
-        return FinishedStep(None, of_tables.summary(), lacking=of_tables.reason)
+        return of_tables.finished(None, [])
     hits = [(answer.hits, name) for name, answer in answers.items() if answer.hits]
     clonotypes = sum(answer.clonotypes for answer in answers.values())
     summary = [("clonotypes", f"{clonotypes:,} of {len(answers):,} individual(s)"),
-               ("hits", f"{sum(number for number, _ in hits):,} of {len(hits):,} individual(s)"),
-               *of_tables.summary()]  # fmt: skip
+               ("hits", f"{sum(number for number, _ in hits):,} of {len(hits):,} individual(s)")]  # fmt: skip
     summary += [(name, f"{number:,} hits") for number, name in sorted(hits, reverse=True)[:MOST_SHOWN]]
-    return FinishedStep(list(answers.values()), summary, lacking=of_tables.reason)
+    return of_tables.finished(list(answers.values()), summary)
 
 
 def _why_not_annotate(job: Job) -> str:
@@ -337,23 +337,23 @@ class OfTables:
     """What a step did with each table.
 
     answers   by the name of the file that was written; tables whose file was complete have none
-    lacking   tables with too few rows, which were left out, with the reason
+    lacking   tables that were left out, with the reason
+    refused   whether one of these has another fault than too few rows
     complete  the number of tables whose file a run before completed
     """
 
     answers: dict[str, Any]
     lacking: list[str]
+    refused: bool
     complete: int
 
-    @property
-    def reason(self) -> str:
-        """The tables that were left out, and why; empty if there are none."""
-        return f"not tested: {few(self.lacking, MOST_SHOWN)}" if self.lacking else ""
-
-    def summary(self) -> Lines:
-        """Lines about the tables that have no answer."""
-        text = f"{self.complete:,} further tables were complete; their numbers are not among these"
-        return [("", text)] * bool(self.complete and self.answers) + [("", self.reason)] * bool(self.lacking)
+    def finished(self, answer: Any, summary: Lines) -> FinishedStep:
+        """The finished step, with lines about the tables that have no answer."""
+        reason = f"not tested: {few(self.lacking, MOST_SHOWN)}" if self.lacking else ""
+        if self.complete and self.answers:
+            text = f"{self.complete:,} further tables were complete; their numbers are not among these"
+            summary = [*summary, ("", text)]
+        return FinishedStep(answer, [*summary, *[("", reason)] * bool(reason)], lacking=reason, refused=self.refused)
 
 
 def _of_tables(
@@ -361,8 +361,7 @@ def _of_tables(
 ) -> OfTables:
     """What `compute` returns for each table, whose file is in the folder `name`.
 
-    Tables with too few rows are left out if others have enough.  InputError, on every rank, that names the first table
-    that is refused.
+    Tables that are refused are left out.  InputError, on every rank, that names the first of them if all are.
     """
     folder = job.folder / name
     job.run.on_root(lambda: make_folder(folder))
@@ -372,12 +371,12 @@ def _of_tables(
     texts = [str(error) if table.path.name in str(error) else f"{table.path.name}: {error}"
              for (table, _), error in refused]  # fmt: skip
     too_few = all(isinstance(error, TooFewError) for _, error in refused)
-    if refused and (not too_few or len(refused) == len(work)):
+    if len(refused) == len(work):
         more = f", and {len(refused) - 1:,} more" if refused[1:] else ""
         kind = TooFewError if too_few else InputError
         raise kind(f"{len(refused):,} of {len(work):,} tables: {texts[0]}{more}").everywhere()
     answers = {target.name: outcome for (_, target), outcome in done}
-    return OfTables(answers, texts, len(work) - len(done) - len(refused))
+    return OfTables(answers, texts, not too_few, len(work) - len(done) - len(refused))
 
 
 def _with_facts(name: str) -> tuple[str, str]:

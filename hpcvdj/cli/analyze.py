@@ -53,7 +53,9 @@ def command(
         job = Job(inputs, loaded, cohort, of, settings, asked.checks, output, run.to(output, resume=resume,
                   overwrite=overwrite))  # fmt: skip
         done = analyze(job, _tell)
-        refused = run.from_root(lambda: [outcome.step for outcome in done.refused] if done is not None else [])
+        refused = run.from_root(lambda: [] if done is None else [
+            outcome.step if outcome.state == "refused" else f"{outcome.step} (some tables)" for outcome in done.refused
+        ])  # fmt: skip
     if done is not None:
         common.say(f"written         {output}")
     if refused:

@@ -28,8 +28,11 @@ def samples(outputs: Outputs) -> Section:
     files have.
     """
     found = repertoires(outputs)
-    depth = min((each.reads for each in found if each.reads), default=0)
-    diverse = {each.name: _diversity(each.sizes, depth) for each in found if each.sizes and each.reads}
+    # Samples of a locus are compared with each other.
+    with_reads = sorted((each for each in found if each.reads), key=lambda each: (-each.reads, each.name))
+    smallest = {spelled(each.loci): each for each in with_reads}
+    depths = {locus: each.reads for locus, each in smallest.items()}
+    diverse = {each.name: _diversity(each.sizes, depths[spelled(each.loci)]) for each in with_reads if each.sizes}
     rows = [*_of_surveys(outputs, found)]
     surveyed = {row["repertoire"] for row in rows}
     rows += [
@@ -47,8 +50,11 @@ def samples(outputs: Outputs) -> Section:
     titles |= {f"hill_{order}": f"Hill number, order {order}" for order in ORDERS}
     titles |= {f"hill_{order}_interval": "95 % interval" for order in ORDERS}
     table = PageTable.of("samples_table", "Samples", keys, rows, **titles)
-    words = _words(depth, [each.name for each in found if each.reads == depth],
-                   [row["sample"] for row in rows if row["repertoire"] not in diverse])  # fmt: skip
+    words = _words(
+        [(locus, depth, [each.name for each in with_reads if (spelled(each.loci), each.reads) == (locus, depth)])
+         for locus, depth in sorted(depths.items())],
+        [row["sample"] for row in rows if row["repertoire"] not in diverse],
+    )  # fmt: skip
     words += ["Medians of probabilities are at most 1 % too low."] * bool(measures)
     missing = [survey.samples[k] for survey, k in once(outputs) if not outputs.group(survey.samples[k])]
     if outputs.groups and missing:
@@ -84,21 +90,25 @@ def _diversity(sizes: CloneSizes, depth: int) -> dict[str, Any]:
     return row
 
 
-def _words(depth: int, smallest: list[str], lacking: list[str]) -> list[str]:
+def _words(depths: list[tuple[str, int, list[str]]], lacking: list[str]) -> list[str]:
     """Explain reads, clonality and Hill numbers, and name the samples without them.
 
-    smallest  the samples with `depth` reads
-    lacking   the samples whose reads are not known
+    depths   each locus with the reads of its smallest samples, and these samples
+    lacking  the samples whose reads are not known
     """
-    if not depth:
+    if not depths:
         return [_UNKNOWN]
+    among = "; ".join(
+        f"among {depth:,} reads of each sample{f' of {locus}' if depths[1:] else ''}, which is all that "
+        f"{few(sorted(smallest))} {'have' if smallest[1:] else 'has'}"
+        for locus, depth, smallest in depths
+    )
     words = [
         "A clonotype is here a productive junction with its V and J genes; its reads are those of all of its rows. "
         "Clonality is 0 if all clonotypes have as many reads, and near 1 if one of them has nearly all.",
         "A Hill number is a number of clonotypes of equal size that would be as diverse: of order 0 all clonotypes "
         "count alike, of order 1 by their reads, of order 2 large ones count nearly alone. Deep samples have more "
-        f"clonotypes, so the Hill numbers are those expected among {depth:,} reads of each sample, which is all that "
-        f"{few(sorted(smallest))} {'have' if smallest[1:] else 'has'}.",
+        f"clonotypes, so the Hill numbers are those expected {among}.",
     ]
     return [*words, *[f"Reads are not known of {few(list(dict.fromkeys(lacking)))}."] * bool(lacking)]
 

@@ -1,5 +1,6 @@
 """One run for a cohort: its steps do what their commands do, go on where a run was stopped, and lose nothing."""
 
+import itertools
 import json
 import re
 import shutil
@@ -448,6 +449,31 @@ def test_a_sample_with_too_few_clonotypes_keeps_no_other_from_being_tested(cohor
     assert "d3.tsv: no clonotype is left" in (output / "report.html").read_text()
     hpcvdj_command("report", output, "-o", tmp_path / "page.html")
     assert "d3.tsv: no clonotype is left" in (tmp_path / "page.html").read_text()
+
+
+@pytest.mark.slow
+def test_a_table_that_is_refused_keeps_no_other_from_being_tested(cohort, tmp_path):
+    """If the κ of one table was at its bound, the finished tables of the others were not on the page."""
+    folder, output = tmp_path / "tables", tmp_path / "out"
+    shutil.copytree(cohort / "tables", folder)
+    header, first, *_ = (folder / "d3.tsv").read_text().splitlines()
+    at = [header.replace('"', "").split("\t").index(name) for name in ("sequence_id", "junction")]
+    lines, codons = [], [f"{a}{b}T" for a in "ACGT" for b in "ACGT"]
+    for k, pair in enumerate(itertools.product(codons, codons)):
+        row = first.split("\t")
+        row[at[0]], row[at[1]] = str(k), row[at[1]][:15] + "".join(pair) + row[at[1]][21:]
+        lines.append("\t".join(row))
+    # Each junction has neighbours.
+    (folder / "d3.tsv").write_text("\n".join([header, *lines]))
+    line = "analyze", folder, "-m", MODEL, "--backend", "cpu", "-o", output
+    wanted = [option for step in ("enrich", "report") for option in ("--only", step)]
+    for resumed in ([], ["--resume"]):
+        said, logged = hpcvdj_command(*line, *wanted, *resumed, code=2)
+        assert "1 step(s) were refused: enrich (some tables)" in error_line(logged)
+        assert state(output) == dict.fromkeys(STEPS, "left out") | {"enrich": "done", "report": "done"}
+        for text in (said, (output / "report.html").read_text()):
+            assert re.search("not tested: d3.tsv: 0 of 225 clonotypes have no neighbour", text)
+        assert sorted(path.name for path in (output / "enriched").glob("*.tsv")) == ["d0.tsv", "d1.tsv", "d2.tsv"]
 
 
 def test_rows_out_of_frame_give_a_model_that_later_steps_take(tmp_path, monkeypatch):

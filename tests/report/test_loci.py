@@ -56,7 +56,13 @@ def test_both_chains_of_the_same_people(tmp_path, report):
     page = report(shared)
     assert reads_of(page) == EACH
     assert [row["group"] for row in page.rows("samples_table")] == ["a", "a", "b", "b"]
-    assert "among 12 reads of each sample, which is all that s1 (TRA) has." in page.text
+    # Hill numbers of a chain were at the reads of the smallest sample of the other.
+    of_locus = "among {} reads of each sample of {}, which is all that s1 ({}) has"
+    assert f"{of_locus.format(12, 'TRA', 'TRA')}; {of_locus.format(35, 'TRB', 'TRB')}." in page.text
+    at_most = {row["sample"]: (row["hill_0"], row["clonotypes"]) for row in page.rows("samples_table")}
+    assert at_most["s1 (TRA)"] == (3, 3)
+    assert at_most["s1 (TRB)"] == (2, 2)
+    assert at_most["s2 (TRB)"][0] < 4 == at_most["s2 (TRB)"][1]
     assert "report s1 and s2" in page.text
     for label in ("shared_TRA.tsv", "shared_TRB.tsv"):
         assert f"Sharing: {label} A sequence" in page.text
