@@ -221,7 +221,7 @@ class Records:
 def read_database(path: Path, columns: Mapping[str, str] | None = None) -> Records:
     """The records of a file: text with tabs or commas, plain, gzip or zstd.
 
-    columns  {field of `FIELDS`: column}, for a table that is no known database
+    columns  {field of `FIELDS`: column}, for a table that is no known database, or in place of what is known
 
     InputError for a file that cannot be read, or that lacks columns.
     """
@@ -289,6 +289,18 @@ def _records(
             # A column that is named for one of them does not have the other, whatever it is called.
             layout["cdr3_aa" if "junction_aa" in columns else "junction_aa"] = ()
         layouts = (layout,)
+    elif columns:
+        if of_chains := [field for field in columns if len({layout.get(field) for layout in layouts}) > 1]:
+            both = option("database_columns", {"epitope": "COLUMN", "junction_aa": "COLUMN"})
+            raise InputError(
+                f"{source}: is {kind.summary}, in which each chain has its own column for {few(of_chains)}; "
+                f"{both} reads it as a table of one chain"
+            )
+        named, replaced = set(columns.values()), {field: (name,) for field, name in columns.items()}
+        layouts = tuple(
+            {field: tuple(name for name in names if name not in named) for field, names in layout.items()} | replaced
+            for layout in layouts
+        )
     used = {name for layout in layouts for names in layout.values() for name in names}
     if twice := [name for name in index if name in used and header.count(name) > 1]:
         raise InputError(f"{source}: duplicate column {few(twice)}; rename those that are not to be read")

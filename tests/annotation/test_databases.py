@@ -164,6 +164,26 @@ def test_a_table_of_cdr3s_is_read_without_naming_its_columns(read):
     assert centres.texts == named.texts
 
 
+def test_columns_that_users_name_of_a_known_database(read, tmp_path):
+    """They were ignored."""
+    table = HEADER.replace("\n", "\tmy.v\tmy.cdr3\n") + GIL.replace("\n", "\tTRBV9*01\tASSIRSSYEQY\n")
+    assert read(table).texts == ["CASSIRSSYEQYF"]
+    path = tmp_path / "known.txt"
+    path.write_text(table)
+    (record,) = read_database(path, {"v_call": "my.v"}).records
+    assert (record.v_call, record.junction_aa, record.epitope) == ("TRBV9*01", "CASSIRSSYEQYF", "GILGFVFTL")
+    (record,) = read_database(path, {"cdr3_aa": "cdr3"}).records
+    assert (record.junction_aa, record.cdr3_aa) == ("", "CASSIRSSYEQYF")
+    assert centres_of_names(read(table, database_columns={"epitope": "mhc.a"})) == {"HLA-A*02:01": ["CASSIRSSYEQYF"]}
+    path.write_text("cdr3.alpha\tcdr3.beta\tv.beta\tantigen.epitope\tmy.peptide\n\tCASSIRSSYEQYF\tTRBV19\tX\tY\n")
+    assert [record.epitope for record in read_database(path, {"epitope": "my.peptide"}).records] == ["Y"]
+    message = (
+        "each chain has its own column for v_call; database_columns={'epitope': 'COLUMN', 'junction_aa': 'COLUMN'}"
+    )
+    with pytest.raises(InputError, match=re.escape(message)):
+        read_database(path, {"v_call": "my.peptide"})
+
+
 def test_genes_of_records_that_take_no_part_are_of_no_record(model):
     """Clonotypes with such genes were counted among those that can be like a record."""
     row = {"v_call": "TRBV19*01", "j_call": "TRBJ2-7*01", "junction_aa": "CASSIRSSYEQYF", "epitope": "GILGFVFTL"}
