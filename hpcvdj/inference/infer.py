@@ -240,15 +240,17 @@ def _free(rows: int, model: Model, plan: InferenceSettings) -> tuple[frozenset[s
     return free_parameters(model, only, plan.fix), warnings
 
 
-def _shared(chosen: ChosenRows | None, plan: InferenceSettings, run: Run) -> tuple[Repertoire, NDArray[np.bool_]]:
-    """Share the junctions with every rank, and draw those that are held out."""
-    repertoire = run.broadcast(chosen.repertoire if chosen is not None else None)
+def held_out(chosen: ChosenRows, plan: InferenceSettings) -> NDArray[np.bool_]:
+    """Draw the junctions that are held out, bool [junctions]; none if all would be."""
     # By the data row, so that the order in which rows are kept does not matter.
-    drawn = np.empty(0)
-    if chosen is not None:
-        drawn = np.random.default_rng(plan.seed).random(int(chosen.row.max()) + 1)[chosen.row]
-    held = run.broadcast(drawn < plan.hold_out)
-    return repertoire, held & ~held.all()
+    drawn = np.random.default_rng(plan.seed).random(int(chosen.row.max()) + 1)[chosen.row] < plan.hold_out
+    return np.asarray(drawn & ~drawn.all())
+
+
+def _shared(chosen: ChosenRows | None, plan: InferenceSettings, run: Run) -> tuple[Repertoire, NDArray[np.bool_]]:
+    """Share the junctions, and which are held out, with every rank."""
+    repertoire = run.broadcast(chosen.repertoire if chosen is not None else None)
+    return repertoire, run.broadcast(None if chosen is None else held_out(chosen, plan))
 
 
 def _step(search: Search, evaluate: Expectations, run: Run, saved: str) -> None:

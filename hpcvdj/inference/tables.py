@@ -13,7 +13,7 @@ from hpcvdj.chance.dealing import OwnTables
 from hpcvdj.chance.model_fit import UNCHECKED, ModelFit
 from hpcvdj.errors import InputError, TooFewError, log, option
 from hpcvdj.inference.folder import fit_facts, named, raise_if_inferred, write_folder
-from hpcvdj.inference.infer import Fit, infer
+from hpcvdj.inference.infer import Fit, held_out, infer
 from hpcvdj.inference.rows import ChosenRows, choose
 from hpcvdj.inference.settings import InferenceSettings
 from hpcvdj.inference.start import from_germline, with_anchors
@@ -113,7 +113,7 @@ def infer_tables(
                 log.warning("%s", line)
             unexplained = []
             if target is not None and folder is not None:
-                unexplained = _unexplained(chosen, fit, backend, run.alone(), errors=plan.errors)
+                unexplained = _unexplained(chosen, fit, plan, backend, run.alone())
                 facts = {
                     "identity": identity,
                     **run.provenance(),
@@ -240,19 +240,22 @@ def _impossible(problem: InferenceProblem, rows: list[int], backend: Backend) ->
 
 
 def _unexplained(
-    chosen: ChosenRows, fit: Fit, backend: Backend, run: Run, *, errors: bool
+    chosen: ChosenRows, fit: Fit, plan: InferenceSettings, backend: Backend, run: Run
 ) -> list[dict[str, Any]]:  # fmt: skip
     """Return the data row, V, J and junction of each row with probability 0, and why it has none; `run` is root's."""
-    if not (fit.trace[-1].lost or fit.best.lost or fit.counted[1]):
-        return []
     repertoire, kinds = chosen.repertoire, kinds_of(chosen.repertoire)
+    # The search says how many of the counted rows have probability 0, which are mostly none.
+    asked = slice(None) if fit.trace[-1].lost or fit.best.lost else held_out(chosen, plan)
+    among = np.arange(len(repertoire))[asked]
+    if not len(among):
+        return []
     config = PgenConfig(("pgen_nt",))
-    values = count_in_memory(config.problem(repertoire, fit.model), config, run, backend)
+    values = count_in_memory(config.problem(repertoire.subset(among), fit.model), config, run, backend)
     assert values is not None
-    rows = np.flatnonzero(values[:, 0] < LEAST).tolist()
-    if errors:
+    rows = among[values[:, 0] < LEAST].tolist()
+    if plan.errors:
         weights = np.zeros(len(repertoire), dtype=np.uint32)
-        rows = _impossible(InferenceProblem(repertoire, weights, fit.model, errors), rows, backend)
+        rows = _impossible(InferenceProblem(repertoire, weights, fit.model, plan.errors), rows, backend)
     out = []
     for row in rows:
         v, j = repertoire.pairs[kinds[row]]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv as csv
 import pytest
 
 import hpcvdj
@@ -24,6 +26,7 @@ from hpcvdj.recombination.models import Model
 from hpcvdj.repertoires.inputs import read_table
 from hpcvdj.runs.folder import RunFolder
 from hpcvdj.runs.run import Run
+from tests.commands import hpcvdj_command
 from tests.inference.test_parameters import inferable, require_distributions, require_kept
 from tests.kernels.inference.test_expectation import random_rows
 from tests.kernels.pgen.models import Junction, problem_of, sample
@@ -327,3 +330,22 @@ def test_the_seed_decides_what_the_bootstrap_draws():
     assert b.errors is not None
     assert np.array_equal(a.errors.p_v, again.errors.p_v)
     assert not np.array_equal(a.errors.p_v, b.errors.p_v)
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_a_row_that_the_model_cannot_make_is_listed_whether_it_is_held_out_or_counted(held, tmp_path):
+    """If each counted row is possible, only those that are held out are computed."""
+    model = hpcvdj.load_model("human_trb_m15")
+    rows = hpcvdj.generate(model, 1_500, seed=11, backend="cpu").drop_columns(["productive"]).to_pylist()
+    rows[7]["junction"] = model.v[0].segment + 80 * "A" + model.j[0].segment
+    share = InferenceSettings().hold_out
+    seed = next(seed for seed in range(99) if (np.random.default_rng(seed).random(len(rows))[7] < share) == held)
+    csv.write_csv(pa.Table.from_pylist(rows), tmp_path / "t.tsv", csv.WriteOptions(delimiter="\t"))
+    hpcvdj_command(
+        "infer", tmp_path / "t.tsv", "-m", model.name, "-o", tmp_path / "o", "--rows", "all", "--iterations", 2,
+        "--seed", seed, "--backend", "cpu",
+    )  # fmt: skip
+    listed = (tmp_path / "o" / "unexplained.tsv").read_text().splitlines()
+    assert [line.split("\t")[0] for line in listed] == ["data_row", "8"]
+    facts = json.loads((tmp_path / "o" / "inference.json").read_text())
+    assert facts["rows_with_probability_0"] == (not held)
