@@ -111,7 +111,10 @@ def _draw_pair(
     ]
     parts = v_forms(v.sequence, germline.max_p), d, j_forms(j.sequence, germline.max_p)
     kept: dict[str, tuple[object, ...]] = {}
-    for _ in range(_MOST_ROUNDS):
+    insertions = sum((n + 1 if d else 1) * 4**n for n in plan.n_lengths)
+    # Without as many ways, drawing would take minutes.
+    ways = len(parts[0]) * max(1, len(d)) * len(parts[2]) * insertions
+    for _ in range(_MOST_ROUNDS if ways >= size else 0):
         draws = _draw(plan, rng, *parts, max(64, (size - len(kept)) * 5 // 4))
         fits = [draw for draw in draws if len(draw[0]) <= PAPER_LONGEST_CDR3]
         amino_acids = translate([cdr3 for cdr3, *_ in fits])

@@ -138,3 +138,15 @@ def test_the_example_has_the_papers_shape(paper_germline):
     assert len(repertoire) == 101_822
     assert len(repertoire.pairs) == 240
     assert np.diff(repertoire.offsets).max() == 3_249
+
+
+def test_more_junctions_than_there_are_is_an_error_before_anything_is_drawn(paper_germline, monkeypatch):
+    """It took minutes."""
+    monkeypatch.setattr("hpcvdj.generation.simulate._draw", lambda *_: pytest.fail("draws"))
+    with pytest.raises(InputError, match=r"does not give \d+ distinct CDR3s .*; ask for fewer junctions"):
+        table(paper_germline, number=10**8, n_lengths=range(1))
+
+
+def test_all_junctions_that_there_are():
+    made = table(from_sequences(["A"], ["G"], ["C"], max_p=0), number=8, n_lengths=range(1))
+    assert {junction[3:-3] for junction in made["junction"].to_pylist()} == {"", "A", "G", "C", "AG", "AC", "GC", "AGC"}
