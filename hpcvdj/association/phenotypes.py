@@ -196,32 +196,46 @@ def _strata(
 def _alleles(column: str, value_of: Mapping[str, str]) -> tuple[dict[str, dict[str, bool]], list[str]]:
     """Whether each donor has each allele that enough donors have, and enough donors lack; and what is left out.
 
-    A donor of whom only the group of an allele is known, such as A*02, is left out of the test of A*02:01.  A donor
-    without any allele of A was not typed there, and is left out of the tests of all alleles of A.
+    A donor whose typing leaves an allele open, such as A*02 or A*02:01/A*03:01 that of A*02:01, is left out of its
+    test.  A donor without any allele of A was not typed there, and is left out of the tests of all alleles of A.
     """
-    alleles_of = {who: {_known(allele) for allele in re.split(r"[,;|\s]+", text) if allele}
-                  for who, text in value_of.items()}  # fmt: skip
-    genes_of = {who: {allele.partition("*")[0] for allele in alleles} for who, alleles in alleles_of.items()}
+    if several := [who for who, text in value_of.items() if {"+", "|"} <= set(text)]:
+        raise InputError(
+            f"{option('hla', column)}: {few(several)} have several genotypes, with | between them; give the alleles "
+            "that are certain, with commas between them"
+        )
+    texts_of = {who: [part for part in re.split(r"[,;|+^~\s]+", text) if part] for who, text in value_of.items()}
+    typed = {who: [_possible(part) for part in texts] for who, texts in texts_of.items()}
+    genes_of = {who: {name.partition("*")[0] for names in typings for name in names} for who, typings in typed.items()}
+    named = Counter(
+        name for typings in typed.values() for name in {_shared(names) for names in typings} if name is not None
+    )
     tested, rare, lines = {}, [], []
     untyped: dict[str, list[str]] = {}
-    for allele in sorted(set().union(*alleles_of.values())):
-        group, (gene, is_allele, _) = allele.partition(":")[0], allele.partition("*")
-        unknown = [who for who, alleles in alleles_of.items() if group in alleles and allele not in alleles]
+    for allele in sorted(named):
+        gene, is_allele, _ = allele.partition("*")
         may_lack = not is_allele or gene in NOT_IN_ALL
         not_typed = [] if may_lack else [who for who, genes in genes_of.items() if gene not in genes]
-        left_out = {*unknown, *not_typed}
-        has = {who: allele in alleles for who, alleles in alleles_of.items() if who not in left_out}
+        has, open_in = dict[str, bool](), dict[str, str]()
+        for who, typings in typed.items():
+            sure = any(all(_is_of(name, allele) for name in names) for names in typings)
+            maybe = [part for part, names in zip(texts_of[who], typings, strict=True)
+                     if any(_is_of(name, allele) or _is_of(allele, name) for name in names)]  # fmt: skip
+            if maybe and not sure:
+                open_in[who] = maybe[0]
+            elif who not in not_typed:
+                has[who] = sure
         number = sum(has.values())
-        if min(number, len(has) - number) < FEWEST_OF_ALLELE:
+        if min(number, len(has) - number, named[allele]) < FEWEST_OF_ALLELE:
             rare.append(allele)
             continue
         tested[allele] = has
         if not_typed:
             untyped[gene] = not_typed
-        if unknown:
+        if open_in:
             lines.append(
-                f"{allele}: of {few(unknown, 10)} only {group} is known, so they are left out of its test; correct "
-                f"{column}"
+                f"{allele}: {few([f'{who} ({part})' for who, part in open_in.items()], 10)} may have it or not, so "
+                f"they are left out of its test; correct {column}: a comma separates alleles of a donor"
             )
     if not tested:
         raise InputError(
@@ -242,15 +256,39 @@ def _alleles(column: str, value_of: Mapping[str, str]) -> tuple[dict[str, dict[s
 
 
 _GENE = r"(?:HLA-?)?(A|B|C|E|F|G|DRA|D[MOPQR][AB]\d|MIC[AB])W?\*?"
-_PROTEIN = re.compile(rf"{_GENE}(?:(\d\d?):|(\d\d))(\d{{2,3}})(?::\d+)*([A-Z]?)")
+_PROTEIN = re.compile(
+    rf"{_GENE}(?:(\d\d?):(\d\d|[1-9]\d\d)|(\d\d)(?:([1-9]\d\d)|(\d\d)(?:\d\d)*))(?::\d+)*(?::[A-Z]{{2,}})?([A-Z]?)"
+)
 _GROUP = re.compile(rf"{_GENE}(\d\d?)(?::?[A-Z]{{2,}})?")
+_OF_GENE = re.compile(rf"{_GENE}\d.*")
 
 
-def _known(text: str) -> str:
-    """The allele of a text, or its group if the text leaves several alleles of it open, as in A*02:01/A*02:09.
+def _is_of(name: str, other: str) -> bool:
+    """Whether a name, such as A*02:01, is one of those that another name stands for: A*02:01, A*02, or A.
 
-    >>> [_known(text) for text in ("A*02:01/02:09", "A*02:01/09", "A0201/A*02:01:01", "A*02:01/A*03:01")]
-    ['A*02', 'A*02', 'A*02:01', 'A*02:01/A*03:01']
+    An allele that is not expressed, such as A*02:01N, is only itself.
+    """
+    return name == other or (name.startswith((f"{other}:", f"{other}*")) and not name.endswith("N"))
+
+
+def _shared(names: Collection[str]) -> str | None:
+    """What names have in common: an allele, the group of several, or None.
+
+    >>> _shared(["A*02:01"]), _shared(["A*02:01", "A*02:09"]), _shared(["A*02:01", "A*03:01"]), _shared(["A"])
+    ('A*02:01', 'A*02', None, None)
+    """
+    (first, *others) = sorted(names)
+    if others:
+        group = first.partition(":")[0]
+        return group if all(_is_of(name, group) for name in names) else None
+    return None if re.fullmatch(_GENE, first) else first
+
+
+def _possible(text: str) -> frozenset[str]:
+    """The alleles that a text leaves open, as `_two_fields` returns them: several between slashes, or a group.
+
+    >>> [sorted(_possible(text)) for text in ("A*02:01/02:09", "A*02:01/09", "A0201/A*02:01:01", "A*02:01/A*03:01")]
+    [['A*02:01', 'A*02:09'], ['A*02:01', 'A*02:09'], ['A*02:01'], ['A*02:01', 'A*03:01']]
     """
     first, *others = text.split("/")
     gene, _, fields = _two_fields(first).partition("*")
@@ -259,28 +297,31 @@ def _known(text: str) -> str:
     for other in others:
         whole = f"{gene}*{group}:{other}" if other.isdigit() else f"{gene}*{other}" if other[:1].isdigit() else other
         alleles.add(_two_fields(whole))
-    if len(alleles) == 1:
-        return alleles.pop()
-    return f"{gene}*{group}" if {allele.partition(":")[0] for allele in alleles} == {f"{gene}*{group}"} else text
+    return frozenset(alleles)
 
 
 def _two_fields(allele: str) -> str:
     """The protein of an HLA allele, such as A*02:01 of HLA-A*02:01:01, A*0201 or A0201; another name as it is.
 
-    The N of an allele that is not expressed stays.  A2, which serology finds, and A*02:XX are the group A*02.
+    The N of an allele that is not expressed stays.  A2, which serology finds, and A*02:XX are the group A*02.  What
+    cannot be read is any allele of its gene.
 
     >>> [_two_fields(name) for name in ("HLA-A*02:01:01:02L", "a*0201", "A2", "Cw4", "DRB1*15:01:01", "B*51:11N", "x")]
     ['A*02:01', 'A*02:01', 'A*02', 'C*04', 'DRB1*15:01', 'B*51:11N', 'x']
     >>> [_two_fields(name) for name in ("A0201", "HLA-A02:01", "A*2:01", "Cw0401", "DRB11501", "A*02:XX", "A*2")]
     ['A*02:01', 'A*02:01', 'A*02:01', 'C*04:01', 'DRB1*15:01', 'A*02', 'A*02']
+    >>> [_two_fields(name) for name in ("A*020101", "A*02101", "A*02:101", "A*02:01:XX", "A*02:010", "B*07:02-B*08:01")]
+    ['A*02:01', 'A*02:101', 'A*02:101', 'A*02:01', 'A', 'B']
     """
     name = allele.upper()
     if found := _PROTEIN.fullmatch(name):
-        gene, short, group, protein, suffix = found.groups()
+        gene, short, of_short, group, of_three, of_two, suffix = found.groups()
+        protein = of_short or of_three or of_two
         return f"{gene}*{int(short or group):02}:{protein}{'N' if suffix == 'N' else ''}"
     if found := _GROUP.fullmatch(name):
         return f"{found[1]}*{int(found[2]):02}"
-    return allele.removeprefix("HLA-")
+    found = _OF_GENE.fullmatch(name)
+    return found[1] if found else allele.removeprefix("HLA-")
 
 
 def _levels(column: str, value_of: Mapping[str, str], names: Sequence[str]) -> dict[str, int]:

@@ -66,7 +66,8 @@ def test_alleles_of_other_resolutions_are_not_lacking(caplog):
     assert own.donors[own.case].tolist() == [k for k in range(14) if k not in (4, 5, 6)], "one is not expressed"
     lines = [record.getMessage() for record in caplog.records]
     assert lines == [
-        "A*02:01: of d005, d006 only A*02 is known, so they are left out of its test; correct hla",
+        "A*02:01: d005 (A2), d006 (A*02) may have it or not, so they are left out of its test; correct hla: a comma "
+        "separates alleles of a donor",
         "hla='hla': not tested, as fewer than 10 donors have it, or lack it: A*02, A*02:01N",
     ]
 
@@ -88,6 +89,39 @@ def test_spellings_without_the_star_are_not_lacking():
     own = found["A*02:01"]
     assert own.donors[own.case].tolist() == [k for k in range(14) if k not in (6, 7)]
     assert own.donors.tolist() == [k for k in range(24) if k not in (6, 7)]
+
+
+OPEN = ["A*02:01/A*03:01", "A*03:01/A*24:02/A*02:01", "A*02:010", "A*02:01-A*03:01"]
+
+
+def test_a_typing_that_leaves_an_allele_open_is_no_control_of_it(caplog):
+    """Donors with A*02:01/A*03:01, with A*02:010, or with A*02:01+A*01:01 were controls of A*02:01."""
+    sure = ["A*02:01+A*01:01", "A*02:01^B*07:02", "A*02:01:XX", "A*020101"]
+    texts = [*OPEN, *sure, *["A*02:01"] * 6, *["A*24:02"] * 10]
+    found = {each.name: each for each in donors_of({"hla": texts}, hla="hla")}
+    assert sorted(found) == ["A*02:01", "A*24:02"]
+    own, other = found["A*02:01"], found["A*24:02"]
+    assert own.donors.tolist() == list(range(4, 24))
+    assert own.donors[own.case].tolist() == list(range(4, 14))
+    # Of an unreadable text, only the gene is known.
+    assert other.donors.tolist() == [0, *range(4, 24)]
+    assert other.donors[other.case].tolist() == list(range(14, 24))
+    told = ", ".join(f"d{k:03} ({text})" for k, text in enumerate(OPEN))
+    assert caplog.records[0].getMessage().startswith(f"A*02:01: {told} may have it or not")
+    with pytest.raises(InputError, match=r"d003 have several genotypes, with \| between them; give the alleles"):
+        donors_of({"hla": [*texts[:3], "A*01:01+A*02:01|A*01:02+A*02:02", *texts[4:]]}, hla="hla")
+
+
+def test_donors_with_an_allele_have_its_group():
+    """They were controls of the group."""
+    texts = ["A*02"] * 10 + ["A*02:01"] * 2 + ["A*02:05/A*02:06"] * 2 + ["A*24:02"] * 10
+    (group, other) = donors_of({"hla": texts}, hla="hla")
+    assert (group.name, group.donors.tolist(), group.case.tolist()) == (
+        "A*02",
+        [*range(24)],
+        [True] * 14 + [False] * 10,
+    )
+    assert (other.name, other.case.sum(), len(other.donors)) == ("A*24:02", 10, 24)
 
 
 @pytest.mark.parametrize("kind", [pa.list_(pa.string()), pa.large_list(pa.large_string())])
