@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from hpcvdj.chance.p_values import Bools, Counts, Floats, randomised
 from hpcvdj.chance.shown import Shown
 from hpcvdj.cohorts.cohort import Cohort
 from hpcvdj.errors import InputError, option
+from hpcvdj.kernels.neighbours.blocks import groups
 from hpcvdj.recombination.selection import finite_number
 from hpcvdj.repertoires.genes import amino_acid_column, amino_acids, gene_columns, has_nucleotides, kinds_of, sequences
 
@@ -112,7 +113,7 @@ def expand(cohort: Cohort, times: Times, settings: AssociationSettings) -> Expan
     has = cohort.has
     assert has.reads is not None
     shape = (len(has.begins) - 1, has.individuals)
-    reads = csc_array((has.reads, (has.sequence, has.individual)), shape=shape)
+    reads = csc_array((has.reads, (united(cohort)[has.sequence], has.individual)), shape=shape)
     column_of = {name: k for k, name in enumerate(cohort.names)}
     depths = np.bincount(has.individual, has.reads, has.individuals)
     empty = next((cohort.names[k] for k in np.flatnonzero(depths == 0)), None)
@@ -150,6 +151,42 @@ def expand(cohort: Cohort, times: Times, settings: AssociationSettings) -> Expan
     order = np.lexsort((np.arange(len(table)), table["p_value"].to_numpy()))
     return Expansion(table.take(pa.array(order)), cohort, pairs, noise, replicates, of_pair, at_least, uniform,
                      kept, q, settings.max_q)  # fmt: skip
+
+
+def united(cohort: Cohort) -> Counts:
+    """The sequence that stands for the clonotype of each, int64 [sequences]: the one of it with the most reads.
+
+    A clonotype has one junction, and calls that overlap: of TRBV6-2, TRBV6-2,TRBV6-3 and TRBV6-3 at different times.
+    """
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
+    repertoire, stands_for = cohort.repertoire, np.arange(len(cohort.repertoire))
+    genes = [(frozenset(v.allele.split(",")), frozenset(j.allele.split(","))) for v, j in repertoire.pairs]
+    kinds = kinds_of(repertoire)
+    is_tie = np.array([len(v) + len(j) > 2 for v, j in genes], dtype=bool)[kinds] if genes else stands_for > 0
+    if not is_tie.any():
+        return stands_for
+    _, group = groups(repertoire.words, repertoire.lengths.astype(np.int64), np.zeros_like(stands_for))
+    of_tie = np.zeros(len(group), dtype=bool)
+    of_tie[group[is_tie]] = True
+    rows = np.flatnonzero(of_tie[group])
+    rows = rows[np.argsort(group[rows], kind="stable")]
+    edges: list[tuple[int, int]] = []
+    for alike in np.split(rows, np.flatnonzero(np.diff(group[rows])) + 1):
+        edges += [
+            (row, other) for row, other in combinations(alike.tolist(), 2)
+            if all(own & others for own, others in zip(genes[kinds[row]], genes[kinds[other]], strict=True))
+        ]  # fmt: skip
+    ends = np.array(edges, dtype=np.int64).reshape(-1, 2).T
+    graph = csr_array((np.ones(len(edges)), (ends[0], ends[1])), shape=(len(group),) * 2)
+    clonotype = connected_components(graph, directed=False)[1]
+    has = cohort.has
+    reads = np.bincount(has.sequence, has.reads, len(group))
+    # The last one of each clonotype has the most reads, and is the first of those with as many.
+    order = np.lexsort((-stands_for, reads, clonotype))
+    last = np.append(np.flatnonzero(np.diff(clonotype[order])), len(order) - 1)
+    return np.asarray(order[last][clonotype])
 
 
 def _rows(cohort: Cohort, pair: Pair, noise: Noise, shown: Bools, p: Floats, q: Floats, kept: Bools) -> pa.Table:

@@ -239,7 +239,7 @@ def _table(cohort: Cohort, improbable: Improbable, rate: Floats, more: Counts | 
         "share_of_1": shared / np.maximum(low[upper[0]], 1),
         "share_of_2": shared / np.maximum(low[upper[1]], 1),
         **({} if more is None else {"more_reads_1": more[upper], "more_reads_2": more.T[upper]}),
-        "detectable": pa.array(pairs.detectable[upper], mask=of_one | ~np.isfinite(pairs.detectable[upper])),
+        "detectable": pa.array(pairs.detectable[upper], mask=of_one | ~(pairs.detectable[upper] <= 1)),
         "third": names.take(pa.array(pairs.third[upper], mask=pairs.third[upper] < 0)),
         "p_value": pa.array(pairs.p_value[upper], mask=of_one),
         "q_value": pa.array(pairs.q_value[upper], mask=of_one),

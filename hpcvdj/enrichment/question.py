@@ -191,7 +191,7 @@ class EnrichmentQuestion(Question[Enrichment]):
         return answer.clones
 
     def warnings(self, answer: Enrichment) -> list[str]:
-        if answer.kappa is None or answer.kappa <= NO_SELECTION or self.settings.kappa is not None:
+        if answer.kappa is None or answer.kappa <= NO_SELECTION or _is_bound(answer) or self.settings.kappa is not None:
             return []
         return [
             f"kappa is {answer.kappa:,.0f}: selection does not make neighbours so common; families of mutated B cells, "

@@ -225,6 +225,15 @@ def test_power(model, clean):
     assert found_in(few, model, min_low=1).table.num_rows == 1
 
 
+def test_no_share_of_copies_is_above_one(model, clean):
+    """It was 3, for a sample with one improbable junction."""
+    a, b = (clean.filter(pc.equal(clean["repertoire_id"], name)) for name in "ab")
+    found = found_in(pa.concat_tables([a.slice(0, 2), b]), model, min_low=1)
+    (row,) = found.table.to_pylist()
+    assert found.pairs.detectable[0, 1] > 1
+    assert (row["detectable"], row["verdict"]) == (None, "no power")
+
+
 @pytest.mark.slow
 @pytest.mark.olga
 def test_the_threshold_is_raised_where_it_leaves_too_few():

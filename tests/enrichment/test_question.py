@@ -481,3 +481,6 @@ def test_a_kappa_that_selection_does_not_make_is_a_warning():
     for kappa in (None, 2.0, NO_SELECTION):
         assert not of_sample.warnings(replace(answer, kappa=kappa))
     assert not EnrichmentQuestion(SETTINGS, ClonotypeChoice()).warnings(answer), "it is given"
+    # If no clonotype has a neighbour, it is only a bound.
+    assert not of_sample.warnings(replace(answer, estimate=Estimate(4_613.76, 0.0, 4_613.76)))
+    assert of_sample.warnings(replace(answer, estimate=Estimate(4_613.76, 2_000.0, 9_000.0)))
