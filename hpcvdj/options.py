@@ -134,7 +134,7 @@ class Declared(NamedTuple):
             number = Integral if kind is int else Real
             if not isinstance(value, number) or isinstance(value, bool) or not self._within(value):
                 flag = next((flag for flag in self.option.flags.split() if flag.startswith("--")), "")
-                remedy = f"give {self.limits()}{''.join(f', or {word}' for word in words)}"
+                remedy = f"give {self.limits(named=isinstance(value, str))}{''.join(f', or {word}' for word in words)}"
                 raise OptionError.of(self.name, value, remedy, flag)
         elif kind in (bool, str) and not isinstance(value, kind):
             raise OptionError.of(self.name, value, "give True or False" if kind is bool else "give a text")
@@ -149,8 +149,11 @@ class Declared(NamedTuple):
             and (bounds.below is None or value < bounds.below)
         )
 
-    def limits(self) -> str:
-        """Return which numbers it can be in words: `a number from 1 to 5`."""
+    def limits(self, *, named: bool = False) -> str:
+        """Return which numbers it can be in words: `a number from 1 to 5`.
+
+        named  whether the words always say that it is a number
+        """
         bounds, integer = self.option, self.type is int
         least, most, above, below = (
             None if bound is None else f"{bound:,}" if integer or bound == int(bound) else f"{bound:g}"
@@ -164,9 +167,10 @@ class Declared(NamedTuple):
             return f"a number between {above} and {below}"
         if above:
             return f"a finite number above {above}" + f", at most {most}" * bool(most)
+        number = "a whole number" if integer else "a number"
         if least:
-            return f"at least {least}"
-        return "a whole number" if integer else "a number"
+            return f"{number}, at least {least}" if named else f"at least {least}"
+        return number
 
 
 @typing.dataclass_transform(frozen_default=True, field_specifiers=(field,))

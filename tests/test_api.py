@@ -184,6 +184,16 @@ def test_wrong_options_of_explain(paper_germline, options):
         hpcvdj.explain("TGTGCCTTT", "TRBV26", "TRBJ2-5", paper_germline, **options)
 
 
+def test_a_list_with_missing_sequences():
+    """A missing value of pandas was an error of pyarrow."""
+    junction = "TGTGCCAGCAGTTTCGGGACAGGGTACGAGCAGTACTTC"
+    for missing in (None, float("nan"), pd.NA):
+        for given in ([junction, missing], pd.Series([junction, missing])):
+            first, second = hpcvdj.pgen(given, "human_trb_m15", genes="any", backend="cpu").to_pylist()
+            assert (first["pgen_nt"] > 0, first["pgen_excluded"]) == (True, "")
+            assert (second["pgen_nt"], second["pgen_excluded"]) == (None, "no junction")
+
+
 def test_a_column_of_mixed_types(table):
     frame = table.to_pandas().head(4)
     frame["junction"] = [None, "", float("nan"), 5]

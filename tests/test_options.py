@@ -113,6 +113,10 @@ def test_one_message_for_the_shell_and_for_python(tmp_path):
 def test_what_is_no_number(tmp_path):
     _, err = hpcvdj_command("sharing", tmp_path, "-m", "x", "-o", tmp_path / "o.tsv", "--draws", "many", code=2)
     assert error_line(err).endswith("--draws many: give a number from 1,000 to 100,000,000")
+    _, err = hpcvdj_command("infer", SMALL, "-m", "human_trb_m15", "-o", tmp_path / "o", "--prior", "many", code=2)
+    assert error_line(err).endswith("--prior many: give a number, at least 0")
+    _, err = hpcvdj_command("infer", SMALL, "-m", "human_trb_m15", "-o", tmp_path / "o", "--bootstrap", "1", code=2)
+    assert error_line(err).endswith("--bootstrap 1: give 2 or more, as one draw has no standard deviation, or 0")
     _, err = hpcvdj_command("convert", SMALL, "-o", tmp_path / "o.tsv", "--columns", "junction", code=2)
     assert "--columns junction: give FIELD=COLUMN, as in" in error_line(err)
 

@@ -143,7 +143,7 @@ def listed(column: Any, field: JunctionField | None = None) -> pa.Table:
 
     Raises InputError if some sequences are nucleotides and others amino acids.
     """
-    texts = pa.array(list(column), pa.string())
+    texts = pa.array(list(column), pa.string(), from_pandas=True)
     if field is None:
         sequences = texts.fill_null("")
         try:

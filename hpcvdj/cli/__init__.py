@@ -5,10 +5,12 @@ stdout and the summary to stderr.  With -q, only warnings and errors are printed
 Exit codes: 0 done; 1 failed; 2 wrong usage or bad input; 75 stopped by a signal, with a checkpoint to resume from.
 """
 
+import errno
 import io
 import logging
 import sys
 from importlib import import_module
+from pathlib import Path
 
 import typer
 
@@ -18,6 +20,7 @@ from hpcvdj.cli.declared import App
 from hpcvdj.errors import HpcvdjError, speaking_shell
 from hpcvdj.runs.launcher import ROOT, launched_rank, let_root_speak
 from hpcvdj.runs.ranks import abort
+from hpcvdj.storage.files import write_failure
 
 log = logging.getLogger(__name__)
 
@@ -91,6 +94,9 @@ def _run() -> None:
     except HpcvdjError as error:
         _leave(error)
     except Exception as error:
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC and error.filename is None:
+            # Whoever writes a file names it.
+            _leave(write_failure(Path("standard output"), error))
         log.debug("where the error arose:", exc_info=True)
         kind, message = type(error).__name__, (str(error).splitlines() or [""])[0]
         _leave(HpcvdjError(f"unexpected {kind}: {message[:300]}; -v shows where. Please report it"))

@@ -142,7 +142,7 @@ class _Draws:
             "p3v_length": np.maximum(kept - v.end[event["v"]], 0),
             "n1": _letters(words, kept, event["n1_length"]),
             "n1_length": event["n1_length"],
-            **dict.fromkeys(("d_trim_5", "d_trim_3", "p5d_length", "p3d_length", "n2", "n2_length")),
+            **dict.fromkeys(("d_form", "d_trim_5", "d_trim_3", "p5d_length", "p3d_length", "n2", "n2_length")),
             "p5j_length": np.maximum(j.begin[event["j"]] - event["j_deleted"], 0),
             "j_trim": np.maximum(event["j_deleted"] - j.begin[event["j"]], 0),
         }
@@ -151,6 +151,7 @@ class _Draws:
             left = event["d_deleted_5"]
             stop = d.extended[event["d"]] - event["d_deleted_3"]
             columns |= {
+                "d_form": _letters(words, kept + event["n1_length"], stop - left),
                 "d_trim_5": np.clip(left - begin, 0, end - begin),
                 "d_trim_3": np.clip(end - stop, 0, end - begin),
                 "p5d_length": np.maximum(np.minimum(stop, begin) - left, 0),
@@ -159,7 +160,7 @@ class _Draws:
                 "n2_length": event["n2_length"],
             }
         return {
-            name: pa.nulls(len(words), pa.string() if name == "n2" else pa.int16()) if values is None
+            name: pa.nulls(len(words), pa.string() if name in ("d_form", "n2") else pa.int16()) if values is None
             else values if isinstance(values, pa.Array) else pa.array(values.astype(np.int16))
             for name, values in columns.items()
         }  # fmt: skip

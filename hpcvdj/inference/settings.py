@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import field
 from typing import Literal
 
+from hpcvdj.errors import OptionError
 from hpcvdj.options import Settings, setting
 from hpcvdj.recombination.calls import Genes
 
@@ -68,6 +69,11 @@ class InferenceSettings(Settings, kw_only=True):
     seed: int = setting("seed of what is drawn: the rows that are held out, and bootstrap draws", 0, least=0)
     errors: bool = setting("infer the rate of sequencing errors as well: the probability that a base of V, D or J is "
                            "misread; many times slower", False, more=True)  # fmt: skip
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.bootstrap == 1:
+            raise OptionError.of("bootstrap", 1, "give 2 or more, as one draw has no standard deviation, or 0")
 
 
 class SelectionSettings(Settings, kw_only=True):

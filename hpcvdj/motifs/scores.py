@@ -173,7 +173,8 @@ def default_score(*, tables: bool) -> str:
 
 
 def make_score(name: str, weights: Sequence[float] | None, k: int, d: int) -> Score:
-    """Make the score called `name`.  Raise InputError for an unknown name, or unless there are d + 1 finite weights.
+    """Make the score called `name`.  Raise InputError for an unknown name, or unless there are d + 1 finite weights,
+    or for a cosine with a weight below 0.
 
     weights  of D_0 … D_d; by default 1 / (C(k, h) 3^h), where C(k, h) 3^h k-mers are at distance h from a k-mer
 
@@ -185,6 +186,11 @@ def make_score(name: str, weights: Sequence[float] | None, k: int, d: int) -> Sc
         weights = [1 / (comb(k, h) * 3**h) for h in range(d + 1)]
     if len(weights) != d + 1 or not np.isfinite(weights).all():
         raise InputError(f"{option('weights')}: {len(weights)} given; give a finite number for each distance 0 … {d}")
+    if name == Cosine.name and min(weights) < 0:
+        raise InputError(
+            f"{option('weights')}: with {min(weights):g}, a sequence may be unlike itself, and has no cosine; give "
+            f"weights of 0 or more, or {option('score', WeightedSum.name)}"
+        )
     return choices(Score)[name](weights)
 
 

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -325,6 +326,18 @@ def test_a_write_that_fails_leaves_nothing(tmp_path):
     assert done.returncode == 1, done.stderr
     assert "o.h5: writing failed" in error_line(done.stderr)
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_listing_to_a_full_disk_is_one_line():
+    """It was an unexpected error, to be reported."""
+    for words in (("formats",), ("models", "list"), ("germline", "list")):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run(
+                [sys.executable, "-m", "hpcvdj", *words], check=False, stdout=full, stderr=subprocess.PIPE, text=True
+            )
+        assert done.returncode == 1
+        assert error_line(done.stderr).endswith("standard output: the disk is full; free space, or write elsewhere")
 
 
 def test_a_full_disk(tmp_path, monkeypatch):

@@ -36,8 +36,8 @@ FILES = {
 
 AIRR = ["sequence_id", "v_call", "d_call", "j_call", "junction", "junction_aa", "productive"]
 
-SCENARIO = ["v_trim", "p3v_length", "n1", "n1_length", "d_trim_5", "d_trim_3", "p5d_length", "p3d_length", "n2",
-            "n2_length", "p5j_length", "j_trim"]  # fmt: skip
+SCENARIO = ["v_trim", "p3v_length", "n1", "n1_length", "d_form", "d_trim_5", "d_trim_3", "p5d_length", "p3d_length",
+            "n2", "n2_length", "p5j_length", "j_trim"]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +76,7 @@ def test_each_row_is_what_its_scenario_makes(models, name):
         assert row["n1_length"] == len(row["n1"])
         assert row["n2_length"] == (len(row["n2"]) if model.has_d else None)
         v = model.v[event["v"]].extended
-        parts = [v[: len(v) - event["v_deleted"]], row["n1"], described["d_form"] or "", row["n2"] or "",
+        parts = [v[: len(v) - event["v_deleted"]], row["n1"], row["d_form"] or "", row["n2"] or "",
                  model.j[event["j"]].extended[event["j_deleted"] :]]  # fmt: skip
         assert row["junction"] == "".join(parts)
         assert len(described["track"]) == len(row["junction"])

@@ -34,6 +34,14 @@ def test_all_pairs_whatever_the_tiles(fasta, tmp_path, monkeypatch, layout):
         assert (result.k, result.d, result.strands) == (K, D, 2)
 
 
+def test_a_weight_below_zero_has_no_cosine():
+    """Cosines far above 1 were written."""
+    assert make_score("weights", [-1, 1, 1], 6, 2).weights == (-1, 1, 1)
+    assert make_score("cosine", [0, 1, 1], 6, 2).weights == (0, 1, 1)
+    with pytest.raises(InputError, match=r"weights: with -1, a sequence may be unlike itself, .*or score='weights'"):
+        make_score("cosine", [-1, 1, 1], 6, 2)
+
+
 def expected_edges(kind, weights, strands, minimum, top):
     """By the definition of a selection, pair by pair."""
     forward = profile(sequence_set(TEXTS), K, D)
