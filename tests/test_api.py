@@ -43,6 +43,7 @@ def test_arrow_and_pandas_agree_with_the_file(table, tmp_path, paper_germline):
     assert by_method["pathways_n2"].to_pylist() == counted["pathways_n2"].to_pylist()[:20]
 
 
+@pytest.mark.slow
 def test_a_folder_is_one_table(tmp_path, write_parts):
     """Of several individuals, or of one in parts."""
     model = "human_trb_m15"

@@ -50,6 +50,7 @@ def test_pgen_of_amino_acids():
     assert "amino acids are read, from junction_aa: for nucleotides, all tables need a filled column junction" in said
 
 
+@pytest.mark.slow
 def test_rows_without_nucleotides(tmp_path):
     """Of probabilities, an option reads them; of tests, a table without the column."""
     table = hpcvdj.generate("human_trb_m15", 300, seed=1, productive=True, backend="cpu").to_pandas()

@@ -300,6 +300,7 @@ def test_wrong_options_are_said_at_once(options, message, cohort, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_one_individual_is_compared_with_nobody(cohort, tmp_path, caplog):
     caplog.set_level("INFO")
     done = hpcvdj.analyze(

@@ -79,6 +79,7 @@ def crowded(part, rows):
     return part.take(at).set_column(part.column_names.index("junction_aa"), "junction_aa", pa.array(texts))
 
 
+@pytest.mark.slow
 def test_expected_pairs_are_those_of_a_loop(beta, alpha, drawn):
     """Unions of A × B by sets of pairs: near records share sequences of either chain, and of both."""
     parts = [crowded(part, 5) for part in drawn]

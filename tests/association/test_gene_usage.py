@@ -82,6 +82,7 @@ def without(tables, gene, case):
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_gene_that_one_side_lacks(tmp_path):
     model = few_genes()
     tables = donors_of(model, 6, 600)

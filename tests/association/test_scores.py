@@ -74,6 +74,7 @@ def hits_without(donor, carriers, sizes, phenotype, tests, max_q):
     return benjamini_hochberg(np.array(p_values), tests) <= max_q
 
 
+@pytest.mark.slow
 def test_scores_are_those_of_the_other_donors():
     """Of donors of unequal depth, one of them without a recombination, in two strata; of each, without its own part."""
     rng = np.random.default_rng(2)

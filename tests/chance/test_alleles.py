@@ -71,6 +71,7 @@ def few_draws(monkeypatch):
 
 
 @pytest.mark.usefixtures("few_draws")
+@pytest.mark.slow
 def test_alleles_that_the_model_lacks_are_named(model):
     """A third of the rows has them; `missing_alleles` takes their genes, with the probability of a call of the gene."""
     table = rows_of(model, 300, productive=True)
@@ -89,6 +90,7 @@ def test_alleles_that_the_model_lacks_are_named(model):
 
 
 @pytest.mark.usefixtures("few_draws")
+@pytest.mark.slow
 def test_alleles_that_the_model_never_makes_are_named(model):
     """Their rows have probability 0, as in OLGA; `missing_alleles` takes all alleles of the gene."""
     names = [template.allele for template in model.v]

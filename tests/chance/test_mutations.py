@@ -51,6 +51,7 @@ def test_other_tables_are_not_named(tmp_path):
 
 
 @pytest.mark.olga
+@pytest.mark.slow
 def test_every_command_says_so():
     model = load_model("human_igh")
     table = hpcvdj.generate(model, 300, seed=2, productive=True)

@@ -411,6 +411,7 @@ def inferred_page(folder):
     return figure
 
 
+@pytest.mark.slow
 def test_models_are_compared_on_rows(inferred, model, table, tmp_path):
     """The mean of ln(Pgen / P(a junction is made)) over rows that both can make; known rows are a warning."""
     frame = pd.read_csv(table, sep="\t", dtype=str, keep_default_na=False)

@@ -282,6 +282,7 @@ def test_among_productive_recombinations(tmp_path, model, table):
     assert from_python["pgen_nt"].tolist() == pytest.approx(frame["pgen_nt"].tolist(), rel=0, nan_ok=True)
 
 
+@pytest.mark.slow
 def test_who_makes_the_junctions(tmp_path, model, table, whole):
     """Of productive junctions, by their probabilities among these; in every output, and however it is normalized."""
     frame, chance = computed(whole), productive_probability(hpcvdj.load_model(model))

@@ -209,6 +209,7 @@ def test_individuals_of_whom_no_two_contaminated_each_other(pairs, apart):
 
 
 @pytest.mark.olga
+@pytest.mark.slow
 def test_likely_copies_do_not_count_for_q():
     """Each of six drawn individuals has 60 junctions of the next one, too."""
     rows, parts = drawn(load_model("human_tra"), 48_000, 77), []

@@ -21,6 +21,7 @@ def miscalled(individual):
     return sum(rows for reason, rows in individual.left_out.items() if "contradicts" in reason)
 
 
+@pytest.mark.slow
 def test_genes_that_are_left_out_are_not_expected(table, model):
     """They are a third of all junctions: q is 1 all the same, and the spectrum that of the other genes."""
     most = Counter(call.partition("*")[0] for call in table["v_call"].to_pylist()).most_common(8)
@@ -63,6 +64,7 @@ def test_the_share_of_survivors_is_that_of_the_genes_that_are_tested():
 
 
 @pytest.mark.parametrize("unit", ["vj-aa", "nt"])
+@pytest.mark.slow
 def test_rows_with_calls_that_contradict_the_bases_are_excluded(unit):
     """Of three tenths of the rows of a gene, another gene is called; it makes their amino acids, but by other bases."""
     model = few_genes()

@@ -92,6 +92,7 @@ def test_the_variants_of_amino_acids_are_not_known():
     assert found.not_available == WITHOUT_NUCLEOTIDES
 
 
+@pytest.mark.slow
 def test_nearly_the_same_as_with_nucleotides_where_each_clonotype_has_one(with_planted):
     """All that does not tell what a clonotype is to itself, to the last digit."""
     table, centres = with_planted
@@ -113,6 +114,7 @@ def test_nearly_the_same_as_with_nucleotides_where_each_clonotype_has_one(with_p
     assert {*centres} <= {*hits["junction_aa"].to_pylist()}
 
 
+@pytest.mark.slow
 def test_the_same_as_with_nucleotides_against_a_control(with_planted):
     table, _ = with_planted
     control = one_spelling(drawn("human_trb", 24_000, 5))

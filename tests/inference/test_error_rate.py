@@ -104,6 +104,7 @@ def test_ranks_write_the_same_bytes(table, model, tmp_path, on_ranks):
     assert digests[0] == digests[1]
 
 
+@pytest.mark.slow
 def test_a_stopped_run_goes_on_with_its_rate(table, model, tmp_path, monkeypatch):
     options = ["infer", table, "-m", model, "--errors", "--rows", "all", "--only", "v_choice", "--iterations", 4]
     hpcvdj_command(*options, "-o", tmp_path / "whole")

@@ -390,6 +390,7 @@ def dash(shared_data):
 
 
 @pytest.mark.olga
+@pytest.mark.slow
 def test_inference_starts_from_the_corrected_alleles_and_writes_them(tmp_path):
     drawn = hpcvdj.generate("mouse_trb", 600, seed=2, backend="cpu")
     fit = hpcvdj.infer(drawn, "mouse_trb", rows="all", iterations=1, backend="cpu")

@@ -201,6 +201,7 @@ def mouse(tmp_path):
     return write(tmp_path / "mouse", of, "Z =1\nnorm_productive =0.3\n", files)
 
 
+@pytest.mark.slow
 def test_the_command_writes_a_model(mouse, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "FRESH", 40_000)
     out, _ = hpcvdj_command("models", "from-sonia", mouse, "-o", tmp_path / "own")

@@ -82,6 +82,7 @@ def test_three_mismatches_and_distinct_k_mers(host, method, k):
 
 @SETTINGS
 @given(data=st.data())
+@pytest.mark.slow
 def test_random_sets(host, data):
     letters = data.draw(st.sampled_from(["ACGT", "ACGTN", "AC", "A"]))
     texts = tuple(data.draw(st.lists(st.text(letters, max_size=30), min_size=1, max_size=5)))

@@ -223,5 +223,6 @@ UNSEEN: dict[str, list[int]] = {"pgen_nt": [], "pgen_aa": [0, 1, 3, 4, 5, 6], "p
 The first two are of sums over one mismatch alone.  There, racecheck of compute-sanitizer looks for them."""
 
 
+@pytest.mark.slow
 def test_the_selection_factor(cuda_on_host):
     require_same_selection()
