@@ -1,6 +1,7 @@
 """Databases of receptors: every row is used, or left out with its reason; a table that cannot be read is one line."""
 
 import gzip
+import hashlib
 import re
 
 import pyarrow as pa
@@ -199,3 +200,72 @@ def test_texts_in_quotes(read, separator):
     centres = read("".join(separator.join(f'"{text}"' for text in line) + "\n" for line in lines))
     assert centres.texts == read("".join(separator.join(line) + "\n" for line in lines)).texts
     assert len(centres.texts) == 1
+
+
+IEDB_COLUMNS = {
+    "Epitope Name": "GILGFVFTL", "Epitope Source Molecule": "M1", "Epitope Source Organism": "Influenza A",
+    "Assay MHC Allele Names": "HLA-A*02:01", "Reference IEDB IRI": "http://iedb/1", "Chain 1 Type": "alpha",
+    "Chain 1 Organism IRI": "http://purl/NCBITaxon_9606", "Chain 1 Calculated V Gene": "",
+    "Chain 1 Curated V Gene": "TRAV27*01", "Chain 1 Calculated J Gene": "TRAJ42*01", "Chain 1 Curated J Gene": "x",
+    "Chain 1 CDR3 Calculated": "", "Chain 1 CDR3 Curated": "AGGGSQGNLI", "Chain 2 Type": "beta",
+    "Chain 2 Organism IRI": "http://purl/NCBITaxon_9606", "Chain 2 Curated V Gene": "TRBV19*01",
+    "Chain 2 Curated J Gene": "TRBJ2-7*01", "Chain 2 CDR3 Calculated": "", "Chain 2 CDR3 Curated": "CASSIRSSYEQYF",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("lines", [1, 2])
+def test_the_export_of_iedb(tmp_path, lines):
+    """Its header has two lines, the first of which says to what the second belongs."""
+    groups = ("Epitope", "Assay", "Reference", "Chain 1", "Chain 2")
+    of = [next(group for group in groups if name.startswith(group)) for name in IEDB_COLUMNS]
+    header = [",".join(IEDB_COLUMNS)]
+    if lines == 2:
+        names = [name.removeprefix(f"{group} ") for name, group in zip(IEDB_COLUMNS, of, strict=True)]
+        header = [",".join(of), ",".join(names)]
+    row = ",".join(f'"{text}"' for text in IEDB_COLUMNS.values())
+    (tmp_path / "tcr_full_v3.csv").write_text("\n".join([*header, row, row.replace("GILGFVFTL", "a, b")]) + "\n")
+    records = read_database(tmp_path / "tcr_full_v3.csv")
+    assert (records.kind.name, len(records.table), records.unread) == ("iedb", 2, 0)
+    alpha, beta, *_ = records.records
+    assert (alpha.locus, alpha.species, alpha.v_call, alpha.j_call, alpha.junction_aa, alpha.cdr3_aa) == (
+        "TRA", "human", "TRAV27*01", "TRAJ42*01", "", "AGGGSQGNLI"
+    )  # fmt: skip
+    assert (beta.locus, beta.v_call, beta.j_call, beta.junction_aa, beta.cdr3_aa) == (
+        "TRB", "TRBV19*01", "TRBJ2-7*01", "CASSIRSSYEQYF", ""
+    )  # fmt: skip
+    assert {(own.epitope, own.antigen, own.organism, own.mhc, own.reference) for own in (alpha, beta)} == {
+        ("GILGFVFTL", "M1", "Influenza A", "HLA-A*02:01", "http://iedb/1")
+    }
+    assert records.records[-1].epitope == "a, b", "a comma between quotes separates no columns"
+
+
+def test_mcpas_in_latin_1(tmp_path):
+    """Names of diseases have letters that are not UTF-8."""
+    names = ["CDR3.alpha.aa", "CDR3.beta.aa", "Species", "TRBV", "TRBJ", "Epitope.peptide", "Pathology", "PubMed.ID"]
+    row = ["NA", "CASSIRSSYEQYF", "Human", "TRBV19", "TRBJ2-7", "GILGFVFTL", "Sjögren", "1"]
+    data = "\n".join([",".join(names), ",".join(row)]).encode("latin-1")
+    (tmp_path / "McPAS-TCR.csv").write_bytes(data)
+    records = read_database(tmp_path / "McPAS-TCR.csv")
+    (record,) = records.records
+    assert (record.locus, record.junction_aa, record.organism) == ("TRB", "CASSIRSSYEQYF", "Sjögren")
+    assert records.recorded == {
+        "path": str(tmp_path / "McPAS-TCR.csv"), "sha256": hashlib.sha256(data).hexdigest(), "kind": "mcpas", "rows": 1,
+    }  # fmt: skip
+
+
+def test_quotes_of_vdjdb_are_of_its_texts(tmp_path):
+    """It has JSON texts between tabs."""
+    path = tmp_path / "vdjdb.slim.txt"
+    path.write_text(
+        HEADER.replace("\n", "\tmeta\n") + GIL.replace("\n", '\t"{""a"": "x\n') + NLV.replace("\n", '\ty"\n')
+    )
+    records = read_database(path)
+    assert [record.epitope for record in records.records] == ["GILGFVFTL", "NLVPMVATV"]
+    assert records.table[0][-1] == '"{""a"": "x'
+
+
+@pytest.mark.parametrize("mark", [b"\xff\xfe", b"\xfe\xff"])
+def test_utf_16_of_both_orders(tmp_path, mark):
+    (tmp_path / "d.txt").write_bytes(mark + b"a\0b\0")
+    with pytest.raises(InputError, match="is in UTF-16"):
+        read_database(tmp_path / "d.txt")
