@@ -158,5 +158,6 @@ def _add(obs: Any, prefix: str, hits: pa.Table, hit: Any, why: Any) -> None:
     for name in COLUMNS:
         column = pd.Series([None] * len(obs), index=obs.index, dtype=object)
         column[has] = hits[name].take(pa.array(hit[has])).to_pylist()
-        obs[prefix + name] = column.astype("Float64" if name in ("expected", "fdr") else object)
+        # Of other types, AnnData saves none, or none without any value.
+        obs[prefix + name] = column.astype(float if name in ("expected", "fdr") else "category")
     obs[prefix + "epitope_excluded"] = np.where(has, "", why)

@@ -94,7 +94,7 @@ class SharingQuestion(CohortQuestion[Sharing]):
                 "not believe the hits"
             )
         if answer.q_at_bound:
-            lines.append("the fitted q is 1, its largest: no more is shared than recombination makes")
+            lines.append("the fitted q is 1, its largest: without the hits, no more is shared than recombination makes")
         pairs = pairs_text(answer.cohort, answer.improbable)
         return lines + [f"{line}; see {command_name('contamination')}" for line in pairs]
 
@@ -102,7 +102,9 @@ class SharingQuestion(CohortQuestion[Sharing]):
         sizes = [individual.rows for individual in answer.cohort.individuals]
         factor = ", with the model's factor of selection" if answer.factor else ""
         interval = ", 95 % interval {:.3g} to {:.3g}".format(*answer.q_interval) if answer.q_interval else ""
-        bound = " (the largest: no more is shared than recombination makes)" if answer.q_at_bound else ""
+        bound = (
+            " (the largest: without the hits, no more is shared than recombination makes)" if answer.q_at_bound else ""
+        )
         lines = [
             ("individuals", f"{len(sizes):,}, of {min(sizes):,} to {max(sizes):,} junctions"),
             ("rows", f"{rows_text(answer.cohort)}; {answer.tested:,} different sequences"),

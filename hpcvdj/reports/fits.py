@@ -10,7 +10,7 @@ from hpcvdj.errors import few
 from hpcvdj.reports.elements import PageTable, Section, Statement, Verdict, percent
 from hpcvdj.reports.outputs import Outputs, tables_read
 
-VERDICTS: tuple[Verdict, ...] = ("no", "with care", "yes")
+VERDICTS: tuple[Verdict, ...] = ("no", "with care", "yes", "not checked")
 """The verdicts about a comparison, the worst first."""
 
 SERIOUS = ("broken", "truncated", "improbable")
@@ -38,14 +38,16 @@ class Comparison:
 
     tables  the names of the tables, by what tells them apart
     fit     what it found
+    model   the name of the model if others were compared, too; else empty
     """
 
     tables: Mapping[str, str]
     fit: dict[str, Any]
+    model: str = ""
 
     @property
     def name(self) -> str:
-        return _spelled(self.tables)
+        return _spelled(self.tables) + f" ({self.model})" * bool(self.model)
 
     @property
     def verdict(self) -> Verdict:
@@ -60,13 +62,14 @@ def _spelled(tables: Mapping[str, str]) -> str:
 
 def _comparisons(outputs: Outputs) -> list[Comparison]:
     """The comparisons of models and tables, each once: all files of one run have the same."""
-    compared: dict[str, tuple[dict[str, str], dict[str, Any]]] = {}
+    compared: dict[str, tuple[dict[str, str], dict[str, Any], str]] = {}
     for path, _, facts in outputs.files:
-        fit = facts.get("fit")
+        fit, model = facts.get("fit"), str(facts.get("model") or "")
         if isinstance(fit, dict) and fit.get("rows"):
-            tables, _ = compared.setdefault(json.dumps(fit, sort_keys=True), ({}, fit))
+            tables, *_ = compared.setdefault(json.dumps([fit, model], sort_keys=True), ({}, fit, model))
             tables |= tables_read(facts) or {str(path): outputs.label(path)}
-    return [Comparison(*each) for each in compared.values()]
+    several = len({model for *_, model in compared.values()}) > 1
+    return [Comparison(tables, fit, model if several else "") for tables, fit, model in compared.values()]
 
 
 def _worst_first(comparisons: Sequence[Comparison]) -> dict[Verdict, list[Comparison]]:
@@ -97,21 +100,31 @@ def fit_statements(outputs: Outputs) -> Iterator[Statement]:
             compared = " and ".join(f"{each.fit['rows']:,} rows of {each.name}" for each in comparisons)
         else:
             largest = max(each.fit["rows"] for each in comparisons)
-            compared = f"Up to {largest:,} rows at a time, of {_spelled(tables)},"
+            models = ", ".join(dict.fromkeys(each.model for each in comparisons if each.model))
+            compared = f"Up to {largest:,} rows at a time, of {_spelled(tables)}{f' ({models})' * bool(models)},"
         causes = [
             cause if len(names) == len(comparisons) else f"{few(dict.fromkeys(names))}: {cause}"
             for cause, names in files.items()
         ]
-        answer = ". ".join([f"{compared} were compared with what the model makes", *causes])
+        how = "are too few to be" if verdict == "not checked" else "were"
+        answer = ". ".join([f"{compared} {how} compared with what the model makes", *causes])
         yield Statement("Does the model fit the table?", verdict, f"{answer}.")
 
 
 def _verdict(fit: dict[str, Any]) -> Verdict:
-    if fit["impossible"] >= 0.5:
+    unfit = _unfit(fit)
+    if unfit >= 0.5:
         return "no"
     care = fit.get("better") or fit["alleles"] or fit["genes"] or fit["lengths"]
-    care = care or fit["impossible"] >= MANY_IMPOSSIBLE
-    return "with care" if care or fit["miscalled"] > MANY_CONTRADICTED * max(fit["calls"], 1) else "yes"
+    if care or unfit >= MANY_IMPOSSIBLE or fit["miscalled"] > MANY_CONTRADICTED * max(fit["calls"], 1):
+        return "with care"
+    return "yes" if fit.get("compared", True) else "not checked"
+
+
+def _unfit(fit: dict[str, Any]) -> float:
+    """The share of rows that the model cannot make, for their bases or for their genes and alleles."""
+    lacking = fit.get("lacking", 0)
+    return float((fit["impossible"] * fit["rows"] + lacking) / (fit["rows"] + lacking))
 
 
 def _causes(fit: dict[str, Any]) -> Iterator[str]:
@@ -120,6 +133,8 @@ def _causes(fit: dict[str, Any]) -> Iterator[str]:
         yield f"{better[0]} fits better, by {better[1]:.2g} nats (natural logarithms) per row"
     if fit["impossible"]:
         yield f"{percent(round(fit['impossible'] * fit['rows']), fit['rows'])} are impossible"
+    if lacking := fit.get("lacking"):
+        yield f"{percent(lacking, fit['rows'] + lacking)} of all rows have genes or alleles that the model lacks"
     if wrong := [gene["gene"] for gene in fit["genes"] if gene["finding"] in SERIOUS]:
         yield f"genes that the model makes wrongly: {', '.join(wrong[:8])}{', …' * (len(wrong) > 8)}"
     if alleles := [allele[0] for allele in fit["alleles"]]:

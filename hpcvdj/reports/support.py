@@ -190,7 +190,7 @@ def _sharing(outputs: Outputs) -> Iterator[Statement]:
         if facts.get("hits_of_contaminated"):
             text += f"{facts['hits_of_contaminated']:,} others have only individuals that contaminated each other. "
         if facts.get("q_at_bound"):
-            text += "This is the largest q: no more is shared than recombination makes. "
+            text += "This is the largest q: without the hits, no more is shared than recombination makes. "
         if facts.get("q_refuted"):
             text += "Far more is shared than q explains, so p-values are too small, or there are copies. "
         verdict: Verdict = "no"

@@ -60,6 +60,38 @@ def test_what_fails(tmp_path):
     assert statements(other)[0][0] == "no"
 
 
+def test_rows_that_the_model_lacks_and_tables_that_are_not_compared(tmp_path):
+    """The verdict was yes: 85 % of the rows had alleles that the model lacks, and small tables were "compared"."""
+
+    def verdict_of(**fit):
+        return statements(read_outputs([sharing(tmp_path / "s.tsv", fit={**FIT, **fit})]))
+
+    for rows, lacking, verdict in ((600, 3_400, "no"), (600, 400, "with care"), (960, 40, "yes")):
+        ((found, text),) = verdict_of(rows=rows, lacking=lacking)
+        assert found == verdict
+        assert f"{100 * lacking / (rows + lacking):g} % of all rows have genes or alleles that the model lacks" in text
+    assert verdict_of(rows=900, impossible=0.05, lacking=30)[0][0] == "yes"
+    assert verdict_of(rows=900, impossible=0.08, lacking=100)[0][0] == "with care"
+    ((found, text),) = verdict_of(rows=150, compared=False)
+    assert (found, text) == (
+        "not checked", "150 rows of s.tsv are too few to be compared with what the model makes."
+    )  # fmt: skip
+    assert verdict_of(rows=150, compared=False, impossible=0.2)[0][0] == "with care"
+
+
+def test_models_of_a_page_are_told_apart(tmp_path):
+    """Tables of both chains have the same names."""
+    files = [
+        sharing(tmp_path / f"{model}.tsv", model=model, tables=[["m1.tsv", model, 9]], fit={**FIT, "genes": genes})
+        for model, genes in (("mouse_tra", []), ("mouse_trb", [GENE]))
+    ]
+    (care, _), (fits, _) = found = statements(read_outputs(files))
+    assert (care, fits) == ("with care", "yes")
+    assert [text.partition(" were")[0] for _, text in found] == [
+        "1,000 rows of m1.tsv (mouse_trb)", "1,000 rows of m1.tsv (mouse_tra)",
+    ]  # fmt: skip
+
+
 def test_a_cause_and_a_verdict_are_said_once(tmp_path):
     """Each command compares the tables that it reads: the same gene was reported for each of them."""
     fits = [{**FIT, "rows": rows, "genes": [GENE]} for rows in (1_000, 2_000, 3_000)]

@@ -251,7 +251,7 @@ def test_what_the_data_support(findings, small, tmp_path, report):
     ]
     page = report(clean)
     assert "None of 6 pairs stands out." in page.text
-    assert "This is the largest q: no more is shared than recombination makes." in page.text
+    assert "This is the largest q: without the hits, no more is shared than recombination makes." in page.text
     assert "There is no κ: the comparison is with a control." in page.text
     assert "There is no hit, so there is no network." in page.text
     assert "enrich: 10,000 rows read, 1,000 used, 9,000 left out (90 %)" in page.text
