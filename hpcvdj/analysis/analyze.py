@@ -125,7 +125,9 @@ def analyze(job: Job, tell: Callable[[Outcome], None] = lambda _: None) -> Analy
             )  # fmt: skip
             if run.is_root and outcome.reason != NOT_ASKED:
                 tell(outcome)
-            run.on_root(partial(_record, job, outcomes))
+            # What an earlier run did stays on record until its turn comes, or nobody would know whose files these are.
+            later = [before[name] for name in STEPS[len(outcomes) :] if name in before] if run.is_root else []
+            run.on_root(partial(_record, job, [*outcomes, *later]))
         return run.on_root(lambda: Analysis(job.folder, outcomes, answers))
 
 

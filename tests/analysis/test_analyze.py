@@ -224,6 +224,21 @@ def test_another_run_is_not_continued(change, message, cohort, copied):
     assert {name: text for name, text in written(copied).items() if name != "analysis.json"} == before
 
 
+def test_a_refused_resume_forgets_no_file(cohort, tmp_path):
+    """A sample that was taken out of the folder stayed on the page: --overwrite, which the error names, kept it."""
+    folder, output = tmp_path / "tables", tmp_path / "out"
+    shutil.copytree(cohort / "tables", folder)
+    only = [option for step in ("pgen", "report") for option in ("--only", step)]
+    line = ["analyze", folder, "-m", MODEL, "--backend", "cpu", "-o", output, *only]
+    hpcvdj_command(*line)
+    recorded = state(output)
+    (folder / "d3.tsv").unlink()
+    assert "d3.tsv no longer among the tables" in error_line(hpcvdj_command(*line, "--resume", code=2)[1])
+    assert state(output) == recorded
+    hpcvdj_command(*line, "--overwrite")
+    assert sorted(path.name for path in (output / "pgen").glob("*.gz")) == [f"d{k}.tsv.gz" for k in range(3)]
+
+
 @pytest.mark.slow
 def test_a_table_that_was_changed_is_made_again(cohort, analysed, copied):
     (copied / "shared.tsv").write_text("changed")
