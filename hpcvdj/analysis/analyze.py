@@ -16,6 +16,7 @@ from hpcvdj.analysis.steps import STEP, FinishedStep, Job
 from hpcvdj.association.phenotypes import phenotypes_of
 from hpcvdj.chance.check import check_tables
 from hpcvdj.chance.question import Lines
+from hpcvdj.cohorts.cohort import require_without_commas
 from hpcvdj.cohorts.question import require_rows
 from hpcvdj.errors import CompleteError, InputError, StoppedError, TooFewError, few, log, option
 from hpcvdj.recombination.igor import load_model
@@ -135,9 +136,12 @@ def _require_suitable(job: Job) -> None:
     """Raise InputError, before any step begins, for tables or metadata that would make steps be refused."""
     require_rows(job.inputs)
     samples, donors = job.inputs.repertoires, job.cohort.donors()
-    job.cohort.naming().people(samples)
-    asked = job.settings.asks("associate") and not STEP["associate"].why_not(job)
-    if asked and donors is not None and donors.time is None:
+    people = job.cohort.naming().people(samples)
+    cohort = [step for step in ("contamination", "sharing", "associate")
+              if job.settings.asks(step) and not STEP[step].why_not(job)]  # fmt: skip
+    if cohort:
+        require_without_commas(people.subject.values())
+    if "associate" in cohort and donors is not None and donors.time is None:
         phenotypes_of(donors, donors.people(samples).subject, told=True)
 
 

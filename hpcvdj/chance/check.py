@@ -96,26 +96,29 @@ MOST_KEPT = 4
 _KEPT: dict[tuple[Any, ...], tuple[Repertoire, dict[tuple[str, ...], dict[Frame, Side]]]] = {}
 
 
-def check_model(checks: Checks, sample: Junctions, model: Model, name: str = "") -> ModelFit:
+def check_model(checks: Checks, sample: Junctions, model: Model, name: str = "", tables: str = "") -> ModelFit:
     """Compare a sample of rows with a model, and log what is wrong.
 
-    name  the member of `PGEN_COLUMNS` that is compared; by default that of the letters that are read
+    name    the member of `PGEN_COLUMNS` that is compared; by default that of the letters that are read
+    tables  the names of the tables, for messages
 
     Raises InputError if the model cannot make half of the rows.
     """
     fit = replace(check_fit(sample, model, name), keep_misfits=checks.keep_misfits, force=checks.force)
     if not checks.force:
         _require_possible(fit, model, sample)
-    lines = fit.lines()
+    lines, below = fit.lines(), {}
     if lines and fit.compared:
         log.warning(
-            "%s does not fit all of %s different rows that were compared with what it makes:", model.name,
-            f"{fit.rows:,}",
+            "%s does not fit all of %s different rows%s that were compared with what it makes:", model.name,
+            f"{fit.rows:,}", f" of {tables}" * bool(tables),
         )  # fmt: skip
+        below = {"below": True}
     for line in lines[:MOST_LINES]:
-        log.warning("%s", line)
+        log.warning("%s", line, extra=below)
     if lines[MOST_LINES:]:
-        log.warning("findings about how %s fits the rows that are not shown: %d", model.name, len(lines) - MOST_LINES)
+        hidden = len(lines) - MOST_LINES
+        log.warning("findings about how %s fits the rows that are not shown: %d", model.name, hidden, extra=below)
     return fit
 
 
@@ -142,7 +145,7 @@ def check_tables(
             log.warning("%s", line)
         if not checks.force:
             _require_readable(sample, model, together.names)
-        return check_model(checks, sample, model, compared)
+        return check_model(checks, sample, model, compared, together.names)
 
     fit = (run or Run()).once(("fit", *of), None, check)
     for line in fit.lines_of_alleles() if name else ():

@@ -207,7 +207,7 @@ class _Formatter(logging.Formatter):
 
 
 class _Once(logging.Filter):
-    """Drops lines that were logged before.  Indented lines belong to the line before them."""
+    """Drops lines that were logged before.  Lines `below` another one, or indented, belong to the line before them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -216,7 +216,7 @@ class _Once(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         line = record.getMessage()
-        if not line.startswith(" "):
+        if not line.startswith(" ") and not getattr(record, "below", False):
             self._again = line in self._seen
             self._seen.add(line)
         return not self._again

@@ -1,7 +1,7 @@
 """A cohort: the distinct junctions of several individuals, and the individuals that have each junction."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -209,11 +209,16 @@ def cohort_of(dealt: Dealt, model: Model, people: People | None = None) -> Cohor
     )
 
 
-def _require_two(names: list[str], sizes: Counts, left_out: Mapping[str, Counter[str]]) -> None:
-    """Raise InputError unless two individuals have junctions.  Warn of those who have none."""
+def require_without_commas(names: Iterable[str]) -> None:
+    """Raise InputError if an individual's name has a comma."""
     wrong = next((name for name in names if "," in name), None)
     if wrong is not None:
         raise InputError(f"an individual is called {wrong!r}, and commas separate individuals; rename it")
+
+
+def _require_two(names: list[str], sizes: Counts, left_out: Mapping[str, Counter[str]]) -> None:
+    """Raise InputError unless two individuals have junctions.  Warn of those who have none."""
+    require_without_commas(names)
     if not sizes.any():
         reasons = sum(left_out.values(), Counter[str]())
         texts = [f"{reason}: {number:,}" for reason, number in _most_common(reasons).items()]

@@ -224,6 +224,17 @@ def test_another_run_is_not_continued(change, message, cohort, copied):
     assert {name: text for name, text in written(copied).items() if name != "analysis.json"} == before
 
 
+def test_a_comma_in_a_name_is_refused_before_the_first_step(cohort, tmp_path):
+    """Steps about cohorts were refused, after those before them were done."""
+    shutil.copytree(cohort / "tables", tmp_path / "tables")
+    (tmp_path / "tables" / "d3.tsv").rename(tmp_path / "tables" / "d, 3.tsv")
+    line = ["analyze", tmp_path / "tables", "-m", MODEL, "--backend", "cpu", "-o", tmp_path / "out", "--only", "pgen"]
+    err = hpcvdj_command(*line, "--only", "sharing", code=2)[1]
+    assert "an individual is called 'd, 3', and commas separate individuals; rename it" in error_line(err)
+    assert not (tmp_path / "out").exists()
+    hpcvdj_command(*line)
+
+
 def test_a_refused_resume_forgets_no_file(cohort, tmp_path):
     """A sample that was taken out of the folder stayed on the page: --overwrite, which the error names, kept it."""
     folder, output = tmp_path / "tables", tmp_path / "out"

@@ -1,5 +1,6 @@
 """hpcvdj.chance.fit and check: drawn junctions fit their model; a gene, a length, a call or a species that does not."""
 
+import logging
 from dataclasses import replace
 
 import numpy as np
@@ -13,6 +14,7 @@ from hpcvdj.chance.first_rows import WITH_OPTION, WITHOUT_COLUMN, lacking_nucleo
 from hpcvdj.chance.fit import BROKEN, MISFIT, GeneFit, Side, at_least, compare, truncated_genes
 from hpcvdj.chance.model_fit import MANY_IMPOSSIBLE, UNCHECKED, ModelFit
 from hpcvdj.chance.settings import Checks
+from hpcvdj.cli.common import saying_once
 from hpcvdj.errors import InputError
 from hpcvdj.inference.settings import InferenceSettings
 from hpcvdj.inference.tables import reading_for
@@ -469,3 +471,15 @@ def renamed_rows(table, every):
     calls = table["v_call"].to_pylist()
     calls[::every] = [*calls[::every][1:], calls[0]]
     return table.set_column(0, "v_call", pa.array(calls))
+
+
+def test_findings_of_each_table_stay_below_its_heading(caplog, monkeypatch):
+    """A finding that another table had, too, was dropped, and the others seemed to be of the table before."""
+    monkeypatch.setattr(logging.root, "handlers", [caplog.handler])
+    log = logging.getLogger("hpcvdj")
+    with saying_once():
+        for name, findings in (("a", ["x", "y"]), ("b", ["y", "z"]), ("a", ["x", "y"])):
+            log.warning("of %s:", name)
+            for finding in findings:
+                log.warning("%s", finding, extra={"below": True})
+    assert [record.getMessage() for record in caplog.records] == ["of a:", "x", "y", "of b:", "y", "z"]
