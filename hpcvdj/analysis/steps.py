@@ -267,7 +267,8 @@ def _sharing(job: Job) -> FinishedStep:
 def _why_not_associate(job: Job) -> str:
     donors = job.cohort.donors()
     if donors is None:
-        return f"nothing is asked of the metadata ({option('case')}, {option('hla')}, {option('trend')})"
+        questions = ", ".join(map(option, ("case", "hla", "trend", "time")))
+        return f"nothing is asked of the metadata ({questions})"
     return _needs_individuals(job) if donors.time is None else _needs_samples(job)
 
 

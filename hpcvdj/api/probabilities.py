@@ -17,7 +17,7 @@ from hpcvdj.chance.question import read_rows
 from hpcvdj.chance.settings import Checks
 from hpcvdj.cohorts.like import cohort_like
 from hpcvdj.cohorts.question import CohortQuestion
-from hpcvdj.cohorts.settings import Naming
+from hpcvdj.cohorts.settings import Naming, require_like
 from hpcvdj.errors import InputError
 from hpcvdj.generation.generate import generate as draw
 from hpcvdj.generation.settings import PAPER_SEQUENCES, GenerationSettings, SimulationSettings
@@ -167,6 +167,7 @@ def generate(model: Model | str | Path, *, like: Any, joint: bool, backend: str,
     The backend does not change the rows.  Raises InputError for a model that cannot be read, or that makes no
     (productive) junction.
     """
+    require_like(options["individual"], like)
     plan, run = GenerationSettings.of(options), Run()
     loaded = used_model(model, joint=joint)
     if like is not None:

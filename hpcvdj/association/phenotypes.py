@@ -247,6 +247,11 @@ def _alleles(column: str, value_of: Mapping[str, str]) -> tuple[dict[str, dict[s
         "alleles; correct the metadata if they were typed"
         for gene, who in untyped.items()
     ]
+    if others := [name for name in tested if "*" not in name]:
+        lines.append(
+            f"{option('hla', column)}: {few(others, 10)} are no names of HLA alleles that hpcvdj knows; they are "
+            "compared as they are written"
+        )
     if rare:
         lines.append(
             f"{option('hla', column)}: not tested, as fewer than {FEWEST_OF_ALLELE} donors have it, or lack it: "

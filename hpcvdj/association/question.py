@@ -182,10 +182,11 @@ class ExpansionQuestion(CohortQuestion[Expansion]):
                 f"{lacking.path}: no column {READS}; reads tell what expanded: give tables with counts of reads or "
                 f"UMIs, or name their column with {option('columns', {READS: 'COLUMN'})}"
             )
-        if (self.settings.unit, self.settings.depth) != ("vj-aa", "recombinations"):
+        of_donors = ("unit", "depth", "min_individuals")
+        if any(getattr(self.settings, name) != getattr(AssociationSettings(), name) for name in of_donors):
             raise InputError(
                 f"{option('time', self.naming.time)}: clonotypes are junctions as they are read, and their reads are "
-                f"compared at their depths; leave out {option('unit')} and {option('depth')}"
+                f"compared at their depths; leave out {', '.join(map(option, of_donors))}"
             )
 
     def answer(self, rows: Rows, model: Model, run: Run) -> Expansion | None:

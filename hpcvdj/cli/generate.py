@@ -6,7 +6,7 @@ from typing import Annotated
 from hpcvdj.chance.settings import Checks, Force
 from hpcvdj.cli import common, options
 from hpcvdj.cli.drawing import report_drawn, write_drawn
-from hpcvdj.cohorts.settings import IndividualColumn, Naming
+from hpcvdj.cohorts.settings import IndividualColumn, Naming, require_like
 from hpcvdj.errors import InputError, option
 from hpcvdj.generation.settings import GenerationSettings
 from hpcvdj.kernels.backends import AUTO, BackendName
@@ -54,6 +54,7 @@ def command(
     from hpcvdj.api.tables import used_model
     from hpcvdj.generation.generate import generate_table
 
+    require_like(individual, like)
     if like and resume:
         raise InputError(f"{option('resume', True)}: a cohort like another is drawn at once; leave it out")
     loaded = run.from_root(lambda: used_model(model, joint=joint))

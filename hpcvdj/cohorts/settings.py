@@ -139,3 +139,9 @@ class Naming(Individuals, kw_only=True):
                     f"column {self.group}, or leave {option('subject')} out"
                 )
         return People(subject, groups)
+
+
+def require_like(individual: str | None, like: Any) -> None:
+    """Raise InputError for a column that names the individuals of no cohort."""
+    if individual is not None and (like is None or like == []):
+        raise InputError(f"{option('individual', individual)}: names individuals of {option('like')}; give this, too")

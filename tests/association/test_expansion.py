@@ -395,7 +395,8 @@ def test_wrong_input_is_one_line(visit, tmp_path):
     assert "--time month: needs --subject" in refused(words=without)
     assert "must end in .png or .svg" in refused("--plot", tmp_path / "plot.pdf")
     assert "no scores" in refused("--donors", tmp_path / "donors.tsv")
-    assert "leave out --unit and --depth" in refused("--unit", "aa")
+    for words in (("--unit", "aa"), ("--depth", "none"), ("--min-individuals", "5")):
+        assert "leave out --unit, --depth, --min-individuals" in refused(*words)
     about = tmp_path / "visits.tsv"
     text = about.read_text()
     about.write_text(text.replace("\t1\n", "\t0\n"))

@@ -91,6 +91,14 @@ def test_spellings_without_the_star_are_not_lacking():
     assert own.donors.tolist() == [k for k in range(24) if k not in (6, 7)]
 
 
+def test_what_is_no_name_of_an_allele_is_said(caplog):
+    """A wrong column, such as sex, had tested alleles called f and m."""
+    assert [each.name for each in donors_of({"sex": ["f", "m"] * 12}, hla="sex")] == ["f", "m"]
+    assert [record.getMessage() for record in caplog.records] == [
+        "hla='sex': f, m are no names of HLA alleles that hpcvdj knows; they are compared as they are written"
+    ]
+
+
 OPEN = ["A*02:01/A*03:01", "A*03:01/A*24:02/A*02:01", "A*02:010", "A*02:01-A*03:01"]
 
 

@@ -10,7 +10,7 @@ from hpcvdj.recombination.igor import load_model
 from hpcvdj.repertoires.readers import read_batches
 from hpcvdj.repertoires.writers import write_table
 from tests.cohorts.drawn import cohort_in, drawn, with_individuals
-from tests.commands import hpcvdj_command
+from tests.commands import error_line, hpcvdj_command
 
 
 @pytest.fixture(scope="module")
@@ -71,3 +71,12 @@ def test_the_command(cohort, tmp_path):
     )
     assert table["junction"].to_pylist() == made["junction"].to_pylist()
     assert table["repertoire_id"].to_pylist() == made["repertoire_id"].to_pylist()
+
+
+def test_individuals_of_no_cohort(tmp_path):
+    """The option was ignored."""
+    words = ["generate", "-m", "human_trb_m15", "-n", 2, "-o", tmp_path / "o.tsv", "--individual", "who"]
+    message = "names individuals of --like; give this, too"
+    assert error_line(hpcvdj_command(*words, code=2)[1]).endswith(f"--individual who: {message}")
+    with pytest.raises(hpcvdj.InputError, match="individual='who': names individuals of like; give this, too"):
+        hpcvdj.generate("human_trb_m15", 2, individual="who")
