@@ -164,7 +164,7 @@ def united(cohort: Cohort) -> Counts:
     repertoire, stands_for = cohort.repertoire, np.arange(len(cohort.repertoire))
     genes = [(frozenset(v.allele.split(",")), frozenset(j.allele.split(","))) for v, j in repertoire.pairs]
     kinds = kinds_of(repertoire)
-    is_tie = np.array([len(v) + len(j) > 2 for v, j in genes], dtype=bool)[kinds] if genes else stands_for > 0
+    is_tie = np.array([len(v) + len(j) > 2 for v, j in genes], dtype=bool)[kinds]
     if not is_tie.any():
         return stands_for
     _, group = groups(repertoire.words, repertoire.lengths.astype(np.int64), np.zeros_like(stands_for))

@@ -225,8 +225,7 @@ def _alleles(column: str, value_of: Mapping[str, str]) -> tuple[dict[str, dict[s
                 open_in[who] = maybe[0]
             elif who not in not_typed:
                 has[who] = sure
-        number = sum(has.values())
-        if min(number, len(has) - number, named[allele]) < FEWEST_OF_ALLELE:
+        if min(named[allele], len(has) - sum(has.values())) < FEWEST_OF_ALLELE:
             rare.append(allele)
             continue
         tested[allele] = has
