@@ -36,7 +36,7 @@ from hpcvdj.enrichment.settings import EnrichmentSettings
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.backends import Backend
 from hpcvdj.kernels.neighbours.blocks import groups
-from hpcvdj.kernels.threads import elementwise, taken
+from hpcvdj.kernels.threads import taken
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.productive import productive_of
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
@@ -194,7 +194,7 @@ def enrich(
         clonotypes.lengths[rows]
     ]
     expected *= factors
-    p_values = elementwise(poisson_tail, neighbours[rows], expected)
+    p_values = poisson_tail(neighbours[rows], expected)
     more = poisson_tail(neighbours[drawn] + 1, expected[at])
     qq = _quantiles(places.number[drawn], (p_values[at], more), settings, run)
     # A call that contradicts the amino acids makes a neighbourhood improbable, so small p-values are checked for it.
@@ -259,7 +259,7 @@ def enrich_over(
     kinds, variants = kinds[len(clonotypes) :], variants[len(clonotypes) :]
     size_of_control = _class_sizes(kinds, variants, len(clonotypes.classes), run)[clonotypes.kind]
     sizes = places.size - 1, of_control, size_of_control
-    at_least, more = (elementwise(statistics.two_rates_tail, neighbours + k, *sizes) for k in (0, 1))
+    at_least, more = (statistics.two_rates_tail(neighbours + k, *sizes) for k in (0, 1))
     drawn = np.intersect1d(_drawn(places, settings), np.flatnonzero(size_of_control))
     qq = _quantiles(places.number[drawn], (at_least[drawn], more[drawn]), settings, run)
     tested = np.flatnonzero(neighbours >= settings.min_neighbours)

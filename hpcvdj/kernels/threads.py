@@ -59,20 +59,6 @@ def taken(values: NDArray[Any], rows: NDArray[np.integer[Any]]) -> NDArray[Any]:
     return out
 
 
-def elementwise(function: Callable[..., NDArray[np.float64]], *columns: NDArray[Any]) -> NDArray[np.float64]:
-    """`function` of columns of equal length, element by element, on several cores: float64 [elements].
-
-    function  of numpy arrays; it should release Python's lock, as that of numpy and scipy do
-    """
-    out = np.empty(len(columns[0]))
-
-    def fill(part: tuple[int, int]) -> None:
-        out[slice(*part)] = function(*(column[slice(*part)] for column in columns))
-
-    on_threads(fill, parts_of(len(out), TAKEN_AT_ONCE))
-    return out
-
-
 def _take(part: tuple[int, int], values: NDArray[Any], rows: NDArray[Any], out: NDArray[Any]) -> None:
     # With another mode, numpy would copy twice.
     np.take(values, rows[slice(*part)], axis=0, out=out[slice(*part)], mode="clip")

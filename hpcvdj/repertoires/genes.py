@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hpcvdj.kernels.text import text_buffers, translate_rows, unpack_rows
-from hpcvdj.kernels.threads import TAKEN_AT_ONCE, on_threads, parts_of, taken
+from hpcvdj.kernels.threads import on_threads, taken
 from hpcvdj.recombination import alphabet
 from hpcvdj.recombination.germline import SegmentType
 from hpcvdj.recombination.models import ANY, Alleles, Model
@@ -203,14 +203,8 @@ def letter_words(letters: NDArray[np.uint8]) -> NDArray[np.uint64]:
 
 def as_text(letters: Letters, lengths: Counts) -> Any:
     """Zero-padded ASCII as a pyarrow Array of text."""
+    data = letters[np.arange(letters.shape[1]) < lengths[:, np.newaxis]]
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    data = np.empty(offsets[-1], dtype=np.uint8)
-
-    def fill(part: tuple[int, int]) -> None:
-        own = letters[slice(*part)]
-        data[offsets[part[0]] : offsets[part[1]]] = own[np.arange(own.shape[1]) < lengths[slice(*part), np.newaxis]]
-
-    on_threads(fill, parts_of(len(lengths), TAKEN_AT_ONCE))
     return pa.LargeStringArray.from_buffers(len(lengths), pa.py_buffer(offsets), pa.py_buffer(data))
 
 

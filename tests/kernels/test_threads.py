@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import hpcvdj
-from hpcvdj.kernels.threads import elementwise, on_threads, parts_of, taken, turns_of
-from hpcvdj.repertoires.genes import as_text
+from hpcvdj.kernels.threads import on_threads, parts_of, taken, turns_of
 
 
 @pytest.fixture(params=[1, 2])
@@ -87,31 +86,3 @@ def test_rows_are_taken_as_an_index_takes_them(threads, shape, rows, monkeypatch
     found = taken(values, chosen)
     assert found.dtype == values.dtype
     np.testing.assert_array_equal(found, values[chosen])
-
-
-@pytest.mark.parametrize("rows", [0, 1, 7, 100])
-def test_a_function_of_elements_is_that_of_all_of_them(threads, rows, monkeypatch):
-    monkeypatch.setattr("hpcvdj.kernels.threads.TAKEN_AT_ONCE", 7)
-    rng = np.random.default_rng(rows)
-    first, second = rng.random(rows), rng.integers(0, 9, rows)
-    sizes = []
-
-    def power(base, exponent):
-        sizes.append(len(base))
-        return base**exponent
-
-    found = elementwise(power, first, second)
-    assert found.dtype == np.float64
-    np.testing.assert_array_equal(found, first**second)
-    assert sum(sizes) == rows
-    assert len(sizes) > 1 or rows <= 7
-
-
-@pytest.mark.parametrize("rows", [0, 1, 7, 100])
-def test_letters_as_texts(threads, rows, monkeypatch):
-    monkeypatch.setattr("hpcvdj.repertoires.genes.TAKEN_AT_ONCE", 7)
-    rng = np.random.default_rng(rows)
-    lengths = rng.integers(0, 9, rows)
-    texts = ["".join(rng.choice(list("ACDEFGHI"), length)) for length in lengths]
-    letters = np.array([text.ljust(8, "\0").encode() for text in texts], dtype="S8").view(np.uint8).reshape(rows, 8)
-    assert as_text(letters, lengths).to_pylist() == texts
