@@ -137,11 +137,13 @@ def _require_suitable(job: Job) -> None:
     require_rows(job.inputs)
     samples, donors = job.inputs.repertoires, job.cohort.donors()
     people = job.cohort.naming().people(samples)
-    cohort = [step for step in ("contamination", "sharing", "associate")
-              if job.settings.asks(step) and not STEP[step].why_not(job)]  # fmt: skip
-    if cohort:
+    asked = [step for step in ("contamination", "sharing", "associate")
+             if job.settings.asks(step) and not STEP[step].why_not(job)]  # fmt: skip
+    if {"contamination", "sharing"} & {*asked}:
         require_without_commas(people.subject.values())
-    if "associate" in cohort and donors is not None and donors.time is None:
+    if "associate" in asked and donors is not None:
+        require_without_commas(donors.people(samples).subject.values())
+    if "associate" in asked and donors is not None and donors.time is None:
         phenotypes_of(donors, donors.people(samples).subject, told=True)
 
 
@@ -157,8 +159,10 @@ def _do(step: str, planned: Sequence[str], job: Job, before: Outcome | None) -> 
     if reason and before is not None and run.from_root(lambda: _is_kept(job, before)):
         # The page goes on showing what is in the folder.
         return before, None, job
+    # Files of an earlier run stay on record.
+    written = before.written if before is not None else {}
     if reason:
-        return Outcome(step, LEFT_OUT, reason), None, job
+        return Outcome(step, LEFT_OUT, reason, written=written), None, job
     identity = run.from_root(lambda: _identity(job, step))
     if before is not None and run.from_root(lambda: _is_done(job, before, identity)):
         return before, None, _with_model(job, before)
@@ -173,7 +177,8 @@ def _do(step: str, planned: Sequence[str], job: Job, before: Outcome | None) -> 
     except InputError as error:
         if not error.on_every_rank:
             raise
-        return Outcome(step, LEFT_OUT if isinstance(error, TooFewError) else REFUSED, str(error)), None, job
+        state = LEFT_OUT if isinstance(error, TooFewError) else REFUSED
+        return Outcome(step, state, str(error), written=written), None, job
 
     def outcome() -> Outcome:
         written = {name: job.digest(name) for name in plan.written if (job.folder / name).exists()}

@@ -16,6 +16,7 @@ from hpcvdj.chance.shown import Shown
 from hpcvdj.cohorts.cohort import Cohort
 from hpcvdj.errors import InputError, option
 from hpcvdj.kernels.neighbours.blocks import groups
+from hpcvdj.recombination.repertoire import Repertoire
 from hpcvdj.recombination.selection import finite_number
 from hpcvdj.repertoires.genes import amino_acid_column, amino_acids, gene_columns, has_nucleotides, kinds_of, sequences
 
@@ -113,8 +114,13 @@ def expand(cohort: Cohort, times: Times, settings: AssociationSettings) -> Expan
     has = cohort.has
     assert has.reads is not None
     shape = (len(has.begins) - 1, has.individuals)
-    reads = csc_array((has.reads, (united(cohort)[has.sequence], has.individual)), shape=shape)
     column_of = {name: k for k, name in enumerate(cohort.names)}
+    sequence = has.sequence.astype(np.int64)
+    for samples in times.values():
+        own = np.isin(has.individual, [column_of[name] for names in samples.values() for name in names])
+        rows, place = np.unique(sequence[own], return_inverse=True)
+        sequence[own] = united(cohort.repertoire, rows, np.bincount(place, has.reads[own]).astype(np.int64))[place]
+    reads = csc_array((has.reads, (sequence, has.individual)), shape=shape)
     depths = np.bincount(has.individual, has.reads, has.individuals)
     empty = next((cohort.names[k] for k in np.flatnonzero(depths == 0)), None)
     if empty is not None:
@@ -153,40 +159,43 @@ def expand(cohort: Cohort, times: Times, settings: AssociationSettings) -> Expan
                      kept, q, settings.max_q)  # fmt: skip
 
 
-def united(cohort: Cohort) -> Counts:
-    """The sequence that stands for the clonotype of each, int64 [sequences]: the one of it with the most reads.
+def united(repertoire: Repertoire, rows: Counts, reads: Counts) -> Counts:
+    """The sequence that stands for the clonotype of each sequence of a subject: the one of it with the most reads.
 
     A clonotype has one junction, and calls that overlap: of TRBV6-2, TRBV6-2,TRBV6-3 and TRBV6-3 at different times.
+
+    rows   int64 [sequences]: the sequences of the subject in the repertoire, ascending
+    reads  int64 [sequences]
+
+    Returns int64 [sequences], members of `rows`.
     """
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
 
-    repertoire, stands_for = cohort.repertoire, np.arange(len(cohort.repertoire))
-    genes = [(frozenset(v.allele.split(",")), frozenset(j.allele.split(","))) for v, j in repertoire.pairs]
-    kinds = kinds_of(repertoire)
-    is_tie = np.array([len(v) + len(j) > 2 for v, j in genes], dtype=bool)[kinds]
+    calls = [(frozenset(v.allele.split(",")), frozenset(j.allele.split(","))) for v, j in repertoire.pairs]
+    kinds = kinds_of(repertoire)[rows]
+    is_tie = np.array([len(v) + len(j) > 2 for v, j in calls], dtype=bool)[kinds]
     if not is_tie.any():
-        return stands_for
-    _, group = groups(repertoire.words, repertoire.lengths.astype(np.int64), np.zeros_like(stands_for))
-    of_tie = np.zeros(len(group), dtype=bool)
-    of_tie[group[is_tie]] = True
-    rows = np.flatnonzero(of_tie[group])
-    rows = rows[np.argsort(group[rows], kind="stable")]
+        return rows
+    words, lengths = repertoire.packed(rows)
+    _, junction = groups(words, lengths.astype(np.int64), np.zeros(len(rows), dtype=np.int64))
+    of_tie = np.zeros(len(rows), dtype=bool)
+    of_tie[junction[is_tie]] = True
+    places = np.flatnonzero(of_tie[junction])
+    places = places[np.argsort(junction[places], kind="stable")]
     edges: list[tuple[int, int]] = []
-    for alike in np.split(rows, np.flatnonzero(np.diff(group[rows])) + 1):
+    for alike in np.split(places, np.flatnonzero(np.diff(junction[places])) + 1):
         edges += [
-            (row, other) for row, other in combinations(alike.tolist(), 2)
-            if all(own & others for own, others in zip(genes[kinds[row]], genes[kinds[other]], strict=True))
+            (place, other) for place, other in combinations(alike.tolist(), 2)
+            if all(own & others for own, others in zip(calls[kinds[place]], calls[kinds[other]], strict=True))
         ]  # fmt: skip
     ends = np.array(edges, dtype=np.int64).reshape(-1, 2).T
-    graph = csr_array((np.ones(len(edges)), (ends[0], ends[1])), shape=(len(group),) * 2)
+    graph = csr_array((np.ones(len(edges)), (ends[0], ends[1])), shape=(len(rows),) * 2)
     clonotype = connected_components(graph, directed=False)[1]
-    has = cohort.has
-    reads = np.bincount(has.sequence, has.reads, len(group))
     # The last one of each clonotype has the most reads, and is the first of those with as many.
-    order = np.lexsort((-stands_for, reads, clonotype))
+    order = np.lexsort((-np.arange(len(rows)), reads, clonotype))
     last = np.append(np.flatnonzero(np.diff(clonotype[order])), len(order) - 1)
-    return np.asarray(order[last][clonotype])
+    return np.asarray(rows[order[last][clonotype]])
 
 
 def _rows(cohort: Cohort, pair: Pair, noise: Noise, shown: Bools, p: Floats, q: Floats, kept: Bools) -> pa.Table:

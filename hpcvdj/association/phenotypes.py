@@ -201,31 +201,34 @@ def _alleles(column: str, value_of: Mapping[str, str]) -> tuple[dict[str, dict[s
     """
     if several := [who for who, text in value_of.items() if {"+", "|"} <= set(text)]:
         raise InputError(
-            f"{option('hla', column)}: {few(several)} have several genotypes, with | between them; give the alleles "
-            "that are certain, with commas between them"
+            f"{option('hla', column)}: several genotypes, with | between them: {few(several)}; give the alleles that "
+            "are certain, with commas between them"
         )
     texts_of = {who: [part for part in re.split(r"[,;|+^~\s]+", text) if part] for who, text in value_of.items()}
-    typed = {who: [_possible(part) for part in texts] for who, texts in texts_of.items()}
-    genes_of = {who: {name.partition("*")[0] for names in typings for name in names} for who, typings in typed.items()}
-    named = Counter(
-        name for typings in typed.values() for name in {_shared(names) for names in typings} if name is not None
-    )
+    possible = {part: _possible(part) for texts in texts_of.values() for part in texts}
+    genes_of = {who: {name.partition("*")[0] for part in texts for name in possible[part]}
+                for who, texts in texts_of.items()}  # fmt: skip
+    named = Counter(name for texts in texts_of.values() for name in {_shared(possible[part]) for part in texts})
     tested, rare, lines = {}, [], []
     untyped: dict[str, list[str]] = {}
-    for allele in sorted(named):
+    for allele in sorted(filter(None, named)):
+        # A group is tested if enough donors are typed as it, not because they have one of its alleles.
+        if named[allele] < FEWEST_OF_ALLELE:
+            rare.append(allele)
+            continue
         gene, is_allele, _ = allele.partition("*")
         may_lack = not is_allele or gene in NOT_IN_ALL
         not_typed = [] if may_lack else [who for who, genes in genes_of.items() if gene not in genes]
+        sure = {part for part, names in possible.items() if all(_is_of(name, allele) for name in names)}
+        maybe = {part for part, names in possible.items() if any(_may_be(name, allele) for name in names)} - sure
         has, open_in = dict[str, bool](), dict[str, str]()
-        for who, typings in typed.items():
-            sure = any(all(_is_of(name, allele) for name in names) for names in typings)
-            maybe = [part for part, names in zip(texts_of[who], typings, strict=True)
-                     if any(_is_of(name, allele) or _is_of(allele, name) for name in names)]  # fmt: skip
-            if maybe and not sure:
-                open_in[who] = maybe[0]
+        for who, texts in texts_of.items():
+            is_sure = not sure.isdisjoint(texts)
+            if not is_sure and not maybe.isdisjoint(texts):
+                open_in[who] = next(part for part in texts if part in maybe)
             elif who not in not_typed:
-                has[who] = sure
-        if min(named[allele], len(has) - sum(has.values())) < FEWEST_OF_ALLELE:
+                has[who] = is_sure
+        if len(has) - sum(has.values()) < FEWEST_OF_ALLELE:
             rare.append(allele)
             continue
         tested[allele] = has
@@ -253,22 +256,31 @@ def _alleles(column: str, value_of: Mapping[str, str]) -> tuple[dict[str, dict[s
         )
     if rare:
         lines.append(
-            f"{option('hla', column)}: not tested, as fewer than {FEWEST_OF_ALLELE} donors have it, or lack it: "
+            f"{option('hla', column)}: not tested, as fewer than {FEWEST_OF_ALLELE} donors are typed so, or lack it: "
             f"{few(rare, 10)}"
         )
     return tested, lines
 
 
 _GENE = r"(?:HLA-?)?(A|B|C|E|F|G|DRA|D[MOPQR][AB]\d|MIC[AB])W?\*?"
+_LONG = r"(?<=DPB1\*)[1-9]\d{2,3}|(?<=MIC[AB]\*)\d{3}"
+"""Groups of three digits and more."""
+
 _PROTEIN = re.compile(
-    rf"{_GENE}(?:(\d\d?):(\d\d|[1-9]\d\d)|(\d\d)(?:([1-9]\d\d)|(\d\d)(?:\d\d)*))(?::\d+)*(?::[A-Z]{{2,}})?([A-Z]?)"
+    rf"{_GENE}(?:(\d\d?|{_LONG}):(\d\d|[1-9]\d{{2,3}})|(\d\d)(?:([1-9]\d\d)|(\d\d)(?:\d\d)*))(?::\d+)*(?::[A-Z]{{2,}})?"
+    "([A-Z]?)"
 )
-_GROUP = re.compile(rf"{_GENE}(\d\d?)(?::?[A-Z]{{2,}})?")
+_GROUP = re.compile(rf"{_GENE}(\d\d?|{_LONG})(?::?[A-Z]{{2,}})?")
 _OF_GENE = re.compile(rf"{_GENE}\d.*")
 
 
+def _may_be(name: str, other: str) -> bool:
+    """Whether a name stands for another one, or is one of those that it stands for: A*02:01, A*02 or A."""
+    return name == other or name.startswith((f"{other}:", f"{other}*")) or other.startswith((f"{name}:", f"{name}*"))
+
+
 def _is_of(name: str, other: str) -> bool:
-    """Whether a name, such as A*02:01, is one of those that another name stands for: A*02:01, A*02, or A.
+    """Whether a name is certainly of another one, as A*02:01 is of A*02:01 and of A*02.
 
     An allele that is not expressed, such as A*02:01N, is only itself.
     """
@@ -282,10 +294,10 @@ def _shared(names: Collection[str]) -> str | None:
     ('A*02:01', 'A*02', None, None)
     """
     (first, *others) = sorted(names)
-    if others:
-        group = first.partition(":")[0]
-        return group if all(_is_of(name, group) for name in names) else None
-    return None if re.fullmatch(_GENE, first) else first
+    if re.fullmatch(_GENE, first):
+        return None
+    group = first.partition(":")[0] if others else first
+    return group if all(_is_of(name, group) for name in names) else None
 
 
 def _possible(text: str) -> frozenset[str]:
@@ -316,14 +328,16 @@ def _two_fields(allele: str) -> str:
     ['A*02:01', 'A*02:01', 'A*02:01', 'C*04:01', 'DRB1*15:01', 'A*02', 'A*02']
     >>> [_two_fields(name) for name in ("A*020101", "A*02101", "A*02:101", "A*02:01:XX", "A*02:010", "B*07:02-B*08:01")]
     ['A*02:01', 'A*02:101', 'A*02:101', 'A*02:01', 'A', 'B']
+    >>> [_two_fields(name) for name in ("MICA*008:04", "MICA*008", "DPB1*104:01", "A*02:1000", "DPB1*1001:01", "A2")]
+    ['MICA*008:04', 'MICA*008', 'DPB1*104:01', 'A*02:1000', 'DPB1*1001:01', 'A*02']
     """
     name = allele.upper()
     if found := _PROTEIN.fullmatch(name):
         gene, short, of_short, group, of_three, of_two, suffix = found.groups()
         protein = of_short or of_three or of_two
-        return f"{gene}*{int(short or group):02}:{protein}{'N' if suffix == 'N' else ''}"
+        return f"{gene}*{(short or group).zfill(2)}:{protein}{'N' if suffix == 'N' else ''}"
     if found := _GROUP.fullmatch(name):
-        return f"{found[1]}*{int(found[2]):02}"
+        return f"{found[1]}*{found[2].zfill(2)}"
     found = _OF_GENE.fullmatch(name)
     return found[1] if found else allele.removeprefix("HLA-")
 

@@ -143,5 +143,5 @@ class Naming(Individuals, kw_only=True):
 
 def require_like(individual: str | None, like: Any) -> None:
     """Raise InputError for a column that names the individuals of no cohort."""
-    if individual is not None and (like is None or like == []):
+    if individual is not None and (like is None or (isinstance(like, list) and not like)):
         raise InputError(f"{option('individual', individual)}: names individuals of {option('like')}; give this, too")

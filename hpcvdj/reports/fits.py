@@ -50,6 +50,11 @@ class Comparison:
         return _spelled(self.tables) + f" ({self.model})" * bool(self.model)
 
     @property
+    def judged(self) -> set[tuple[str, str]]:
+        """The tables, with the model."""
+        return {(self.model, table) for table in self.tables}
+
+    @property
     def verdict(self) -> Verdict:
         return _verdict(self.fit)
 
@@ -65,7 +70,7 @@ def _comparisons(outputs: Outputs) -> list[Comparison]:
     compared: dict[str, tuple[dict[str, str], dict[str, Any], str]] = {}
     for path, _, facts in outputs.files:
         fit, model = facts.get("fit"), str(facts.get("model") or "")
-        if isinstance(fit, dict) and fit.get("rows"):
+        if isinstance(fit, dict) and (fit.get("rows") or fit.get("lacking")):
             tables, *_ = compared.setdefault(json.dumps([fit, model], sort_keys=True), ({}, fit, model))
             tables |= tables_read(facts) or {str(path): outputs.label(path)}
     several = len({model for *_, model in compared.values()}) > 1
@@ -78,12 +83,12 @@ def _worst_first(comparisons: Sequence[Comparison]) -> dict[Verdict, list[Compar
     Another command may have read other rows of a table, or compared it alone.
     """
     by_verdict: dict[Verdict, list[Comparison]] = {}
-    judged = set[str]()
+    judged = set[tuple[str, str]]()
     for verdict in VERDICTS:
-        own = [each for each in comparisons if each.verdict == verdict and not judged.issuperset(each.tables)]
+        own = [each for each in comparisons if each.verdict == verdict and not judged.issuperset(each.judged)]
         if own:
             by_verdict[verdict] = own
-        judged.update(*(each.tables for each in own))
+        judged.update(*(each.judged for each in own))
     return by_verdict
 
 
@@ -106,7 +111,11 @@ def fit_statements(outputs: Outputs) -> Iterator[Statement]:
             cause if len(names) == len(comparisons) else f"{few(dict.fromkeys(names))}: {cause}"
             for cause, names in files.items()
         ]
-        how = "are too few to be" if verdict == "not checked" else "were"
+        how = (
+            "were"
+            if any(each.fit.get("compared", True) for each in comparisons)
+            else "have too few productive ones to be"
+        )
         answer = ". ".join([f"{compared} {how} compared with what the model makes", *causes])
         yield Statement("Does the model fit the table?", verdict, f"{answer}.")
 
@@ -132,7 +141,7 @@ def _causes(fit: dict[str, Any]) -> Iterator[str]:
     if better := fit.get("better"):
         yield f"{better[0]} fits better, by {better[1]:.2g} nats (natural logarithms) per row"
     if fit["impossible"]:
-        yield f"{percent(round(fit['impossible'] * fit['rows']), fit['rows'])} are impossible"
+        yield f"{percent(round(fit['impossible'] * fit['rows']), fit['rows'])} of these are impossible"
     if lacking := fit.get("lacking"):
         yield f"{percent(lacking, fit['rows'] + lacking)} of all rows have genes or alleles that the model lacks"
     if wrong := [gene["gene"] for gene in fit["genes"] if gene["finding"] in SERIOUS]:

@@ -99,7 +99,7 @@ def _words(depths: list[tuple[str, int, list[str]]], lacking: list[str]) -> list
     if not depths:
         return [_UNKNOWN]
     among = "; ".join(
-        f"among {depth:,} reads of each sample{f' of {locus}' if depths[1:] else ''}, which is all that "
+        f"among {depth:,} reads of each sample{f' of {locus}' if depths[1:] and locus else ''}, which is all that "
         f"{few(sorted(smallest))} {'have' if smallest[1:] else 'has'}"
         for locus, depth, smallest in depths
     )

@@ -246,6 +246,9 @@ def test_a_refused_resume_forgets_no_file(cohort, tmp_path):
     (folder / "d3.tsv").unlink()
     assert "d3.tsv no longer among the tables" in error_line(hpcvdj_command(*line, "--resume", code=2)[1])
     assert state(output) == recorded
+    # A step that is not asked for, and whose tables are others, is no longer done, but its files are known.
+    hpcvdj_command(*line[:-4], "--only", "report", "--only", "contamination", "--resume")
+    assert state(output)["pgen"] == "left out"
     hpcvdj_command(*line, "--overwrite")
     assert sorted(path.name for path in (output / "pgen").glob("*.gz")) == [f"d{k}.tsv.gz" for k in range(3)]
 

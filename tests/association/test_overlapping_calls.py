@@ -1,14 +1,11 @@
 """`hpcvdj associate --time`: clonotypes of one junction whose calls overlap are one."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import hpcvdj
 from hpcvdj.association.expansion import united
-from hpcvdj.cohorts.holding import Holding
 from hpcvdj.recombination.models import Alleles
 from hpcvdj.recombination.repertoire import Repertoire
 from tests.association.drawn import distinct_junctions, visits
@@ -59,8 +56,7 @@ def test_clonotypes_of_a_junction_are_united_as_loops_do(seed):
     words, lengths = packed([text for _, text in rows])
     offsets = np.searchsorted([k for k, _ in rows], np.arange(len(pairs) + 1))
     repertoire = Repertoire(words, lengths, alleles, offsets)
-    has = Holding.of(np.arange(len(rows)), np.zeros(len(rows), np.int64), len(rows), 1, reads, np.add)
-    found = united(SimpleNamespace(repertoire=repertoire, has=has))
+    found = united(repertoire, np.arange(len(rows)), reads)
 
     label = list(range(len(rows)))
     for _ in rows:
@@ -72,3 +68,7 @@ def test_clonotypes_of_a_junction_are_united_as_loops_do(seed):
     of = [[b for b in range(len(rows)) if label[b] == label[a]] for a in range(len(rows))]
     assert found.tolist() == [max(own, key=lambda row: (reads[row], -row)) for own in of]
     assert len(set(found.tolist())) < len(rows)
+    # Sequences of other subjects do not matter.
+    some = np.flatnonzero(rng.random(len(rows)) < 0.6)
+    alone = united(repertoire.subset(some), np.arange(len(some)), reads[some])
+    assert united(repertoire, some, reads[some]).tolist() == some[alone].tolist()

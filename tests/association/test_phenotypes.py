@@ -68,7 +68,7 @@ def test_alleles_of_other_resolutions_are_not_lacking(caplog):
     assert lines == [
         "A*02:01: d005 (A2), d006 (A*02) may have it or not, so they are left out of its test; correct hla: a comma "
         "separates alleles of a donor",
-        "hla='hla': not tested, as fewer than 10 donors have it, or lack it: A*02, A*02:01N",
+        "hla='hla': not tested, as fewer than 10 donors are typed so, or lack it: A*02, A*02:01N",
     ]
 
 
@@ -116,8 +116,20 @@ def test_a_typing_that_leaves_an_allele_open_is_no_control_of_it(caplog):
     assert other.donors[other.case].tolist() == list(range(14, 24))
     told = ", ".join(f"d{k:03} ({text})" for k, text in enumerate(OPEN))
     assert caplog.records[0].getMessage().startswith(f"A*02:01: {told} may have it or not")
-    with pytest.raises(InputError, match=r"d003 have several genotypes, with \| between them; give the alleles"):
+    with pytest.raises(InputError, match=r"several genotypes, with \| between them: d003; give the alleles"):
         donors_of({"hla": [*texts[:3], "A*01:01+A*02:01|A*01:02+A*02:02", *texts[4:]]}, hla="hla")
+
+
+def test_a_group_leaves_an_allele_open_that_is_not_expressed():
+    """As of all other alleles of the group."""
+    texts = ["DRB4*01:03N"] * 12 + ["DRB4*01"] * 2 + ["DRB1*15:01"] * 10
+    found = {each.name: each for each in donors_of({"hla": texts}, hla="hla")}
+    assert found["DRB4*01:03N"].donors.tolist() == [*range(12), *range(14, 24)]
+    # A donor of whom one typing cannot be read has no allele called A.
+    texts = ["A*02:010/A*02:01"] * 12 + ["A*24:02"] * 12
+    assert "A*24:02" in {each.name for each in donors_of({"hla": ["A*24:02"] * 12 + ["A*01:01"] * 12}, hla="hla")}
+    with pytest.raises(InputError, match="no allele is in 10 donors or more"):
+        donors_of({"hla": texts}, hla="hla")
 
 
 def test_donors_with_an_allele_have_its_group():
@@ -153,7 +165,7 @@ def test_a_donor_without_an_allele_of_a_gene_was_not_typed_there(caplog):
     assert [record.getMessage() for record in caplog.records] == [
         "hla='hla': d020, d021, d022, d023 have no allele of A, so they are left out of the tests of its alleles; "
         "correct the metadata if they were typed",
-        "hla='hla': not tested, as fewer than 10 donors have it, or lack it: DRB4*01:01",
+        "hla='hla': not tested, as fewer than 10 donors are typed so, or lack it: DRB4*01:01",
     ]
     of = [f"B*07:02{',DRB4*01:01' if k < 12 else ''}" for k in range(24)]
     (found,) = donors_of({"hla": of}, hla="hla")

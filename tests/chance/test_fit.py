@@ -483,3 +483,18 @@ def test_findings_of_each_table_stay_below_its_heading(caplog, monkeypatch):
             for finding in findings:
                 log.warning("%s", finding, extra={"below": True})
     assert [record.getMessage() for record in caplog.records] == ["of a:", "x", "y", "of b:", "y", "z"]
+
+
+def test_the_heading_names_the_tables_and_the_findings_are_below_it(model, monkeypatch):
+    records = []
+    monkeypatch.setattr(checking.log, "warning", lambda *words, **more: records.append((words, more)))
+    fit = ModelFit(rows=900, impossible=0.2, compared=True)
+    monkeypatch.setattr(checking, "check_fit", lambda *_: fit)
+    sample = sample_of_table(rows_of(model, 100), model, PgenConfig().reads(Reading()))
+    check_model(Checks(), sample, model, tables="a.tsv")
+    (heading, first), (finding, second) = records[-2:]
+    assert heading[0] % heading[1:] == (
+        f"{model.name} does not fit all of 900 different rows of a.tsv that were compared with what it makes:"
+    )
+    assert "are impossible under the model" in finding[0] % finding[1:]
+    assert (first, second) == ({}, {"extra": {"below": True}})

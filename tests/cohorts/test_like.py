@@ -73,6 +73,14 @@ def test_the_command(cohort, tmp_path):
     assert table["repertoire_id"].to_pylist() == made["repertoire_id"].to_pylist()
 
 
+@pytest.mark.parametrize("convert", [lambda table: table.to_pandas(), lambda table: table])
+def test_individuals_of_a_table_in_memory(cohort, convert):
+    """That the option needs a cohort was asked of each cell of a data frame."""
+    table = cohort.rename_columns(["who" if name == "repertoire_id" else name for name in cohort.column_names])
+    made = hpcvdj.generate("human_trb_m15", like=convert(table), individual="who", backend="cpu")
+    assert set(made["repertoire_id"].to_pylist()) <= {*table["who"].to_pylist()}
+
+
 def test_individuals_of_no_cohort(tmp_path):
     """The option was ignored."""
     words = ["generate", "-m", "human_trb_m15", "-n", 2, "-o", tmp_path / "o.tsv", "--individual", "who"]

@@ -74,15 +74,17 @@ def test_rows_that_the_model_lacks_and_tables_that_are_not_compared(tmp_path):
     assert verdict_of(rows=900, impossible=0.08, lacking=100)[0][0] == "with care"
     ((found, text),) = verdict_of(rows=150, compared=False)
     assert (found, text) == (
-        "not checked", "150 rows of s.tsv are too few to be compared with what the model makes."
+        "not checked", "150 rows of s.tsv have too few productive ones to be compared with what the model makes."
     )  # fmt: skip
-    assert verdict_of(rows=150, compared=False, impossible=0.2)[0][0] == "with care"
+    ((found, text),) = verdict_of(rows=150, compared=False, impossible=0.2)
+    assert (found, text.partition(" rows of s.tsv have too few")[0]) == ("with care", "150")
+    assert verdict_of(rows=0, lacking=4_000)[0][0] == "no"
 
 
 def test_models_of_a_page_are_told_apart(tmp_path):
     """Tables of both chains have the same names."""
     files = [
-        sharing(tmp_path / f"{model}.tsv", model=model, tables=[["m1.tsv", model, 9]], fit={**FIT, "genes": genes})
+        sharing(tmp_path / f"{model}.tsv", model=model, tables=[["m1.tsv", "digest", 9]], fit={**FIT, "genes": genes})
         for model, genes in (("mouse_tra", []), ("mouse_trb", [GENE]))
     ]
     (care, _), (fits, _) = found = statements(read_outputs(files))
