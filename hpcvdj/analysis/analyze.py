@@ -142,9 +142,10 @@ def _require_suitable(job: Job) -> None:
     if {"contamination", "sharing"} & {*asked}:
         require_without_commas(people.subject.values())
     if "associate" in asked and donors is not None:
-        require_without_commas(donors.people(samples).subject.values())
-    if "associate" in asked and donors is not None and donors.time is None:
-        phenotypes_of(donors, donors.people(samples).subject, told=True)
+        donor_of = donors.people(samples).subject
+        require_without_commas(donor_of.values())
+        if donors.time is None:
+            phenotypes_of(donors, donor_of, told=True)
 
 
 def _do(step: str, planned: Sequence[str], job: Job, before: Outcome | None) -> tuple[Outcome, Any, Job]:

@@ -95,7 +95,7 @@ def _run() -> None:
         _leave(error)
     except Exception as error:
         if isinstance(error, OSError) and error.errno == errno.ENOSPC and error.filename is None:
-            # Whoever writes a file names it.
+            # Files are written where `write_failure` names them.
             _leave(write_failure(Path("standard output"), error))
         log.debug("where the error arose:", exc_info=True)
         kind, message = type(error).__name__, (str(error).splitlines() or [""])[0]
