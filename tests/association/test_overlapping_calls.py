@@ -1,5 +1,7 @@
 """`hpcvdj associate --time`: clonotypes of one junction whose calls overlap are one."""
 
+from collections import Counter
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -10,10 +12,11 @@ from hpcvdj.recombination.models import Alleles
 from hpcvdj.recombination.repertoire import Repertoire
 from tests.association.drawn import distinct_junctions, visits
 from tests.kernels.neighbours.plain import packed
+from tests.loci import LOCI, exhaustive_but
 
 
-def asked(visit):
-    return hpcvdj.associate(visit[0], "human_trb_m15", metadata=visit[1], subject="who", time="month", backend="cpu",
+def asked(visit, model="human_trb_m15"):
+    return hpcvdj.associate(visit[0], model, metadata=visit[1], subject="who", time="month", backend="cpu",
                             max_p=1.0)  # fmt: skip
 
 
@@ -41,6 +44,24 @@ def test_ties_of_calls_at_one_time_are_no_expansions(planted):
     own, other = (sorted(found.table.select(names).to_pylist(), key=lambda row: list(row.values())[:3])
                   for found in (tied, plain))  # fmt: skip
     assert own == other
+
+
+@pytest.mark.olga
+@pytest.mark.slow
+@pytest.mark.parametrize("planted", [0, 25])
+@pytest.mark.parametrize("model", exhaustive_but(LOCI, "mouse_tra"))
+def test_ties_of_frequent_genes_in_every_locus(model, planted):
+    junctions = distinct_junctions(model, 4_000)
+    drawn = visits(junctions, seed=7171, number=4_000, depths=(8_000, 8_000, 24_000), planted=planted)
+    genes = [call.partition("*")[0] for call in junctions["v_call"].to_pylist()]
+    (first, _), (second, _) = Counter(genes).most_common(2)
+    table = drawn[0]["s2"]
+    calls = [f"{second},{first}" if call.partition("*")[0] == first else call for call in table["v_call"].to_pylist()]
+    tied = table.set_column(table.column_names.index("v_call"), "v_call", pa.array(calls))
+    found = asked(({**drawn[0], "s2": tied}, *drawn[1:]), model)
+    assert found.hits == asked(drawn, model).hits
+    assert (found.hits > 15) == bool(planted)
+    assert found.hits > 15 or not found.hits
 
 
 CALLS = ["A", "B", "C", "A,B", "B,C", "A,C,D", "D"]
