@@ -85,7 +85,7 @@ def pgen(junctions: Any, model: Model | str | Path, *, strict: bool, **options: 
     table = table_of(original.arrow)
     reading = reading_of(fields_of(table), settings.sequence_field, symbols, strict=strict)
     config = settings.config(amino_acids=reading.alphabet is not None)
-    reference = config.model(checks.adapted(used_model(model)))
+    reference = config.model(checks.adapted(used_model(model), settings.genes))
     inputs = Inputs((table,), config.reads(reading))
     original.require(inputs.reading.columns)
     check_tables(checks, [inputs], reference, config.names[0], remedy=WITH_OPTION)

@@ -233,7 +233,7 @@ def ask(
     Raises HpcvdjError for bad input and failures, and leaves an existing result as it was.  Raises CompleteError if the
     run resumes, and there is a result of the same tables and settings.
     """
-    model = checks.adapted(model)
+    model = run.from_root(partial(checks.adapted, model, question.genes))
     if output is not None:
         run = run.to(output.target, resume=output.resume, overwrite=output.overwrite)
     with ExitStack() as stack:

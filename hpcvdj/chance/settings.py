@@ -3,8 +3,9 @@
 from dataclasses import replace
 from typing import Annotated
 
+from hpcvdj.errors import InputError, option
 from hpcvdj.options import Option, Settings, setting
-from hpcvdj.recombination.calls import MissingAlleles, Ties
+from hpcvdj.recombination.calls import Genes, MissingAlleles, Ties
 from hpcvdj.recombination.models import Model
 
 MOST_DRAWS = 10**8
@@ -39,8 +40,14 @@ class Checks(Settings, kw_only=True):
     force: Force = False
     missing_alleles: MissingAllelesOption = "exclude"
 
-    def adapted(self, model: Model) -> Model:
-        """Return the model whose probabilities are computed."""
+    def adapted(self, model: Model, genes: Genes = "call") -> Model:
+        """Return the model whose probabilities are computed.
+
+        Raises InputError for options about genes if no calls are read, which `genes` says.
+        """
+        for name, value, without in (("ties", self.ties, "none"), ("missing_alleles", self.missing_alleles, "exclude")):
+            if genes == "any" and value != without:
+                raise InputError(f"{option(name, value)}: no V and J calls are read; leave it out")
         if self.missing_alleles == "gene":
             model = replace(model, by_gene=True)
         return model.with_ties() if self.ties == "auto" else model

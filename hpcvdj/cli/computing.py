@@ -97,17 +97,31 @@ def planned(
         require_result(output)
         return [(together_of(tables, reading), output)]
     targets = targets_of(junctions, tables, output)
-    make_folder_of_several(junctions, output)
+    make_folder_of_several(junctions, output, [target for _, target in targets])
     return [(Inputs((*parts,), reading, together=len(parts) > 1), target) for parts, target in targets]
 
 
-def make_folder_of_several(junctions: list[Path], output: Path) -> None:
-    """Make the folder `output` if each of several tables has an output."""
-    from hpcvdj.repertoires.inputs import is_one
+def make_folder_of_several(junctions: list[Path], output: Path, targets: list[Path]) -> None:
+    """Make the folder `output` if each of several tables has an output; warn of outputs of other runs in it."""
+    from hpcvdj.repertoires.inputs import RESULT_SUFFIXES, is_one
+    from hpcvdj.results.facts import facts_path
     from hpcvdj.storage.folders import make_folder
 
-    if len(junctions) > 1 or not is_one(junctions[0]):
-        make_folder(output)
+    if len(junctions) == 1 and is_one(junctions[0]):
+        return
+    make_folder(output)
+    others = sorted(
+        path.name
+        for path in output.iterdir()
+        if path not in targets
+        and not path.name.startswith(".")
+        and (path.suffix in RESULT_SUFFIXES or facts_path(path).is_file())
+    )
+    if others:
+        log.warning(
+            "%s: %s: of another run; hpcvdj report of this folder shows all, so remove those of tables that are gone",
+            output, few(others),
+        )  # fmt: skip
 
 
 def _rows(summary: "Summary") -> str:

@@ -68,7 +68,7 @@ def command(
         work = targets_of(junctions, tables, output, suffix=".tsv", require=writer_of, alone=several)
         if plot is not None and len(work) > 1:
             raise InputError(f"{option('plot', plot)}: draws one table, and {len(work):,} are given; {several}")
-        make_folder_of_several(junctions, output)
+        make_folder_of_several(junctions, output, [target for _, target in work])
         return work
 
     def compute(item: "tuple[list[Table], Path]", run: "Run") -> None:

@@ -64,7 +64,7 @@ def command(
         tables = tables_in(junctions, opened)
         reading = reading_of(first_fields(tables), settings.sequence_field, symbols, opened, strict=strict)
         config = settings.config(amino_acids=reading.alphabet is not None)
-        return tables, config.model(checks.adapted(used_model(model))), config, config.reads(reading)
+        return tables, config.model(checks.adapted(used_model(model), settings.genes)), config, config.reads(reading)
 
     tables, loaded, config, reading = run.from_root(settled)
 

@@ -14,6 +14,8 @@ from hpcvdj.repertoires.writers import is_part
 def tables_in(paths: Sequence[Path], opening: Opening = BY_HEADER) -> list[Table]:
     """The tables at `paths`, where a folder means all tables in it; InputError for a folder without tables, or no path.
 
+    Of a folder, the file that the `opening` says is no table of junctions is left out.
+
     The files of a table that hpcvdj wrote as a folder are of one repertoire, which has the name of the folder.
     """
     if not paths:
@@ -27,7 +29,10 @@ def _tables_in(folder: Path, opening: Opening) -> list[Table]:
     tables: list[Table] = []
     unknown: list[Table] = []
     hidden: list[str] = []
+    besides = opening.besides
     for path in sorted(path for path in folder.iterdir() if not path.is_dir()):
+        if besides is not None and besides.exists() and path.exists() and path.samefile(besides):
+            continue
         name = path.name.lower()
         table, certain = table_at(path, opening), name.endswith(table_suffixes())
         if not certain and not name.endswith(possible_suffixes()):

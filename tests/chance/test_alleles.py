@@ -11,6 +11,7 @@ from hpcvdj.chance import check
 from hpcvdj.chance.check import OF_RARE_ALLELE
 from hpcvdj.chance.settings import Checks
 from hpcvdj.enrichment.settings import EnrichmentSettings
+from hpcvdj.errors import InputError
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.recombination.models import twin_genes
 from tests.asked import enrich_table, warnings_said
@@ -87,6 +88,21 @@ def test_alleles_that_the_model_lacks_are_named(model):
     assert hpcvdj.pgen(lacking, model, missing_alleles="gene", backend="cpu")["pgen_nt"].to_pylist() == expected
     excluded = hpcvdj.pgen(lacking, model, backend="cpu")["pgen_excluded"].to_pylist()
     assert [bool(reason) for reason in excluded] == [not k % 3 for k in range(300)]
+
+
+@pytest.mark.parametrize("options", [{"ties": "auto"}, {"missing_alleles": "gene"}])
+def test_options_about_genes_need_calls(model, options):
+    table, options = rows_of(model, 30, productive=True), {**options, "backend": "cpu"}
+    known = {"junction_aa": ["CASSF"], "v_call": ["TRBV9"], "j_call": ["TRBJ1-1"], "epitope": ["A"]}
+    ask = (
+        lambda: hpcvdj.pgen(table, model, genes="any", **options),
+        lambda: hpcvdj.enrich(table, model, genes="any", **options),
+        lambda: hpcvdj.sharing({"a": table, "b": table}, model, unit="aa", genes="any", **options),
+        lambda: hpcvdj.annotate(table, pa.table(known), model, match="none", **options),
+    )
+    for asked in ask:
+        with pytest.raises(InputError, match=r"='(auto|gene)': no V and J calls are read; leave it out"):
+            asked()
 
 
 @pytest.mark.usefixtures("few_draws")

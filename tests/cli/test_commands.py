@@ -302,6 +302,19 @@ def test_an_existing_output_is_kept(tmp_path):
     assert (tmp_path / "o.h5").read_text() == "precious"
 
 
+def test_outputs_of_tables_that_are_gone_are_named(tmp_path):
+    """They are kept, as they may be of tables elsewhere, but a report of the folder would show them."""
+    (tmp_path / "in").mkdir()
+    for name in ("a.tsv", "b.tsv"):
+        shutil.copy(SMALL, tmp_path / "in" / name)
+    words = ("count", tmp_path / "in", "-g", GERMLINE, "-o", tmp_path / "out", "--overwrite")
+    assert "of another run" not in hpcvdj_command(*words)[1]
+    assert "of another run" not in hpcvdj_command(*words)[1]
+    (tmp_path / "in" / "b.tsv").rename(tmp_path / "in" / "c.tsv")
+    assert f"{tmp_path / 'out'}: b.h5: of another run" in hpcvdj_command(*words)[1]
+    assert sorted(os.listdir(tmp_path / "out")) == ["a.h5", "b.h5", "c.h5"]
+
+
 def test_no_v_in_the_germline(tmp_path):
     lines = [line for line in GERMLINE.read_text().splitlines() if "\tV\t" not in line]
     (tmp_path / "g.tsv").write_text("\n".join(lines) + "\n")

@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import hpcvdj
+from hpcvdj.cohorts.settings import Naming
 from hpcvdj.errors import InputError
 from hpcvdj.repertoires.folders import tables_in
 from hpcvdj.repertoires.inputs import Inputs, numbered, survey, tables_of, targets_of
@@ -78,6 +79,21 @@ def test_a_folder_with_other_text(tmp_path, caplog):
     (tmp_path / "b.csv").write_text("sequence_id,v_call,j_call,junction\n")
     assert [table.path for table in tables_in([tmp_path])] == [tmp_path / "a.txt", tmp_path / "b.csv"]
     assert "empty.csv, metadata.txt: not tables of junctions" in caplog.text
+
+
+def test_metadata_beside_the_tables_are_no_table(tmp_path, caplog):
+    (tmp_path / "a.tsv").write_text("v_call\tj_call\tjunction\nV1\tJ1\tTGTGCCTTT\n")
+    (tmp_path / "donors.tsv").write_text("donor\tbatch\na\t1\n")
+    (tmp_path / "link.tsv").symlink_to(tmp_path / "nowhere")
+    for metadata in (tmp_path / "donors.tsv", str(tmp_path / ".." / tmp_path.name / "donors.tsv")):
+        opening = Naming(metadata=metadata, group="batch").opening()
+        assert [table.path.name for table in tables_in([tmp_path], opening)] == ["a.tsv", "link.tsv"]
+    assert not caplog.records
+    # A file that users name is read.
+    assert len(tables_in([tmp_path / "donors.tsv"], opening)) == 1
+    in_memory = Naming(group={"a": "1"}).opening()
+    missing = Naming(metadata=tmp_path / "none.tsv", group="batch").opening()
+    assert len(tables_in([tmp_path], in_memory)) == len(tables_in([tmp_path], missing)) == 3
 
 
 def test_names_in_capitals_and_hidden_files(tmp_path, caplog):

@@ -1,7 +1,8 @@
 """Tables of other programs: how their headers are recognised, and what their columns are as AIRR fields."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -108,10 +109,12 @@ class Opening:
     format   the name of a `Format`; None detects it by the header
     columns  (AIRR field, column of the table, or AIRR field that the format makes) pairs, which take precedence over
              the format
+    besides  a file that is no table of junctions where a folder of them has it, such as the metadata of donors
     """
 
     format: str | None = None
     columns: tuple[tuple[str, str], ...] = ()
+    besides: Path | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if self.format is not None:
