@@ -156,16 +156,22 @@ class Laws:
 
     def tails(self, value: Counts) -> tuple[Floats, Floats]:
         """P(S >= value) and P(S > value) of each sequence, float64 [sequences]; `value` is int64 [sequences]."""
-        index = self._index(value)
-        inside = index + 1 < self.begins[self.of + 1]
-        return self._at_least[index], np.where(inside, self._at_least[np.where(inside, index + 1, 0)], 0.0)
+        at_least, more = (self._sums(self._at_least, value + k, 1.0, 0.0) for k in (0, 1))
+        return at_least, more
 
     def at_most(self, value: Counts) -> Floats:
         """P(S <= value) of each sequence, float64 [sequences]; `value` is int64 [sequences]."""
-        return self._summed(1)[self._index(value)]
+        return self._sums(self._summed(1), value, 0.0, 1.0)
 
-    def _index(self, value: Counts) -> Counts:
-        return self.begins[self.of] + value - self.lowest[self.of]
+    def _sums(self, sums: Floats, value: Counts, below: float, above: float) -> Floats:
+        """The `sums` of the laws at values, and what they are below and above the values of the law.
+
+        A possible value may be there, as the probability of a very improbable one is 0 in floating point.
+        """
+        of_first, of_last = self.begins[self.of], self.begins[self.of + 1] - 1
+        index = of_first + value - self.lowest[self.of]
+        inside = sums[np.clip(index, of_first, of_last)]
+        return np.where(index < of_first, below, np.where(index > of_last, above, inside))
 
     @cached_property
     def _moments(self) -> tuple[Floats, Floats]:

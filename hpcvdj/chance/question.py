@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
+import hpcvdj
 from hpcvdj.chance.check import check_tables
 from hpcvdj.chance.clone_sizes import CloneSizes, sizes_in
 from hpcvdj.chance.dealing import Alike, Dealt, deal
@@ -346,6 +347,6 @@ def _identity(
 ) -> Identity:
     """Return what the numbers depend on: the tables, the program, the model and the settings."""
     elsewhere = {"model", "backend", "strict_binding"}
-    numbers = {**model.facts(), **question.identity(), **asdict(checks)}
+    numbers = {"hpcvdj": hpcvdj.__version__, **model.facts(), **question.identity(), **asdict(checks)}
     kept = {name: value for name, value in numbers.items() if name not in elsewhere}
     return {"tables": digests, "opening": tables[0].opening.recorded(), **kept}

@@ -306,7 +306,8 @@ def _tested(computed: _Computed, drawn: _Drawn, asked: SharingTest, run: Run) ->
     sound = np.ones(len(everything.first), dtype=bool)
     if settings.unit != "aa":
         sound = without_genes(cohort.repertoire, asked.fit.broken)[everything.first]
-    untested = held[(held >= 2) & (not_tested > 0) & (not_tested != NOT_TESTED.index(BROKEN_GENE))]
+    # Those with such genes are not among the sound ones.
+    untested = held[(held >= 2) & (not_tested > 0) & without_genes(chosen.repertoire, asked.fit.broken)]
     observed = run.sum(numbers_of(everything.has.numbers[sound]) - numbers_of(untested))
     improbable, copies, likely = None, None, np.zeros(len(held), dtype=bool)
     apart, contaminated = np.ones(individuals, dtype=bool), np.zeros((individuals, individuals), dtype=bool)

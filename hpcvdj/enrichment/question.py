@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-import hpcvdj
 from hpcvdj.chance.check import check_tables
 from hpcvdj.chance.clone_sizes import CloneSizes, sizes_in
 from hpcvdj.chance.clonotypes import DistinctJunctions, distinct_junctions
@@ -161,7 +160,7 @@ class EnrichmentQuestion(Question[Enrichment]):
         return answer and replace(answer, left_out=tested.left_out, junctions=junctions)
 
     def identity(self) -> Mapping[str, Any]:
-        return {"hpcvdj": hpcvdj.__version__, **asdict(self.settings), **asdict(self.choice)}
+        return {**asdict(self.settings), **asdict(self.choice)}
 
     def facts(self, answer: Enrichment, rows: Rows) -> Facts:
         """docs/enrich.md describes them."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+import hpcvdj
 from hpcvdj.chance.check import check_calls
 from hpcvdj.chance.dealing import OwnTables
 from hpcvdj.chance.model_fit import UNCHECKED, ModelFit
@@ -172,6 +173,7 @@ def _may_replace(run: Run, folder: RunFolder | None) -> bool:
 
 def _identity(inputs: Inputs, start: Model | Germline, plan: InferenceSettings) -> dict[str, Any]:
     return {
+        "hpcvdj": hpcvdj.__version__,
         "tables": [[table.path.name, table.sha256] for table in inputs.tables],
         "opening": inputs.reading.opening.recorded(),
         "start_sha256": _digest(start),

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+import hpcvdj
 from hpcvdj.errors import MachineError, few, log, option
 from hpcvdj.kernels.backends import Backend
 from hpcvdj.kernels.kmers.methods import KmerMethod, LoadedMethod, array_module
@@ -173,6 +174,7 @@ def _identity(task: Task, read: InputSet) -> Identity:
     digests = [[source.name, source.sha256] for source in read.inputs if source.sha256]
     digest = {"sequences_sha256": digests[0][1] if digests else read.sequences.digest}
     return {
+        "hpcvdj": hpcvdj.__version__,
         **({"inputs": digests} if len(digests) > 1 else digest),
         "sequence_field": config.sequence_field,
         "rows": config.rows,

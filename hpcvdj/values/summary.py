@@ -7,6 +7,7 @@ from itertools import zip_longest
 from operator import add
 from typing import Any
 
+import hpcvdj
 from hpcvdj.kernels.backends import Backend
 from hpcvdj.kernels.quantities import Quantity
 from hpcvdj.recombination.makers import Makers
@@ -118,7 +119,8 @@ def _identity(inputs: Inputs, config: Plan, recorded: dict[str, Any]) -> Identit
     tables = [["the table", recorded["junctions_sha256"]]]
     if inputs.together:
         tables = [[table.path.name, table.sha256] for table in inputs.tables]
-    return {"tables": tables, "together": inputs.together, **{name: facts[name] for name in names if name in facts}}
+    numbers = {name: facts[name] for name in names if name in facts}
+    return {"hpcvdj": hpcvdj.__version__, "tables": tables, "together": inputs.together, **numbers}
 
 
 def with_digests(inputs: Inputs) -> Inputs:
