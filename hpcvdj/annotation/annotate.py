@@ -57,6 +57,7 @@ class Sample:
     variants  int64 [matched]: their nucleotide junctions
     size      clonotypes of the individual
     others    those of them with genes that no record has
+    several   those of the others whose calls name several genes that do not count as one
     """
 
     name: str
@@ -66,6 +67,7 @@ class Sample:
     variants: Counts
     size: int
     others: int
+    several: int = 0
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,7 @@ class SampleAnnotation:
     qq          quantiles of `uniform`: see `hpcvdj.chance.p_values.quantiles`
     by          found and expected hits by length, V gene and decade of p
     kappa_by    whether κ differs by these, among decoys if there are any
+    clonotypes, others, several   as `size`, `others` and `several` of `Sample`
     left_out    number of rows that take no part, by reason; `junctions` is the number of those that do
     of_the_others  κ of the other samples, if κ is fitted to far more hits than they have
     """
@@ -114,12 +117,13 @@ class SampleAnnotation:
     not_tested: Mapping[str, int]
     clonotypes: int
     others: int
+    several: int = 0
     left_out: Mapping[str, int] = field(default_factory=dict)
     junctions: int = 0
     of_the_others: OfTheOthers | None = None
 
 
-def sample_of(name: str, clonotypes: Clonotypes, union: Union, depth: Depth) -> Sample:
+def sample_of(name: str, clonotypes: Clonotypes, union: Union, depth: Depth, model: Model) -> Sample:
     """Match the clonotypes of an individual with the union."""
     distinct = np.bincount(clonotypes.kind, clonotypes.variants, len(clonotypes.classes)).astype(np.int64)
     recombinations = depth.recombinations(distinct, [(v.allele, j.allele) for v, j in clonotypes.classes])
@@ -138,8 +142,11 @@ def sample_of(name: str, clonotypes: Clonotypes, union: Union, depth: Depth) -> 
         return np.bincount(group, values[alike], len(first)).astype(np.int64)[order]
 
     reads = None if clonotypes.reads is None else summed(clonotypes.reads)
-    size = len(clonotypes)
-    return Sample(name, n, member[order], reads, summed(clonotypes.variants), size, size - len(alike))
+    several = np.array([any(model.names_several(gene.allele) for gene in pair) for pair in clonotypes.classes], bool)
+    return Sample(
+        name, n, member[order], reads, summed(clonotypes.variants), len(clonotypes), len(clonotypes) - len(alike),
+        int((several & ~shared)[clonotypes.kind].sum()),
+    )  # fmt: skip
 
 
 def classes_in(union: Union, pairs: Sequence[Class]) -> Counts:
@@ -193,12 +200,7 @@ def annotate(
 
     fit  how the model fits the tables: genes that it makes wrongly, and calls that contradict the bases, are not tested
     """
-    broken = np.array(
-        [not {*v.allele.split(","), *j.allele.split(",")}.isdisjoint(fit.broken) for v, j in union.centres.classes]
-    )[union.kind]
-    judged = Judged(
-        union, p, (p.given > 0) & ~broken, model if settings.match == "vj" and not fit.keep_misfits else None
-    )
+    judged = Judged.by(fit, union, p, model, settings)
     tests = [_tested(sample, judged, settings) for sample in samples]
     common = _common_kappa(tests, union, settings)
     if common is not None:
@@ -232,24 +234,37 @@ class Judged:
     usable: Bools
     model: Model | None
 
+    @staticmethod
+    def by(fit: ModelFit, union: Union, p: Probabilities, model: Model, settings: AnnotationSettings) -> "Judged":
+        """Judge by how the model fits the tables."""
+        broken = np.array(
+            [not {*v.allele.split(","), *j.allele.split(",")}.isdisjoint(fit.broken) for v, j in union.centres.classes]
+        )[union.kind]
+        compares = settings.match == "vj" and not fit.keep_misfits
+        return Judged(union, p, (p.given > 0) & ~broken, model if compares else None)
+
+    def tested(self, member: Counts) -> tuple[Counts, dict[str, int]]:
+        """Which of the members that a sample has are tested, as places in `member`; and why others are not."""
+        usable, possible = self.usable, self.p.given > 0
+        rows = np.flatnonzero(usable[member])
+        not_tested = {
+            check.IMPOSSIBLE: int((~possible[member]).sum()),
+            check.BROKEN_GENE: int((possible & ~usable)[member].sum()),
+        }
+        if self.model is None:
+            return rows, not_tested
+        # A call that contradicts the amino acids makes a sequence improbable.
+        hits, p = member[rows], self.p
+        side = check.contradicting(self.union.repertoire(hits), self.model, PGEN_AA, p.pgen[hits], p.limits)
+        return rows[side == 0], not_tested | check.by_reason(side)
+
 
 def _tested(
     sample: Sample, judged: Judged, settings: AnnotationSettings, common: HitKappa | None = None
 ) -> TestedSample:
     """Test a sample, with the κ that samples have in `common` if it has too few hits for a κ of its own."""
     union, p, usable = judged.union, judged.p, judged.usable
-    possible = p.given > 0
-    rows = np.flatnonzero(usable[sample.member])
-    not_tested = {
-        check.IMPOSSIBLE: int((~possible[sample.member]).sum()),
-        check.BROKEN_GENE: int((possible & ~usable)[sample.member].sum()),
-    }
-    if judged.model is not None:
-        # A call that contradicts the amino acids makes a sequence improbable.
-        hits = sample.member[rows]
-        side = check.contradicting(union.repertoire(hits), judged.model, PGEN_AA, p.pgen[hits], p.limits)
-        not_tested |= check.by_reason(side)
-        rows = rows[side == 0]
+    rows, not_tested = judged.tested(sample.member)
     rates = statistics.times_made(sample.n[union.kind], p.given)
     rates[~usable] = 0.0
     seen = np.zeros(len(union))
@@ -265,15 +280,14 @@ def _tested(
         kappa = replace(kappa, source="bound")
     chance = statistics.chance_of(rates, kappa.value)
     expected, squares = union.by_epitope(chance), union.by_epitope(chance**2)
-    null = bool(decoy.any())
-    phi = statistics.dispersion(k[decoy | (not null)], expected[decoy | (not null)], null=null)
+    phi = statistics.dispersion(k, expected, decoy)
     # `of_epitope` is sorted.
     ends = np.searchsorted(union.of_epitope, np.arange(len(decoy) + 1))
     indicators = [
         chance[union.of_member[ends[row] : ends[row + 1]]] if far_from_poisson else None
         for row, far_from_poisson in enumerate(squares >= statistics.EXACT * np.maximum(expected, 1e-300))
     ]
-    at_least, more = statistics.tail(k, expected, phi, indicators)
+    at_least, more = statistics.tail(k, expected, phi, indicators, kappa.doubt(phi))
     return TestedSample(
         sample, usable, rows, chance, kappa, of_epitopes, phi, k, expected, at_least, more, not_tested, alone,
         of_decoys=(int(seen[near].sum()), float(of_one[near].sum())),
@@ -331,7 +345,7 @@ def _of_decoys(tests: Sequence[TestedSample]) -> HitKappa | None:
         differs = bool(p_values[worst] < DIFFERS)
         kept[worst] &= not differs
     hits, of_chance = int(found[kept].sum()), float(expected[kept].sum())
-    return HitKappa(hits / of_chance, source="samples") if hits >= statistics.FEWEST_HITS and of_chance else None
+    return statistics.kappa_of_ratio(hits, of_chance, "samples")
 
 
 def _by_luck(tested: TestedSample, common: HitKappa) -> bool:
@@ -391,7 +405,7 @@ def _annotation(
         _epitope_table(tested, q, union, p, refused=refused), len(tested.rows), float(tested.chance.sum()),
         (0, 0) if refused else all_called, tested.kappa, tested.of_epitopes,
         tested.phi, numbers, passed, of_chance, quantiles(of_chance), *_by(tested, union, p), tested.not_tested,
-        tested.sample.size, tested.sample.others,
+        tested.sample.size, tested.sample.others, tested.sample.several,
     )  # fmt: skip
 
 

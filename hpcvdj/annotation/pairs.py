@@ -16,12 +16,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hpcvdj.annotation import statistics
-from hpcvdj.annotation.annotate import classes_in, without_values
-from hpcvdj.annotation.cache import Prepared
+from hpcvdj.annotation.annotate import Judged, classes_in, without_values
 from hpcvdj.annotation.settings import AnnotationSettings
 from hpcvdj.annotation.statistics import HitKappa
-from hpcvdj.annotation.union import Places
+from hpcvdj.annotation.union import Places, Union
+from hpcvdj.chance.clonotypes import distinct_junctions
+from hpcvdj.chance.dealing import Part
 from hpcvdj.chance.p_values import Counts, Floats, benjamini_hochberg
+from hpcvdj.chance.settings import ClonotypeChoice
 from hpcvdj.errors import log, option
 from hpcvdj.kernels.distinct import distinct
 from hpcvdj.kernels.neighbours.blocks import groups
@@ -70,13 +72,19 @@ class PairedAnnotation:
     passed: bool | None
 
 
-def chains_of(junctions: Junctions, cells: int, model: Model, prepared: Prepared) -> Chains:
-    """Match the chains of cells, which are the rows of a table, with a union."""
-    union, _ = prepared
+def chains_of(junctions: Junctions, cells: int, model: Model, union: Union, choice: ClonotypeChoice) -> Chains:
+    """Match the chains of cells, which are the rows of a table, with a union.
+
+    choice  which junctions take part; a cell with another one has no chain
+    """
     repertoire, order = by_gene(junctions.repertoire, model)
+    reads = None if junctions.reads is None else junctions.reads[order]
+    # Distinct junctions are in the order of groups.
+    distinct = distinct_junctions(Part(repertoire, np.zeros(len(order)), None, reads), errors=choice.likely_errors)
     pair = kinds_of(repertoire)
     letters, lengths = amino_acids(repertoire, np.arange(len(repertoire)))
     _, junction = groups(repertoire.words, repertoire.lengths.astype(np.int64), pair)
+    junction = np.where(distinct.kept(choice.min_reads)[junction], junction, -1)
     kind = classes_in(union, repertoire.pairs)[pair]
     numbers = np.full((3, cells), -1, dtype=np.int64)
     numbers[:, junctions.row[order]] = junction, kind, union.find(kind, letters, lengths)
@@ -91,9 +99,9 @@ class _Side:
     mass  float64 [centres]: the probability of the ball
     """
 
-    def __init__(self, prepared: Prepared) -> None:
-        self.union, probabilities = prepared
-        self.p, self.kind = probabilities.given, self.union.centres.kind
+    def __init__(self, judged: Judged) -> None:
+        self.union, self.kind = judged.union, judged.union.centres.kind
+        self.p = np.where(judged.usable, judged.p.given, 0.0)
         self._member = self.union.linked[np.argsort(self.union.centre, kind="stable")]
         self._begins = np.concatenate([[0], np.cumsum(np.bincount(self.union.centre, minlength=len(self.kind)))])
         self.mass = self.union.by_centre(self.p)
@@ -183,16 +191,23 @@ def _expected(pairs: Sequence[Pair], sides: Sequence[_Side], n: Counts) -> float
 
 
 def annotate_pairs(
-    chains: tuple[Chains, Chains], prepared: tuple[Prepared, Prepared], records: Records, settings: AnnotationSettings
+    chains: tuple[Chains, Chains], judged: tuple[Judged, Judged], records: Records, settings: AnnotationSettings
 ) -> PairedAnnotation:
-    """Test the epitopes that have pairs of records; κ is that of the settings, of decoys, or 1."""
-    sides = [_Side(chain) for chain in prepared]
+    """Test the epitopes that have pairs of records; κ is that of the settings, of decoys, or 1.
+
+    judged  which members of the unions are tested
+    """
+    sides = [_Side(chain) for chain in judged]
     epitopes, rows_of = _epitopes(records, sides, settings.decoys)
     both = (chains[0].junction >= 0) & (chains[1].junction >= 0)
     cells = np.flatnonzero(both)
     keys = chains[0].junction[cells] << 32 | chains[1].junction[cells]
     _, first, trial = np.unique(keys, return_index=True, return_inverse=True)
     kinds, members = ([getattr(chain, name)[cells[first]] for chain in chains] for name in ("kind", "member"))
+    for of_chain, member in zip(judged, members, strict=True):
+        found = np.flatnonzero(member >= 0)
+        tested, _ = of_chain.tested(member[found])
+        member[np.delete(found, tested)] = -1
     n = np.zeros([len(side.union.centres.classes) for side in sides], dtype=np.int64)
     of_records = (kinds[0] >= 0) & (kinds[1] >= 0)
     np.add.at(n, (kinds[0][of_records], kinds[1][of_records]), 1)
@@ -214,16 +229,19 @@ def annotate_pairs(
     decoy = np.array([epitope.decoy for epitope in epitopes], dtype=bool)
     kappa = _kappa(int(k[decoy].sum()), float(mean[decoy].sum()), settings)
     expected = kappa.value * mean
-    phi = statistics.dispersion(k[decoy], expected[decoy], null=True)
-    table = _epitope_table(epitopes, k, expected, phi)
-    called, decoys = table["q_value"].to_numpy() <= settings.max_q, table["decoy"].to_numpy()
-    of_decoys = int((called & decoys).sum())
-    passed = statistics.decoys_pass(int(called.sum()), of_decoys, settings.max_q) if decoys.any() else None
+    phi = statistics.dispersion(k, expected, decoy)
+    table = _epitope_table(epitopes, k, expected, phi, kappa)
     hits, row_of = _hits(near, sides, epitopes, of_pair, rows_of, {pair: kappa.value * alone[pair] for pair in alone})
+    called = [(own[name].to_numpy() <= settings.max_q, own["decoy"].to_numpy())
+              for own, name in ((table, "q_value"), (hits, "fdr"))]  # fmt: skip
+    numbers = [(int(each.sum()), int((each & of_decoy).sum())) for each, of_decoy in called]
+    passed = None
+    if table["decoy"].to_numpy().any():
+        passed = all(statistics.decoys_pass(number, wrong, settings.max_q) for number, wrong in numbers)
     if passed is False:
         log.warning(
-            "pairs: %d epitopes of decoys would be called, so nothing is; use a model of this protocol, or give %s",
-            of_decoys, option("kappa"),
+            "pairs: %d epitopes and %d hits of decoys would be called, so nothing is; use a model of this protocol, or "
+            "give %s", numbers[0][1], numbers[1][1], option("kappa"),
         )  # fmt: skip
         table, hits = without_values(table, "q_value"), without_values(hits, "fdr")
     hit_of = np.full(len(both), -1, dtype=np.int64)
@@ -235,16 +253,13 @@ def _kappa(hits: int, expected: float, settings: AnnotationSettings) -> HitKappa
     """κ from users or decoys, of which there are so many hits; 1 if these are too few."""
     if settings.kappa is not None:
         return HitKappa(settings.kappa)
-    if hits < statistics.FEWEST_HITS or not expected:
-        return HitKappa(1.0, source="none")
-    low, high = (float(end[0]) / expected for end in statistics.interval(np.array([hits])))
-    return HitKappa(hits / expected, low, high, "decoys")
+    return statistics.kappa_of_ratio(hits, expected, "decoys") or HitKappa(1.0, source="none")
 
 
-def _epitope_table(epitopes: Sequence[_Epitope], k: Counts, expected: Floats, phi: float) -> pa.Table:
+def _epitope_table(epitopes: Sequence[_Epitope], k: Counts, expected: Floats, phi: float, kappa: HitKappa) -> pa.Table:
     """A row for each epitope that chance can hit, the smallest p-value first."""
     has = np.flatnonzero(expected > 0)
-    p_values, _ = statistics.tail(k[has], expected[has], phi, [None] * len(has))
+    p_values, _ = statistics.tail(k[has], expected[has], phi, [None] * len(has), kappa.doubt(phi))
     order = np.lexsort((-expected[has], p_values))
     rows = has[order]
     return pa.table({
@@ -271,6 +286,7 @@ def _hits(
         "epitope": pa.array([";".join(epitopes[k].name for k in of_pair[pair]) for pair in best], pa.string()),
         "record": pa.array([f"{texts[0][a]}+{texts[1][b]}" for a, b in best], pa.string()),
         "database_rows": pa.array([rows_of[pair] for pair in best], pa.string()),
+        "decoy": pa.array([all(epitopes[k].decoy for k in of_pair[pair]) for pair in best], pa.bool_()),
         "expected": means, "fdr": statistics.false_discovery_rates(means, every, every) if len(best) else means,
     })  # fmt: skip
     return table, {row: number for number, row in enumerate(rows)}

@@ -19,6 +19,7 @@ from hpcvdj.annotation.union import Probabilities, Union
 from hpcvdj.chance.clonotypes import distinct_junctions
 from hpcvdj.chance.dealing import Dealt, Part
 from hpcvdj.chance.draws import Chance
+from hpcvdj.chance.model_fit import UNCHECKED, ModelFit
 from hpcvdj.chance.question import AnswerOutput, Lines, Question, Rows
 from hpcvdj.chance.settings import ClonotypeChoice
 from hpcvdj.chance.shown import table_html
@@ -72,6 +73,7 @@ class Annotation(WithSamples):
     members   how many sequences are near them
     selected  whether the model's selection factor takes part
     lacks_factor  whether the model has a selection factor that needs J genes, which are not compared
+    fit       how the model fits the tables
     """
 
     samples: list[SampleAnnotation]
@@ -79,6 +81,7 @@ class Annotation(WithSamples):
     members: int
     selected: bool
     lacks_factor: bool = False
+    fit: ModelFit = UNCHECKED
 
     def __repr__(self) -> str:
         """How many samples, hits and records there are."""
@@ -108,7 +111,7 @@ class AnnotationQuestion(Question[Annotation]):
 
     @property
     def genes(self) -> Genes:  # type: ignore[override]
-        return "any" if self.settings.match == "none" else "call"
+        return self.settings.genes
 
     def identity(self) -> Mapping[str, Any]:
         settings = {name: value for name, value in asdict(self.settings).items() if name != "cache"}
@@ -138,7 +141,7 @@ class AnnotationQuestion(Question[Annotation]):
                     # The other samples are annotated nevertheless.
                     refused.append(error)
                     continue
-                samples.append(sample_of(name, clonotypes, union, depth))
+                samples.append(sample_of(name, clonotypes, union, depth, model))
                 rows_of.append({"left_out": clonotypes.left_out, "junctions": int(clonotypes.variants.sum())})
             if not samples:
                 raise refused[0]
@@ -147,7 +150,7 @@ class AnnotationQuestion(Question[Annotation]):
             tested = annotate(samples, union, p, model, self.settings, rows.fit)
             done = [replace(sample, **numbers) for sample, numbers in zip(tested, rows_of, strict=True)]
             lacks_factor = model.selection is not None and self.settings.selection and not self.settings.selects
-            return Annotation(done, union.centres, len(union), p.selected, lacks_factor)
+            return Annotation(done, union.centres, len(union), p.selected, lacks_factor, rows.fit)
 
         return run.root_steps(annotated, NOTHING_YET, union, p, depth, rows.on_root)
 
@@ -171,6 +174,12 @@ class AnnotationQuestion(Question[Annotation]):
             for text in self._warnings_of(sample):
                 samples_of.setdefault(text, []).append(sample.name)
         lines = [f"{few(names)}: {text}" for text, names in samples_of.items()]
+        if several := sum(sample.several for sample in answer.samples):
+            lines.append(
+                f"{several:,} of {sum(sample.clonotypes for sample in answer.samples):,} clonotypes name several V or "
+                f"several J genes, as no record does, and are no hits; {option('ties', 'auto')} takes V genes together "
+                f"that reads hardly tell apart, and {option('match', 'none')} does not read calls"
+            )
         if answer.lacks_factor and self.settings.kappa is not None:
             lines.append(
                 f"without J genes the model's selection factor is left out, so {option('kappa')} must contain its "
@@ -268,6 +277,7 @@ def sample_facts(sample: SampleAnnotation) -> Facts:
     """The facts of one sample."""
     return {
         "sample": sample.name, "clonotypes": sample.clonotypes, "clonotypes_of_other_genes": sample.others,
+        "clonotypes_of_several_genes": sample.several,
         "rows_left_out": dict(sample.left_out), "junctions": sample.junctions,
         "not_tested": dict(sample.not_tested), "found": sample.found, "expected": sample.expected,
         "epitopes_called": sample.called[0], "hits_called": sample.called[1],

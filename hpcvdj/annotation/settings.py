@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from hpcvdj.errors import InputError, log, option
 from hpcvdj.kernels.backends import AUTO, BackendName, StrictBinding
 from hpcvdj.options import Option, Settings, setting
+from hpcvdj.recombination.calls import Genes
 from hpcvdj.repertoires.settings import pairs_in
 
 if TYPE_CHECKING:
@@ -82,6 +83,11 @@ class AnnotationSettings(Settings, kw_only=True):
     def selects(self) -> bool:
         """Whether the model's selection factor may take part: it needs V and J genes."""
         return self.selection and self.match == "vj"
+
+    @property
+    def genes(self) -> Genes:
+        """Whether V and J calls are read."""
+        return "any" if self.match == "none" else "call"
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -1,11 +1,13 @@
 """The statistics of hits: κ, dispersion, p-values, and false discovery rates."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 
-from hpcvdj.chance.p_values import MEDIAN_OF_SQUARE, Counts, Floats, poisson_tail
+from hpcvdj.chance.p_values import MEDIAN_OF_SQUARE, Bools, Counts, Floats, poisson_tail
 
 LARGEST_P = 1 - 1e-12
 """The largest probability of a sequence among those of its genes, so that the logarithm of 1 - p is finite."""
@@ -17,6 +19,13 @@ FEWEST_EXPECTED = 2.0
 
 FEWEST_EPITOPES = 10
 """Such epitopes from which on their median is κ, and from which on the dispersion is estimated."""
+
+MOST_UNSURE = 1 / 3
+"""The largest variance of the dispersion of decoys, if it is 1, with which they tell it: that of ten which chance hits
+three times in four."""
+
+NODES = 5
+"""Values of an uncertain κ over which tails of sums of indicators are averaged (Gauss and Hermite)."""
 
 FEWEST_HITS = 10
 """Hits of decoys, or of all records, from which on they inform κ."""
@@ -50,6 +59,16 @@ class HitKappa:
     low: float | None = None
     high: float | None = None
     source: str = "given"
+
+    def doubt(self, phi: float) -> float:
+        """The variance of ln κ by its interval; 0 without one.
+
+        phi  the variance of numbers of hits over their mean: the median of epitopes has it, other intervals are Poisson
+        """
+        if self.low is None or self.high is None:
+            return 0.0
+        spread = ((self.high - self.low) / (2 * NormalDist().inv_cdf(1 - TAIL) * self.value)) ** 2
+        return spread if self.source == "epitopes" else phi * spread
 
 
 def times_made(n: Floats, p: Floats) -> Floats:
@@ -109,6 +128,14 @@ def kappa_of_members(seen: Counts, expected: Floats, source: str) -> HitKappa | 
     return HitKappa(value, of_low, of_high, source)
 
 
+def kappa_of_ratio(hits: int, expected: float, source: str) -> HitKappa | None:
+    """κ as the ratio of hits and expected hits; None if these are too few."""
+    if hits < FEWEST_HITS or not expected:
+        return None
+    low, high = (float(end[0]) / expected for end in interval(np.array([hits])))
+    return HitKappa(hits / expected, low, high, source)
+
+
 def kappa_of_epitopes(hits: Counts, expected: Floats) -> HitKappa | None:
     """κ as the median ratio of hits and expected hits, of epitopes with enough expected hits; None if these are few."""
     enough = expected >= FEWEST_EXPECTED
@@ -121,19 +148,24 @@ def kappa_of_epitopes(hits: Counts, expected: Floats) -> HitKappa | None:
     return HitKappa(float(np.median(ratios)), float(ratios[ends[0]]), float(ratios[ends[1]]), "epitopes")
 
 
-def dispersion(hits: Counts, expected: Floats, *, null: bool) -> float:
-    """φ, the variance of the numbers of hits over their mean, at least 1; 1 if there are too few epitopes.
+def dispersion(hits: Counts, expected: Floats, decoy: Bools) -> float:
+    """φ, the variance of the numbers of hits over their mean, at least 1; 1 if too few epitopes tell it.
 
-    null  whether all hits are due to chance; if not, φ is a median over the epitopes that chance often hits
+    decoy  bool [epitopes]: whether all hits are due to chance
+
+    Decoys tell φ if chance hits enough of them; it is larger by its standard error.  If not, φ is a median over the
+    epitopes that chance often hits.
     """
-    if not null:
-        enough = expected >= FEWEST_EXPECTED
-        hits, expected = hits[enough], expected[enough]
-    if len(hits) < FEWEST_EPITOPES or not expected.sum():
+    squares, mean = (hits - expected) ** 2, expected[decoy]
+    if decoy.sum() >= FEWEST_EPITOPES and mean.sum():
+        # Of the estimate, if numbers of hits were Poisson.
+        variance = float((mean + 2 * mean**2).sum() / mean.sum() ** 2)
+        if variance <= MOST_UNSURE:
+            return max(1.0, float(squares[decoy].sum() / mean.sum()) * (1 + variance**0.5))
+    enough = expected >= FEWEST_EXPECTED
+    if enough.sum() < FEWEST_EPITOPES:
         return 1.0
-    squares = (hits - expected) ** 2
-    value = squares.sum() / expected.sum() if null else np.median(squares / expected) / MEDIAN_OF_SQUARE
-    return max(1.0, float(value))
+    return max(1.0, float(np.median(squares[enough] / expected[enough]) / MEDIAN_OF_SQUARE))
 
 
 @dataclass(frozen=True)
@@ -173,26 +205,48 @@ def decoys_pass(called: int, of_decoys: int, max_q: float) -> bool:
     return of_decoys == 0 or float(bdtrc(of_decoys - 1, called, max_q)) >= UNLIKELY
 
 
-def tail(hits: Counts, expected: Floats, phi: float, indicators: list[Floats | None]) -> tuple[Floats, Floats]:
+def tail(
+    hits: Counts, expected: Floats, phi: float, indicators: Sequence[Floats | None], doubt: float = 0.0
+) -> tuple[Floats, Floats]:
     """P(K >= hits) and P(K > hits), where K is a sum of independent indicators, or negative binomial.
 
     phi         the variance of K over its mean; above 1, each is the larger of those of both laws
     indicators  the probabilities of each sum that is far from Poisson; None for the others
+    doubt       the variance of ln κ, which is in all expected numbers and probabilities
 
     The dispersion is one for all epitopes, and a negative binomial number is more often 0 than a Poisson number of the
-    same mean.  So it would make few hits of an epitope that chance hardly hits more surprising.
+    same mean.  So it would make few hits of an epitope that chance hardly hits more surprising.  A Poisson number whose
+    mean is uncertain by a gamma law is negative binomial.
     """
     at_least, more = (poisson_tail(hits + k, expected) for k in (0, 1))
+    wide = phi + doubt * expected
     for row, probabilities in enumerate(indicators):
-        if probabilities is not None:
-            at_least[row], more[row] = _exact_tails(int(hits[row]), probabilities)
-    if phi <= 1:
-        return at_least, more
-    of_at_least, of_more = (_negative_binomial_tail(hits + k, expected, phi) for k in (0, 1))
-    return np.maximum(at_least, of_at_least), np.maximum(more, of_more)
+        if probabilities is None:
+            continue
+        at_least[row], more[row] = _uncertain_tails(int(hits[row]), probabilities, doubt)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            by_log_kappa = np.nan_to_num(-(1 - probabilities) * np.log1p(-probabilities)).sum()
+        wide[row] = phi + (doubt * by_log_kappa**2 / expected[row] if phi > 1 else 0.0)
+    rows = np.flatnonzero(wide > 1)
+    for k, tails in enumerate((at_least, more)):
+        tails[rows] = np.maximum(tails[rows], _negative_binomial_tail(hits[rows] + k, expected[rows], wide[rows]))
+    return at_least, more
 
 
-def _negative_binomial_tail(hits: Counts, expected: Floats, phi: float) -> Floats:
+def _uncertain_tails(hits: int, probabilities: Floats, doubt: float) -> tuple[float, float]:
+    """As `_exact_tails`, in the mean over a log-normal κ of which ln κ has the variance `doubt`."""
+    if not doubt:
+        return _exact_tails(hits, probabilities)
+    nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
+    with np.errstate(divide="ignore"):
+        log_absent = np.log1p(-probabilities)
+    factors = np.exp(nodes * np.sqrt(doubt) - doubt / 2)
+    tails = [_exact_tails(hits, -np.expm1(factor * log_absent)) for factor in factors.tolist()]
+    at_least, more = (weights @ np.array(tails) / weights.sum()).tolist()
+    return at_least, more
+
+
+def _negative_binomial_tail(hits: Counts, expected: Floats, phi: Floats) -> Floats:
     from scipy.special import betainc
 
     size = np.maximum(expected, 1e-300) / (phi - 1)

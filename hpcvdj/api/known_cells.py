@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hpcvdj.annotation.annotate import SampleAnnotation
+from hpcvdj.annotation.annotate import Judged, SampleAnnotation
 from hpcvdj.annotation.cache import prepared
 from hpcvdj.annotation.pairs import Chains, PairedAnnotation, annotate_pairs, chains_of
 from hpcvdj.annotation.question import Annotation, AnnotationQuestion, WithSamples
@@ -80,33 +80,34 @@ def annotated_cells(
     bound = signature(annotate).bind(None, database, None, **options)
     bound.apply_defaults()
     records, of, settings, choice, checks = asked_of(database, bound.arguments)
-    answers, chains, unions, found = {}, {}, {}, {}
+    answers, chains, judged, found = {}, {}, {}, {}
     run = Run()
     run.bind(settings.backend, strict=settings.strict_binding)
     for kind, named in models.items():
-        model, table = used_model(named), tables[kind].drop(columns="sequence_id", errors="ignore").fillna("")
+        given, table = used_model(named), tables[kind].drop(columns="sequence_id", errors="ignore").fillna("")
+        model = checks.adapted(given, settings.genes)
         union, p = prepared(records, of, settings, model, run)
         assert union is not None
         assert p is not None
-        unions[kind] = union, p
-        question = AnnotationQuestion(records, of, settings, choice, unions[kind])
+        question = AnnotationQuestion(records, of, settings, choice, (union, p))
         rows = pa.Table.from_pandas(table, preserve_index=False)
         chosen = given_tables({kind: rows})
-        answers[kind] = answered(question, chosen, model, checks)
-        junctions = read_table(rows, model, productive_reading(common_fields(chosen)))
+        answers[kind] = answered(question, chosen, given, checks)
+        judged[kind] = Judged.by(answers[kind].fit, union, p, model, settings)
+        junctions = read_table(rows, model, productive_reading(common_fields(chosen), reads=True))
         of_hit = _of_hits(answers[kind], junctions, len(table), model, settings)
         why = np.full(len(table), NOT_LIKE, dtype=object)
         why[junctions.excluded.row] = junctions.excluded.messages
         reasons = _on(obs, table, why, f"no primary {kind} chain")
         found[f"{kind}_1_"] = answers[kind].hits, _on(obs, table, of_hit), reasons
-        of_rows = chains_of(junctions, len(table), model, unions[kind])
+        of_rows = chains_of(junctions, len(table), model, union, choice)
         chains[kind] = Chains(*(_on(obs, table, values) for values in (of_rows.junction, of_rows.kind, of_rows.member)))
     pairs = None
     if len(models) == 2:
-        pairs = annotate_pairs((chains["VDJ"], chains["VJ"]), (unions["VDJ"], unions["VJ"]), records, settings)
+        pairs = annotate_pairs((chains["VDJ"], chains["VJ"]), (judged["VDJ"], judged["VJ"]), records, settings)
         why = np.where(pairs.both, NOT_LIKE, "not both chains with a value").astype(object)
         found["pair_"] = pairs.hits, pairs.hit_of, why
-    without_earlier(obs, [prefix + name for prefix in ("VDJ_1_", "VJ_1_", "pair_") for name in COLUMNS])
+    without_earlier(obs, [prefix + name for prefix in found for name in COLUMNS])
     for prefix, columns in found.items():
         _add(obs, prefix, *columns)
     return CellAnnotation(answers, pairs)

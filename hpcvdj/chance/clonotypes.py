@@ -126,14 +126,19 @@ class DistinctJunctions:
     repeated: int
     run: Run
 
+    def kept(self, min_reads: int) -> NDArray[np.bool_]:
+        """Which junctions have at least `min_reads` and are no likely errors, bool [junctions]."""
+        keep = np.ones(len(self.rows), dtype=bool) if self.reads is None else self.reads >= min_reads
+        return keep if self.errors is None else keep & ~self.errors
+
     def clonotypes(self, min_reads: int = 1) -> Clonotypes:
         """Return the clonotypes of the junctions with at least `min_reads`; raises TooFewError if no rank has any."""
         of_rank = {REPEATED_ROWS: self.repeated}
-        keep = np.ones(len(self.rows), dtype=bool) if self.reads is None else self.reads >= min_reads
-        of_rank[f"fewer than {min_reads} reads"] = int((~keep).sum())
+        keep = self.kept(min_reads)
+        few = 0 if self.reads is None else int((self.reads < min_reads).sum())
+        of_rank[f"fewer than {min_reads} reads"] = few
         if self.errors is not None:
-            of_rank["likely sequencing errors"] = int((self.errors & keep).sum())
-            keep &= ~self.errors
+            of_rank["likely sequencing errors"] = len(keep) - int(keep.sum()) - few
         *numbers, kept = self.run.sum(np.array([*of_rank.values(), keep.sum()], dtype=np.int64)).tolist()
         left_out = dict(zip(of_rank, numbers, strict=True))
         if not kept:

@@ -222,7 +222,8 @@ def test_planted_hits_are_called_and_their_false_discovery_rate_is_near_the_true
     database = records_of(drawn.slice(0, 1_500), 20)
     p = hpcvdj.pgen(database.select(["v_call", "j_call", "junction_aa"]), model, sequence="aa", backend="cpu")
     organism = np.array(database["organism"].to_pylist())
-    rare = np.flatnonzero((p["pgen_aa"].to_numpy() < 1e-9) & (organism == "other"))[:60]
+    rare = np.flatnonzero((p["pgen_aa"].to_numpy() < 1e-9) & (organism == "other"))
+    rare = rare[np.argsort(np.array(database["epitope"].to_pylist())[rare], kind="stable")][:60]
     names = ["v_call", "j_call", "junction_aa"]
     planted = database.take(rare).select(names)
     sample = pa.concat_tables([drawn.slice(1_500).select(names), planted])
@@ -454,6 +455,23 @@ def test_dispersed_numbers_of_hits_make_no_p_value_smaller(model, drawn, monkeyp
     assert max(found for _, found, _ in p_values[1.0].values()) > 0, "without a hit, p is 1 for any dispersion"
     exact = [p - stats.poisson.sf(found - 1, expected) for p, found, expected in p_values[1.0].values()]
     assert max(exact) > 1e-4, "Poisson's is smaller"
+
+
+def test_calls_of_several_genes_are_told(model, drawn):
+    """A record has one V and one J gene, so such clonotypes are no hits, though a record has the same words."""
+    rows = sample_of(drawn.slice(0, 60))
+    calls = ["TRBV6-2,TRBV6-3" if k < 15 else call for k, call in enumerate(rows["v_call"].to_pylist())]
+    table = rows.set_column(rows.column_names.index("v_call"), "v_call", pa.array(calls))
+    database = records_of(drawn.slice(0, 60), 4)
+    database = database.set_column(0, "v_call", pa.array(calls))
+    options = {"kappa": 1.0, "backend": "cpu", "force": True, "keep_misfits": True}
+    with pytest.warns(hpcvdj.HpcvdjWarning, match="^15 of 60 clonotypes name several V or several J genes"):
+        (alone,) = hpcvdj.annotate(table, database, model, **options).samples
+    assert (alone.several, alone.others, alone.found) == (15, 15, 45)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message=".*name several V")
+        (together,) = hpcvdj.annotate(table, database, model, ties="auto", **options).samples
+    assert (together.several, together.found) == (0, 60)
 
 
 def test_a_sample_without_a_clonotype_does_not_keep_the_others_from_being_annotated(model, drawn):

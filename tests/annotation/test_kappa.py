@@ -10,7 +10,7 @@ from scipy import stats
 import hpcvdj
 from hpcvdj.annotation.annotate import _by_luck, _common_kappa, _of_the_others
 from hpcvdj.annotation.settings import AnnotationSettings
-from hpcvdj.annotation.statistics import FEWEST_HITS, HitKappa
+from hpcvdj.annotation.statistics import FEWEST_HITS, HitKappa, kappa_of_ratio
 from tests.annotation.drawn import records_of, sample_of
 
 
@@ -75,7 +75,7 @@ def test_a_sample_whose_decoys_differ_has_its_own_kappa():
     union, settings = SimpleNamespace(decoy=np.zeros(2, dtype=bool)), AnnotationSettings()
     tests = [of_decoys(40, 4.0), *[of_decoys(found, 9.0) for found in (8, 10, 9, 11)]]
     common = _common_kappa(tests, union, settings)
-    assert common == HitKappa(38 / 36, source="samples")
+    assert common == kappa_of_ratio(38, 36.0, "samples")
     assert used(tests, common) == [10.0, *[38 / 36] * 4]
     assert used([of_decoys(25, 21.0), *tests[1:]], common)[0] == 25 / 21, "chance makes twenty"
 

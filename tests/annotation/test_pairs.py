@@ -11,9 +11,14 @@ from scipy import stats
 
 import hpcvdj
 from hpcvdj.annotation import cache
+from hpcvdj.annotation.annotate import Judged
 from hpcvdj.annotation.cache import prepared
 from hpcvdj.annotation.pairs import annotate_pairs, chains_of
 from hpcvdj.annotation.settings import AnnotationSettings, DatabaseSettings
+from hpcvdj.api.known_cells import annotated_cells
+from hpcvdj.chance.fit import GeneFit
+from hpcvdj.chance.model_fit import UNCHECKED, ModelFit
+from hpcvdj.chance.settings import ClonotypeChoice
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.repertoires.databases import database_of
@@ -60,15 +65,16 @@ def records_of(parts, epitopes, seed=0):
     return pa.concat_tables([table.cast(tables[0].schema) for table in tables])
 
 
-def answered(parts, database, models, **options):
+def answered(parts, database, models, fit=UNCHECKED, **options):
     """The annotation of cells that are the rows of two tables."""
     records, settings, run = database_of(database), AnnotationSettings(backend="cpu", **options), Run()
     unions = [prepared(records, DatabaseSettings(), settings, model, run) for model in models]
     chains = [
-        chains_of(read_table(part.select(CALLS), model, productive_reading()), len(part), model, own)
-        for part, model, own in zip(parts, models, unions, strict=True)
+        chains_of(read_table(part.select(CALLS), model, productive_reading()), len(part), model, own, ClonotypeChoice())
+        for part, model, (own, _) in zip(parts, models, unions, strict=True)
     ]
-    return annotate_pairs(tuple(chains), tuple(unions), records, settings), unions
+    judged = [Judged.by(fit, *own, model, settings) for own, model in zip(unions, models, strict=True)]
+    return annotate_pairs(tuple(chains), tuple(judged), records, settings), unions
 
 
 def crowded(part, rows):
@@ -152,13 +158,59 @@ def test_nothing_is_called_of_pairs_if_decoys_fail(beta, alpha, drawn, caplog):
     cells = [pa.concat_tables([part.slice(known, 1_000), part.take(decoys)]) for part in drawn]
     answer, _ = answered(cells, database, [beta, alpha], decoys=("decoy",), kappa=1.0)
     assert answer.passed is False
-    assert "epitopes of decoys would be called, so nothing is" in caplog.text
+    assert "epitopes and 40 hits of decoys would be called, so nothing is" in caplog.text
     assert len(answer.hits) == answer.hits["fdr"].null_count >= 40
     assert answer.epitopes["q_value"].null_count == len(answer.epitopes)
     assert (answer.hit_of[-40:] >= 0).all()
     alone, _ = answered(cells, database, [beta, alpha], kappa=1.0)
     assert alone.passed is None
     assert alone.hits["fdr"].null_count == 0
+
+
+@pytest.mark.slow
+def test_members_that_are_not_tested_make_no_hits(beta, alpha, drawn):
+    """As of single chains: their genes are made wrongly, or the model cannot make them."""
+    database = records_of([part.slice(0, 30) for part in drawn], 30)
+    cells = [part.slice(0, 300) for part in drawn]
+    whole, _ = answered(cells, database, [beta, alpha], kappa=1.0)
+    genes_of_records = {call.partition("*")[0] for call in database["v_call"].to_pylist()[:30]}
+    gene = sorted(genes_of_records)[0]
+    fit = ModelFit(genes=(GeneFit("V", gene, 30, 0, 0, 0, 0, 0, "productive", "broken"),))
+    found, _ = answered(cells, database, [beta, alpha], fit=fit, kappa=1.0)
+    names, calls = database["epitope"].to_pylist()[:30], database["v_call"].to_pylist()[:30]
+    kept = [(name, not call.startswith(gene)) for name, call in zip(names, calls, strict=True)]
+    lost = {name for name, _ in kept} - {name for name, is_kept in kept if is_kept}
+    assert len(lost) >= 1
+    assert lost <= {*whole.hits["epitope"].to_pylist()}
+    assert lost.isdisjoint(found.hits["epitope"].to_pylist())
+    assert lost.isdisjoint(found.epitopes["epitope"].to_pylist()), "chance cannot hit them"
+    assert found.hits["expected"].to_numpy().min() > 0
+    assert found.trials == whole.trials
+
+
+@pytest.mark.slow
+def test_options_of_single_chains_are_those_of_pairs(beta, alpha, drawn):
+    """Ties of genes, and reads: records of TRBV12-3 and TRBV12-4 found nothing with ties."""
+    part = [rows.slice(0, 400) for rows in drawn]
+    calls = [call if k % 2 else "TRBV12-3" for k, call in enumerate(part[0]["v_call"].to_pylist())]
+    part[0] = part[0].set_column(part[0].column_names.index("v_call"), "v_call", pa.array(calls))
+    database = records_of([rows.slice(0, 40) for rows in part], 40)
+    obs, found = pd.DataFrame(index=[f"c{k}" for k in range(400)]), {}
+    tables = {
+        kind: rows.select(CALLS).to_pandas().assign(duplicate_count=np.arange(400) // 10 + 1).set_index(obs.index)
+        for kind, rows in zip(("VDJ", "VJ"), part, strict=True)
+    }
+    for ties in ("none", "auto"):
+        options = {"kappa": 1.0, "ties": ties, "force": True, "backend": "cpu"}
+        answer = annotated_cells(obs, tables, {"VDJ": beta, "VJ": alpha}, database, options)
+        found[ties] = [*(sample.found for sample in answer.samples), len(answer.pairs.hits)]
+    # Of the records, half have a call that cannot make their junctions.
+    assert [found["auto"][k] for k in (0, 2)] == [found["none"][k] for k in (0, 2)] == [20, 20]
+    answer = annotated_cells(obs, tables, {"VDJ": beta, "VJ": alpha}, database, options | {"min_reads": 3})
+    assert len(answer.pairs.hits) == 10
+    assert obs["pair_epitope_excluded"].tolist()[:20] == ["not both chains with a value"] * 20
+    annotated_cells(obs, tables, {"VDJ": beta}, database, options)
+    assert "VJ_1_epitope" in obs, "of the chain that was annotated before"
 
 
 @pytest.mark.exhaustive
@@ -224,7 +276,9 @@ def test_cells_with_a_database(beta, alpha, drawn, monkeypatch):
     with pytest.warns(hpcvdj.HpcvdjWarning, match="^VDJ"):
         single = hpcvdj.annotate_cells(adata, database=database, model=beta, force=True)
     assert single.pairs is None
-    assert list(adata.obs) == [f"VDJ_1_{name}" for name in ("epitope", "record", "expected", "fdr", "epitope_excluded")]
+    assert [name for name in adata.obs if name.startswith("VDJ")] == [
+        f"VDJ_1_{name}" for name in ("epitope", "record", "expected", "fdr", "epitope_excluded")
+    ]
     for options, message in (({}, "no model"), ({"model": beta, "counted": "human_trb"}, "leave out counted")):
         with pytest.raises(InputError, match=message):
             hpcvdj.annotate_cells(adata, database=database, **options)

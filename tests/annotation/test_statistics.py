@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 from hpcvdj.annotation import statistics
+from hpcvdj.chance.p_values import benjamini_hochberg
 from hpcvdj.reports.outputs import DIFFERS
 
 
@@ -62,11 +63,11 @@ def test_sums_of_indicators_of_which_most_are_improbable():
 
 def test_dispersion_and_kappa():
     rng = np.random.default_rng(2)
-    mean = rng.random(400) * 6
-    assert statistics.dispersion(rng.poisson(mean), mean, null=True) < 1.3
+    mean, decoys = rng.random(400) * 6, np.ones(400, dtype=bool)
+    assert statistics.dispersion(rng.poisson(mean), mean, decoys) < 1.3
     wide = rng.negative_binomial(mean / 0.8, 1 / 1.8)
-    assert statistics.dispersion(wide, mean, null=True) == pytest.approx(1.8, abs=0.35)
-    assert statistics.dispersion(wide[:3], mean[:3], null=True) == 1.0
+    assert statistics.dispersion(wide, mean, decoys) == pytest.approx(1.8, abs=0.35)
+    assert statistics.dispersion(wide[:3], mean[:3], decoys[:3]) == 1.0
     kappa = statistics.kappa_of_epitopes(rng.poisson(1.7 * mean), mean)
     assert kappa.low < 1.7 < kappa.high
     made = rng.random(5_000) * 0.3
@@ -74,6 +75,88 @@ def test_dispersion_and_kappa():
     kappa = statistics.kappa_of_members(seen, made, "decoys")
     assert kappa.low < 1.4 < kappa.high
     assert statistics.kappa_of_members(seen[:3], made[:3], "decoys") is None
+
+
+def falsely_called(k, mean, decoy):
+    """Whether any epitope is called, with κ and φ as for a sample of which chance makes all hits."""
+    kappa = statistics.kappa_of_ratio(int(k[decoy].sum()), float(mean[decoy].sum()), "decoys")
+    kappa = kappa or statistics.kappa_of_epitopes(k[~decoy], mean[~decoy])
+    phi = statistics.dispersion(k, kappa.value * mean, decoy)
+    p, _ = statistics.tail(k, kappa.value * mean, phi, [None] * len(k), kappa.doubt(phi))
+    return (benjamini_hochberg(p, len(p)) <= 0.05).any()
+
+
+@pytest.mark.parametrize(("hits", "decoys"), [(12, 1), (20, 1), (20, 12), (100, 12)])
+def test_few_hits_of_decoys_make_no_false_calls(hits, decoys):
+    """κ of twenty hits is uncertain by a fifth, and chance hits some epitopes 250 times: 0.24 of samples had a call."""
+    rng = np.random.default_rng(8)
+    mean = np.concatenate([np.full(decoys, hits / decoys), np.exp(rng.normal(0, 1.8, 300))])
+    decoy = np.arange(len(mean)) < decoys
+    # Two standard errors above the rate that q allows.
+    assert np.mean([falsely_called(rng.poisson(mean), mean, decoy) for _ in range(300)]) < 0.05 + 0.025
+
+
+@pytest.mark.parametrize("decoys", [1, 9, 12, 30])
+def test_few_decoys_do_not_hide_a_dispersion(decoys):
+    """With less than ten, φ was 1, and 0.88 of samples had a false call."""
+    rng = np.random.default_rng(9)
+    mean = np.exp(rng.uniform(np.log(2), np.log(60), 60))
+    decoy = np.arange(60) < decoys
+    called = [falsely_called(rng.negative_binomial(mean / 2, 1 / 3), mean, decoy) for _ in range(300)]
+    # 0.02 to 0.07 with this and three other seeds, as φ is estimated.
+    assert np.mean(called) < 0.13
+
+
+def test_decoys_alone_tell_a_dispersion_if_chance_hits_enough_of_them():
+    """Epitopes that are recognised make it no larger then; twelve decoys that it hardly hits say nothing."""
+    rng, decoy = np.random.default_rng(10), np.arange(100) < 40
+    mean = np.full(100, 8.0)
+    hits = np.where(decoy, rng.poisson(mean), 5 * rng.poisson(mean))
+    assert statistics.dispersion(hits, mean, decoy) < 1.6
+    rarely = np.where(np.arange(100) < 12, 0.1, 8.0)
+    few = [statistics.dispersion(rng.poisson(rarely), rarely, rarely < 1) for _ in range(200)]
+    assert max(few) < 4
+    assert np.mean(few) < 1.2
+    assert statistics.dispersion(hits[:5], mean[:5], decoy[:5]) == 1.0
+
+
+@pytest.mark.parametrize("phi", [1.0, 1.7])
+def test_an_uncertain_kappa_is_in_the_tails(phi):
+    """Of Poisson numbers, dispersed ones and sums of indicators, in the mean over many κ."""
+    rng, doubt = np.random.default_rng(11), 0.04
+    found, mean = np.array([60, 75, 90]), np.full(3, 50.0)
+    many = rng.gamma(1 / doubt, doubt, 100_000)
+    numbers = rng.poisson(50 * many) if phi == 1 else rng.negative_binomial(50 * many / (phi - 1), 1 / phi)
+    tails, more = statistics.tail(found, mean, phi, [None] * 3, doubt)
+    assert tails == pytest.approx([(numbers >= k).mean() for k in found], rel=0.1)
+    assert more == pytest.approx([(numbers > k).mean() for k in found], rel=0.1)
+    p, sixty = rng.random(120), found[:1]
+    of_sums, _ = statistics.tail(sixty, p.sum(keepdims=True), phi, [p], doubt)
+    kappa = np.exp(rng.normal(0, np.sqrt(doubt), 20_000) - doubt / 2)
+    sums = (rng.random((20_000, 120)) < -np.expm1(kappa[:, np.newaxis] * np.log1p(-p))).sum(axis=1)
+    if phi == 1:
+        assert of_sums[0] == pytest.approx((sums >= 60).mean(), abs=0.01)
+    exact, _ = statistics.tail(sixty, p.sum(keepdims=True), 1.0, [p])
+    assert exact[0] != of_sums[0]
+    certain = np.append(p[:3], 1.0)
+    assert statistics.tail(np.array([1]), certain.sum(keepdims=True), 1.0, [certain], doubt)[0][0] == pytest.approx(1)
+
+
+def test_the_doubt_of_kappa():
+    """That of a Poisson number is one over its mean, times the dispersion; the median of epitopes has this already."""
+    kappa = statistics.kappa_of_ratio(400, 200.0, "decoys")
+    assert (kappa.value, kappa.source) == (2.0, "decoys")
+    assert kappa.doubt(1.0) == pytest.approx(1 / 400, rel=0.03)
+    assert kappa.doubt(3.0) == pytest.approx(3 * kappa.doubt(1.0))
+    rng, mean = np.random.default_rng(12), np.full(64, 25.0)
+    medians = [statistics.kappa_of_epitopes(rng.poisson(mean), mean) for _ in range(400)]
+    told = np.mean([own.doubt(1.0) for own in medians])
+    # Ends of a median's interval are at whole ranks.
+    assert told == pytest.approx(np.var([own.value for own in medians]), rel=0.35)
+    assert medians[0].doubt(2.0) == medians[0].doubt(1.0)
+    assert statistics.HitKappa(2.0).doubt(3.0) == 0
+    assert statistics.kappa_of_ratio(9, 3.0, "decoys") is None
+    assert statistics.kappa_of_ratio(10, 0.0, "decoys") is None
 
 
 @pytest.mark.parametrize("kappa", [0.6, 1.0, 4.0])

@@ -90,6 +90,24 @@ def test_strata_are_those_of_all_sets_of_donors_in_each():
         assert one.least_of_both[0] == pytest.approx(both, rel=1e-11)
 
 
+def test_values_whose_probability_is_0_in_floating_point_are_beyond_the_law():
+    """All carriers are among the shallow donors: it was the probability of a value of another law, or an IndexError."""
+    sizes = np.exp(np.random.default_rng(0).normal(10, 1.5, 666))
+    level, number = levels_of(-sizes), 222
+    largest, smallest = (int(np.sort(level)[part].sum()) for part in (slice(-number, None), slice(number)))
+    laws = Laws.given(np.full((3, 1), number), lambda _, numbers: laws_of_levels(sizes, level, numbers))
+    value = np.array([largest, smallest, 0])
+    assert value[0] > laws.lowest[0] + len(laws.mass) - 1
+    assert laws.tails(value)[0].tolist() == [0.0, 1.0, 1.0]
+    assert laws.tails(value)[1].tolist() == [0.0, pytest.approx(1.0), 1.0]
+    assert laws.at_most(value)[0] == 1.0
+    assert laws.at_most(value)[2] == 0.0
+    alone = Laws(np.zeros(1, dtype=np.int64), np.array([3]), np.array([0, 1]), np.ones(1))
+    for value, at_least, more, at_most in ((2, 1, 1, 0), (3, 1, 0, 1), (4, 0, 0, 1)):
+        assert [part[0] for part in alone.tails(np.array([value]))] == [at_least, more]
+        assert alone.at_most(np.array([value]))[0] == at_most
+
+
 @pytest.mark.parametrize("depth", [1.0, 31_415.9])
 def test_equal_depths_are_fishers_test(depth):
     cases, controls = 23, 38

@@ -40,6 +40,23 @@ def test_genes_that_are_left_out_are_not_expected(table, model):
     assert without.expected.tolist() == with_any.expected.tolist()
 
 
+def test_sequences_that_are_left_out_for_two_reasons_are_subtracted_once():
+    """The model makes their V gene wrongly, and does not make them at all."""
+    model = few_genes()
+    table = with_individuals(drawn(model, 2_000, 47), [1_000, 900])
+    gene = "TRBV10-1"
+    fit = ModelFit(genes=(GeneFit("V", gene, 900, 0, 0, 0, 0, 0, "productive", "broken"),))
+    junctions = ["TGT" + "TGG" * k + "TTT" for k in range(9, 19)]
+    extra = pa.table({
+        "v_call": [gene] * 20, "j_call": ["TRBJ1-1"] * 20, "junction": junctions * 2,
+        "repertoire_id": np.repeat(table["repertoire_id"].unique().to_pylist(), 10),
+    })  # fmt: skip
+    both = pa.concat_tables([table.select(extra.column_names), extra.cast(table.select(extra.column_names).schema)])
+    before, after = (shared_in(rows, model, fit=fit, unit="vj-aa", draws=1_000, q=1) for rows in (table, both))
+    assert after.not_tested["the model cannot make it"] == before.not_tested["the model cannot make it"] + 10
+    assert after.observed.tolist() == before.observed.tolist()
+
+
 def test_the_share_of_survivors_is_that_of_the_genes_that_are_tested():
     """Half of all sequences survive, and genes of half of the junctions are left out; q was twice as large."""
     model = few_genes()
