@@ -4,7 +4,7 @@ import json
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -19,30 +19,35 @@ from hpcvdj.chance.question import Lines
 from hpcvdj.cohorts.cohort import require_without_commas
 from hpcvdj.cohorts.question import require_rows
 from hpcvdj.errors import CompleteError, InputError, StoppedError, TooFewError, few, log, option
+from hpcvdj.inference.tables import SUFFIX
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.repertoires.inputs import together_of
 from hpcvdj.repertoires.reading import productive_reading
 from hpcvdj.repertoires.sequence_fields import common_fields
+from hpcvdj.repertoires.writers import is_table
 from hpcvdj.reports.files import ANALYSIS, NOT_ASKED
-from hpcvdj.runs.folder import Identity, differences
+from hpcvdj.results.facts import facts_path, read_facts
+from hpcvdj.runs.folder import Identity, RunFolder, differences
 from hpcvdj.runs.inputs import surveyed
 from hpcvdj.runs.stopping import told_otherwise
 from hpcvdj.storage.damage import damage
 from hpcvdj.storage.files import atomic_path, exclusive_lock, require_apart, require_folder
+from hpcvdj.storage.folders import MARK, mark_written
+from hpcvdj.storage.inputs import file_digest
 from hpcvdj.storage.json_text import json_text
 
-DONE, LEFT_OUT, REFUSED = "done", "left out", "refused"
+BEGUN, DONE, LEFT_OUT, REFUSED = "begun", "done", "left out", "refused"
 
 
 @dataclass(frozen=True)
 class Outcome:
     """What became of a step.
 
-    state     done; left out, as it was not asked for or does not apply; refused, as the data do not allow it
+    state     done; left out, as it was not asked for or does not apply; refused, as the data do not allow it; begun
     reason    why it was not done, or not for all tables
     said      the lines of its summary
     identity  what decides its numbers
-    written   the SHA-256 of each file and folder that it wrote, by name
+    written   the SHA-256 of each file and folder that it wrote, by name; empty while the step is begun
     shown     the names of its files that the report reads
     model     the folder of the model that the following steps take; empty if the model stays
     refused   whether a table of several was refused; those with too few rows are not
@@ -108,9 +113,16 @@ def analyze(job: Job, tell: Callable[[Outcome], None] = lambda _: None) -> Analy
             log.warning("there will be no page: %s", STEP["report"].why_not(job))
         outcomes: list[Outcome] = []
         answers: dict[str, Any] = {}
+
+        def record(*begun: Outcome) -> None:
+            # What an earlier run did stays on record until its turn comes, or nobody would know whose files these are.
+            so_far = [*outcomes, *begun]
+            later = [before[name] for name in STEPS[len(so_far) :] if name in before]
+            _record(job, [*so_far, *later])
+
         for step in STEPS:
             try:
-                outcome, answer, job = _do(step, planned, job, before.get(step))
+                outcome, answer, job = _do(step, planned, job, before.get(step), record)
             except StoppedError as error:
                 if not any(earlier.state == DONE for earlier in outcomes):
                     raise
@@ -126,9 +138,7 @@ def analyze(job: Job, tell: Callable[[Outcome], None] = lambda _: None) -> Analy
             )  # fmt: skip
             if run.is_root and outcome.reason != NOT_ASKED:
                 tell(outcome)
-            # What an earlier run did stays on record until its turn comes, or nobody would know whose files these are.
-            later = [before[name] for name in STEPS[len(outcomes) :] if name in before] if run.is_root else []
-            run.on_root(partial(_record, job, [*outcomes, *later]))
+            run.on_root(record)
         return run.on_root(lambda: Analysis(job.folder, outcomes, answers))
 
 
@@ -137,8 +147,9 @@ def _require_suitable(job: Job) -> None:
     require_rows(job.inputs)
     samples, donors = job.inputs.repertoires, job.cohort.donors()
     people = job.cohort.naming().people(samples)
-    asked = [step for step in ("contamination", "sharing", "associate")
-             if job.settings.asks(step) and not STEP[step].why_not(job)]  # fmt: skip
+    asked = [step for step in STEPS if job.settings.asks(step) and not STEP[step].why_not(job)]
+    for step in asked:
+        STEP[step].files(job)
     if {"contamination", "sharing"} & {*asked}:
         require_without_commas(people.subject.values())
     if "associate" in asked and donors is not None:
@@ -148,10 +159,13 @@ def _require_suitable(job: Job) -> None:
             phenotypes_of(donors, donor_of, told=True)
 
 
-def _do(step: str, planned: Sequence[str], job: Job, before: Outcome | None) -> tuple[Outcome, Any, Job]:
+def _do(
+    step: str, planned: Sequence[str], job: Job, before: Outcome | None, record: Callable[[Outcome], None]
+) -> tuple[Outcome, Any, Job]:
     """Do a step, unless it is left out or was done before.
 
     planned  the steps that are counted in messages
+    record   called on root when the step begins
 
     Returns its outcome on all ranks, the answer on root, and the job of the next step.
     """
@@ -170,6 +184,7 @@ def _do(step: str, planned: Sequence[str], job: Job, before: Outcome | None) -> 
     if run.is_root:
         number = planned.index(step) + 1 if step in planned else len(planned)
         log.info("step %s of %s: %s", number, len(planned), step)
+    run.on_root(lambda: record(Outcome(step, BEGUN, written={**written, **dict.fromkeys(plan.files(job), "")})))
     try:
         done = plan.do(job)
     except CompleteError:
@@ -182,10 +197,10 @@ def _do(step: str, planned: Sequence[str], job: Job, before: Outcome | None) -> 
         return Outcome(step, state, str(error), written=written), None, job
 
     def outcome() -> Outcome:
-        written = {name: job.digest(name) for name in plan.written if (job.folder / name).exists()}
-        return Outcome(
-            step, DONE, done.lacking, done.summary, identity, written, plan.shows(job), done.model, done.refused
-        )
+        digests = {**written, **{name: job.digest(name) for name in plan.files(job) if (job.folder / name).exists()}}
+        present = {name: digest for name, digest in digests.items() if not digest or (job.folder / name).exists()}
+        shown = [name for name in plan.shows(job) if name not in done.without]
+        return Outcome(step, DONE, done.lacking, done.summary, identity, present, shown, done.model, done.refused)
 
     done_now = run.from_root(outcome)
     return done_now, done.answer, _with_model(job, done_now)
@@ -241,7 +256,7 @@ def _is_kept(job: Job, before: Outcome) -> bool:
 def _changed(job: Job, written: Mapping[str, str]) -> list[str]:
     """The names of files and folders that no longer have the digests that a step recorded."""
     return [name for name, digest in written.items()
-            if not (job.folder / name).exists() or job.digest(name) != digest]  # fmt: skip
+            if digest and not ((job.folder / name).exists() and job.digest(name) == digest)]  # fmt: skip
 
 
 def _begin(job: Job, stack: ExitStack) -> dict[str, Outcome]:
@@ -269,8 +284,9 @@ def _begin(job: Job, stack: ExitStack) -> dict[str, Outcome]:
             f"{folder}: exists already; {option('resume', True)} continues it, {option('overwrite', True)} replaces it"
         )
     with damage(record):
-        before = [Outcome(**{**step, "said": [tuple(line) for line in step["said"]]})
-                  for step in json.loads(record.read_text())["steps"]]  # fmt: skip
+        steps = [Outcome(**{**step, "said": [tuple(line) for line in step["said"]]})
+                 for step in json.loads(record.read_text())["steps"]]  # fmt: skip
+    before = [replace(step, written=_digests(folder, step.written)) for step in steps]
     if run.overwrite:
         _clear(job, before)
         return {}
@@ -281,7 +297,8 @@ def _remove_if_nothing_was_done(folder: Path) -> None:
     """Remove the record of an analysis that refused its input, so that the corrected command finds no other run."""
     record = folder / ANALYSIS
     others = {path.name for path in folder.iterdir()} - {ANALYSIS}
-    if not others <= {TABLES} or json.loads(record.read_text())["steps"]:
+    steps = json.loads(record.read_text())["steps"]
+    if not others <= {TABLES} or any(step["state"] != BEGUN for step in steps):
         return
     record.unlink()
     if not others:
@@ -292,17 +309,38 @@ TABLES = "tables"
 """The folder that keeps copies of tables that users give in memory."""
 
 
+def _digests(folder: Path, written: Mapping[str, str]) -> dict[str, str]:
+    """The digests of what a step wrote; of a step that was stopped, those that the facts of tables and folders tell."""
+    digests = dict(written)
+    for path in (folder / name for name, digest in written.items() if not digest):
+        if (path / MARK).is_file():
+            with damage(path / MARK):
+                digests[path.name] = mark_written(path)
+        elif is_table(path) and (facts := read_facts(path)):
+            of_facts = facts_path(path)
+            told = [*facts.get("outputs", []), (of_facts.name, file_digest(of_facts))]
+            digests |= {str((path.parent / name).relative_to(folder)): digest for name, digest in told}
+    return digests
+
+
 def _clear(job: Job, before: Sequence[Outcome]) -> None:
     """Remove what the steps of an earlier run wrote, so that nobody takes it for output of this run."""
     digests = {name: digest for outcome in before for name, digest in outcome.written.items()}
-    written = {name: digest for name, digest in digests.items() if (job.folder / name).exists()}
+    written = {name: digest for name, digest in digests.items() if digest and (job.folder / name).exists()}
     if changed := _changed(job, written):
         raise InputError(f"{job.folder}: {few(changed)} changed since hpcvdj wrote it; move the folder away")
-    for path in (job.folder / name for name in written):
-        if path.is_dir():
+    for name in digests:
+        path = job.folder / name
+        # Steps keep unfinished work there.
+        for suffix in (".parts", SUFFIX):
+            RunFolder(path.with_name(path.name + suffix), {}).remove()
+        if name in written and path.is_dir():
             shutil.rmtree(path)
-        else:
+        elif name in written:
             path.unlink()
+        if path.parent != job.folder:
+            with suppress(OSError):
+                path.parent.rmdir()
 
 
 def _record(job: Job, outcomes: Sequence[Outcome]) -> None:

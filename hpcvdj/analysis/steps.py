@@ -32,10 +32,10 @@ from hpcvdj.probabilities.settings import PgenSettings
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.origin import read_facts
-from hpcvdj.repertoires.inputs import Inputs
+from hpcvdj.repertoires.inputs import Inputs, name_of, repertoires_of, targets_in
 from hpcvdj.repertoires.reading import reading_of
 from hpcvdj.repertoires.sequence_fields import common_fields
-from hpcvdj.repertoires.table import Table, repertoire_name
+from hpcvdj.repertoires.table import Table
 from hpcvdj.repertoires.writers import is_table
 from hpcvdj.reports.page import LIBRARIES, write_report
 from hpcvdj.reports.settings import ReportSettings
@@ -47,6 +47,9 @@ from hpcvdj.values.compute_tables import MOST_UNEVEN, compute_tables
 from hpcvdj.values.summary import total_of
 
 PAGE, MODEL, SELECTED = "report.html", "model", "model_selected"
+
+EACH = {"pgen": ".tsv.gz", "enriched": ".tsv"}
+"""The folders with a table of each individual, and the suffixes of these tables."""
 
 FEWEST_TO_INFER = 3_000
 """How many rows out of frame the inference of all parameters of a model needs: see docs/infer.md."""
@@ -106,6 +109,7 @@ class FinishedStep:
     model    the folder of the model that the following steps take; empty if the model stays
     lacking  which tables were left out, and why; empty if there are none
     refused  whether one of these has another fault than too few rows
+    without  the names of the files that these tables would have
     """
 
     answer: Any = None
@@ -113,6 +117,7 @@ class FinishedStep:
     model: str = ""
     lacking: str = ""
     refused: bool = False
+    without: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -130,11 +135,19 @@ class Step:
     why_not: Callable[[Job], str] = lambda job: ""
     reads: Callable[[Job], dict[str, Any]] = lambda job: {}
 
+    def files(self, job: Job) -> list[str]:
+        """The names of the files and folders that it writes; InputError if tables would have the same file."""
+        return [name for own in self.written
+                for name in ([file for table in _tables_of(job, own) for file in _with_facts(table)] if own in EACH
+                             else [own])]  # fmt: skip
+
     def shows(self, job: Job) -> list[str]:
         """The names of the files that the report reads."""
         if self.written[0] in (MODEL, SELECTED, PAGE):
             return []
         path = job.folder / self.written[0]
+        if path.name in EACH:
+            return [name for name in _tables_of(job, path.name) if (job.folder / name).exists()]
         if path.is_dir():
             return [f"{path.name}/{table.name}" for table in sorted(path.iterdir()) if is_table(table)]
         return [path.name]
@@ -166,8 +179,10 @@ def _needs_no_selection(job: Job) -> str:
 
 
 def _needs_separate_tables(job: Job) -> str:
-    several = next((table for table in job.tables if len(table.repertoires) > 1), None)
-    return "" if several is None else f"{several.path.name} has several individuals; give each its own table"
+    for tables in repertoires_of(job.tables):
+        if len({name for table in tables for name in table.repertoires}) > 1:
+            return f"{name_of(tables).name} has several individuals; give each its own table"
+    return ""
 
 
 def _contamination(job: Job) -> FinishedStep:
@@ -237,17 +252,21 @@ def _pgen(job: Job) -> FinishedStep:
     config = settings.config(amino_acids=reading.alphabet is not None)
     model = config.model(job.checks.adapted(job.model))
     reads = config.reads(reading)
-    inputs = [Inputs((table,), reads) for table in job.tables]
+
+    def inputs_of(tables: Sequence[Table]) -> Inputs:
+        return Inputs((*tables,), reads, together=len(tables) > 1)
+
+    inputs = [inputs_of(tables) for tables in repertoires_of(job.tables)]
     # The analysis began with a warning of rows without nucleotides.
     fit = job.run.from_root(
         lambda: check_tables(job.checks, inputs, model, config.names[0], job.run, remedy="").facts()
     )
 
-    def compute(table: Table, target: Path, run: Run) -> Any:
+    def compute(tables: Sequence[Table], target: Path, run: Run) -> Any:
         to_target = run.to(target, resume=job.run.resume, overwrite=job.run.overwrite)
-        return compute_tables(Inputs((table,), reads), model, config, to_target, None, partial(dict, fit))
+        return compute_tables(inputs_of(tables), model, config, to_target, None, partial(dict, fit))
 
-    of_tables = _of_tables(job, "pgen", ".tsv.gz", compute, MOST_UNEVEN)
+    of_tables = _of_tables(job, "pgen", compute, MOST_UNEVEN)
     summaries = list(of_tables.answers.values())
     if not summaries:
         return of_tables.finished(summaries, [])
@@ -283,12 +302,12 @@ def _associate(job: Job) -> FinishedStep:
 def _enrich(job: Job) -> FinishedStep:
     question = EnrichmentQuestion(EnrichmentSettings(backend=job.settings.backend), ClonotypeChoice())
 
-    def compute(table: Table, target: Path, run: Run) -> Any:
+    def compute(tables: Sequence[Table], target: Path, run: Run) -> Any:
         output = AnswerTable[Any](target, job.run.overwrite, job.run.resume)
-        with naming(table.path.name):
-            return ask(question, [table], job.model, job.checks, run, output)
+        with naming(name_of(tables).name):
+            return ask(question, tables, job.model, job.checks, run, output)
 
-    of_tables = _of_tables(job, "enriched", ".tsv", compute)
+    of_tables = _of_tables(job, "enriched", compute)
     answers = of_tables.answers
     if not job.run.is_root or not answers:
         return of_tables.finished(None, [])
@@ -338,51 +357,59 @@ class OfTables:
     """What a step did with each table.
 
     answers   by the name of the file that was written; tables whose file was complete have none
-    lacking   tables that were left out, with the reason
+    lacking   why tables were left out, by the names of their files
     refused   whether one of these has another fault than too few rows
     complete  the number of tables whose file a run before completed
     """
 
     answers: dict[str, Any]
-    lacking: list[str]
+    lacking: dict[str, str]
     refused: bool
     complete: int
 
     def finished(self, answer: Any, summary: Lines) -> FinishedStep:
         """The finished step, with lines about the tables that have no answer."""
-        reason = f"not tested: {few(self.lacking, MOST_SHOWN)}" if self.lacking else ""
+        reason = f"not tested: {few(self.lacking.values(), MOST_SHOWN)}" if self.lacking else ""
         if self.complete and self.answers:
             text = f"{self.complete:,} further tables were complete; their numbers are not among these"
             summary = [*summary, ("", text)]
-        return FinishedStep(answer, [*summary, *[("", reason)] * bool(reason)], lacking=reason, refused=self.refused)
+        summary = [*summary, *[("", reason)] * bool(reason)]
+        return FinishedStep(answer, summary, lacking=reason, refused=self.refused, without=list(self.lacking))
+
+
+def _tables_of(job: Job, name: str) -> list[str]:
+    """The names of the tables in a folder of `EACH`."""
+    return [f"{name}/{target.name}" for _, target in targets_in(job.folder / name, job.tables, EACH[name])]
 
 
 def _of_tables(
-    job: Job, name: str, suffix: str, compute: Callable[[Table, Path, Run], Any], most_uneven: float = math.inf
+    job: Job, name: str, compute: Callable[[Sequence[Table], Path, Run], Any], most_uneven: float = math.inf
 ) -> OfTables:
-    """What `compute` returns for each table, whose file is in the folder `name`.
+    """What `compute` returns for each table, whose file is in the folder `name`, and may have several parts.
 
     Tables that are refused are left out.  InputError, on every rank, that names the first of them if all are.
     """
     folder = job.folder / name
     job.run.on_root(lambda: make_folder(folder))
-    work = [(table, folder / f"{repertoire_name(table.path)}{suffix}") for table in job.tables]
-    sizes = [table.rows for table in job.tables]
+    work = targets_in(folder, job.tables, EACH[name])
+    sizes = [sum(table.rows for table in tables) for tables, _ in work]
     done, refused = job.run.deal(work, lambda item, run: compute(*item, run), sizes, most_uneven=most_uneven)
-    texts = [str(error) if table.path.name in str(error) else f"{table.path.name}: {error}"
-             for (table, _), error in refused]  # fmt: skip
+    lacking = dict[str, str]()
+    for (tables, target), error in refused:
+        table = name_of(tables).name
+        lacking[f"{name}/{target.name}"] = str(error) if table in str(error) else f"{table}: {error}"
     too_few = all(isinstance(error, TooFewError) for _, error in refused)
     if len(refused) == len(work):
         more = f", and {len(refused) - 1:,} more" if refused[1:] else ""
         kind = TooFewError if too_few else InputError
-        raise kind(f"{len(refused):,} of {len(work):,} tables: {texts[0]}{more}").everywhere()
+        raise kind(f"{len(refused):,} of {len(work):,} tables: {next(iter(lacking.values()))}{more}").everywhere()
     answers = {target.name: outcome for (_, target), outcome in done}
-    return OfTables(answers, texts, not too_few, len(work) - len(done) - len(refused))
+    return OfTables(answers, lacking, not too_few, len(work) - len(done) - len(refused))
 
 
 def _with_facts(name: str) -> tuple[str, str]:
     """The names of a table and of its facts."""
-    return name, facts_path(Path(name)).name
+    return name, str(facts_path(Path(name)))
 
 
 def _digest_of(table: Any) -> str:
@@ -416,7 +443,7 @@ def _reads_database(job: Job) -> dict[str, Any]:
 
 def _reads_page(job: Job) -> dict[str, Any]:
     return {"shown": [[name, job.digest(name)] for name in job.shown], "undone": dict(job.undone),
-            "left_out": dict(job.left_out)}  # fmt: skip
+            "left_out": dict(job.left_out), **_reads_metadata(job, "group")}  # fmt: skip
 
 
 STEP: dict[str, Step] = {

@@ -74,10 +74,9 @@ def targets_of(
 
     InputError if two outputs would be the same file, or if `output` exists as a file or is named like one.
     """
-    repertoires = _repertoires(tables)
     if len(paths) == 1 and is_one(paths[0]):
         require(output)
-        return [(repertoires[0], output)]
+        return [(repertoires_of(tables)[0], output)]
     alone = alone or f"{option('together', True)} for one result"
     if output.exists() and not output.is_dir():
         raise InputError(f"{output}: is a file; several repertoires need an output folder, or {alone}")
@@ -86,10 +85,18 @@ def targets_of(
             f"{output}: the results of several repertoires go to a folder, which should not be named like a file; give "
             f"another name, or {alone}"
         )
+    return targets_in(output, tables, suffix)
+
+
+def targets_in(folder: Path, tables: Sequence[Table], suffix: str) -> list[tuple[list[Table], Path]]:
+    """The output of each repertoire, as of `targets_of`, in a folder of outputs.
+
+    InputError if two outputs would be the same file.
+    """
     targets: dict[Path, list[Table]] = {}
-    for repertoire in repertoires:
+    for repertoire in repertoires_of(tables):
         first = repertoire[0]
-        target = output / f"{first.repertoire_id if first.part else repertoire_name(first.path)}{suffix}"
+        target = folder / f"{first.repertoire_id if first.part else repertoire_name(first.path)}{suffix}"
         if target in targets:
             raise InputError(
                 f"{name_of(repertoire)}: its result would be {target}, like that of {name_of(targets[target])}; rename "
@@ -109,7 +116,7 @@ def name_of(tables: Sequence[Table]) -> Path:
     return tables[0].path.parent if tables[0].part else tables[0].path
 
 
-def _repertoires(tables: Sequence[Table]) -> list[list[Table]]:
+def repertoires_of(tables: Sequence[Table]) -> list[list[Table]]:
     """The tables; parts of one folder together."""
     together: list[list[Table]] = []
     for table in tables:

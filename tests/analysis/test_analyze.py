@@ -165,7 +165,8 @@ def test_a_stopped_run_goes_on_and_ends_with_the_same(cohort, analysed, tmp_path
         patched.setitem(STEP, "sharing", analysing.replace(STEP["sharing"], do=stop))
         _, err = hpcvdj_command(*words(cohort, output, *without), code=75)
     assert "stopped at the step sharing; --resume continues" in err
-    assert list(state(output)) == list(STEPS[:4])
+    assert list(state(output)) == list(STEPS[:5])
+    assert state(output)["sharing"] == "begun"
     before = {path: path.stat().st_mtime_ns for path in (output / "pgen").iterdir()}
     # A run was killed when it had written a table, and not yet recorded it.
     shutil.copy(analysed[0] / "shared.tsv", output / "shared.tsv")
@@ -292,7 +293,7 @@ def test_overwriting_leaves_nothing_of_the_run_before_and_nothing_foreign_goes(c
     assert names == {"analysis.json", "pgen", "notes.txt"}
     (copied / "pgen" / "d0.tsv.gz").write_text("mine")
     error = error_line(hpcvdj_command(*words(cohort, copied, "--overwrite", "--only", "pgen"), code=2)[1])
-    assert "pgen changed since hpcvdj wrote it" in error
+    assert "pgen/d0.tsv.gz changed since hpcvdj wrote it" in error
     assert (copied / "pgen" / "d0.tsv.gz").read_text() == "mine"
 
 
