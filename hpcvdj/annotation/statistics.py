@@ -1,5 +1,6 @@
 """The statistics of hits: κ, dispersion, p-values, and false discovery rates."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -161,7 +162,7 @@ def dispersion(hits: Counts, expected: Floats, decoy: Bools) -> float:
         # Of the estimate, if numbers of hits were Poisson.
         variance = float((mean + 2 * mean**2).sum() / mean.sum() ** 2)
         if variance <= MOST_UNSURE:
-            return max(1.0, float(squares[decoy].sum() / mean.sum()) * (1 + variance**0.5))
+            return max(1.0, float(squares[decoy].sum() / mean.sum()) * (1 + math.sqrt(variance)))
     enough = expected >= FEWEST_EXPECTED
     if enough.sum() < FEWEST_EPITOPES:
         return 1.0

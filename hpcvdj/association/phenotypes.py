@@ -159,7 +159,10 @@ def _values(naming: Donors, column: str, subject: Mapping[str, str], what: str) 
                 f"{source}: no row is of {few(samples)}; one column must have the names of the tables, or of their "
                 f"repertoires; of a table with several donors, {option('individual')} is the column of their names"
             )
-        raise InputError(f"{source}: the column {column} is empty in the rows of {few(samples)}; fill it in")
+        raise InputError(
+            f"{source}: the column {column} has no value in the rows of {few(samples)}, or has their names; fill it in, "
+            "or name another one"
+        )
     return value_of
 
 

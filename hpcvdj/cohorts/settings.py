@@ -78,9 +78,9 @@ class Individuals(Settings, kw_only=True):
         from hpcvdj.repertoires.formats.format import BY_HEADER
         from hpcvdj.repertoires.table import REPERTOIRE
 
-        metadata = getattr(self, "metadata", None)
-        besides = Path(metadata) if isinstance(metadata, str | Path) else None
-        opening = replace(opening or BY_HEADER, besides=besides)
+        opening, metadata = opening or BY_HEADER, getattr(self, "metadata", None)
+        if isinstance(metadata, str | Path):
+            opening = replace(opening, besides=Path(metadata))
         if self.individual in (None, REPERTOIRE):
             return opening
         return replace(opening, columns=(*opening.columns, (REPERTOIRE, str(self.individual))))

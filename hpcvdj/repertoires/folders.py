@@ -1,6 +1,7 @@
 """The tables in folders that users name."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +17,8 @@ def tables_in(paths: Sequence[Path], opening: Opening = BY_HEADER) -> list[Table
 
     Of a folder, the file that the `opening` says is no table of junctions is left out.
 
-    The files of a table that hpcvdj wrote as a folder are of one repertoire, which has the name of the folder.
+    The files of a table that hpcvdj wrote as a folder are of one repertoire, which has the name of the folder.  Other
+    folders within a folder are left out, and named if they have tables.
     """
     if not paths:
         raise InputError("no table is given; give the paths of tables, or of a folder of them")
@@ -29,15 +31,17 @@ def _tables_in(folder: Path, opening: Opening) -> list[Table]:
     tables: list[Table] = []
     unknown: list[Table] = []
     hidden: list[str] = []
+    folders = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
+    datasets = [own for own in folders if any(map(is_part, _files_in(own)))]
+    inner = [own.name for own in folders if own not in datasets and any(map(_is_named_like_a_table, _files_in(own)))]
     besides = opening.besides
     for path in sorted(path for path in folder.iterdir() if not path.is_dir()):
         if besides is not None and besides.exists() and path.exists() and path.samefile(besides):
             continue
-        name = path.name.lower()
-        table, certain = table_at(path, opening), name.endswith(table_suffixes())
-        if not certain and not name.endswith(possible_suffixes()):
+        if not _is_named_like_a_table(path):
             continue
-        if name.startswith("."):
+        table, certain = table_at(path, opening), path.name.lower().endswith(table_suffixes())
+        if path.name.startswith("."):
             # macOS puts such files beside others.
             hidden.append(path.name)
             continue
@@ -50,10 +54,22 @@ def _tables_in(folder: Path, opening: Opening) -> list[Table]:
             log.warning("%s: %s, left out", table.path, text)
         else:
             others.append(table.path.name)
-    for names, what in ((others, "not tables of junctions"), (hidden, "hidden files")):
+    for names, what in ((others, "not tables of junctions"), (hidden, "hidden files"), (inner, "folders")):
         if names:
             log.warning("%s: %s: %s, left out", folder, few(names), what)
-    if not tables:
+    if not tables and not datasets:
         raise InputError(f"{folder}: has no table ({', '.join('*' + suffix for suffix in table_suffixes())})")
     name = folder.resolve().name.removesuffix(".dataset")
-    return [replace(table, repertoire_id=name, part=True) if is_part(table.path) else table for table in tables]
+    parts = [replace(table, repertoire_id=name, part=True) if is_part(table.path) else table for table in tables]
+    return [*parts, *(part for own in datasets for part in _tables_in(own, opening))]
+
+
+def _files_in(folder: Path) -> list[Path]:
+    """The files in a folder; none if it cannot be read."""
+    with suppress(OSError):
+        return [path for path in folder.iterdir() if path.is_file()]
+    return []
+
+
+def _is_named_like_a_table(path: Path) -> bool:
+    return path.name.lower().endswith((*table_suffixes(), *possible_suffixes()))

@@ -47,7 +47,9 @@ def _files_in(folder: Path) -> list[Path]:
             raise InputError(f"{folder}: no step of this analysis has an output that a report shows")
         return [folder / name for name in shown]
     suffixes = (*RESULT_SUFFIXES, *table_suffixes())
-    files = sorted(path for path in folder.iterdir() if path.is_file() and path.name.endswith(suffixes))
+    # macOS puts hidden files beside others.
+    files = sorted(path for path in folder.iterdir()
+                   if path.is_file() and path.name.endswith(suffixes) and not path.name.startswith("."))  # fmt: skip
     if not files:
         raise InputError(f"{folder}: has no result or table ({', '.join(f'*{suffix}' for suffix in suffixes)})")
     further: set[str] = set()

@@ -332,7 +332,7 @@ def test_words_for_a_missing_value_are_no_controls():
     ({"case": {"arm": "sick"}}, "no donor has sick in arm; there are ill, well"),
     ({"case": {"disease": "ill"}}, "no column disease"),
     ({"case": {"arm": "ill"}, "strata": ("batch",)}, "no column batch"),
-    ({"case": {"empty": "ill"}}, "the metadata: the column empty is empty in the rows of d000, .*; fill it in"),
+    ({"case": {"empty": "ill"}}, "the metadata: the column empty has no value in the rows of d000, .*; fill it in"),
     ({"case": {"same": "ill"}}, "all donors have one value; give donors with other values, too"),
     ({}, "say what sequences may go with"),
     ({"case": {"arm": "ill", "sex": "f"}}, "give one column and its value"),

@@ -18,6 +18,7 @@ from hpcvdj.motifs.comparison import compare_sequences
 from hpcvdj.motifs.results import MotifResult
 from hpcvdj.motifs.sequences import inputs_of, read_inputs
 from hpcvdj.motifs.settings import MotifConfig
+from hpcvdj.repertoires.productive import productive_rows
 from hpcvdj.runs.run import Run
 from tests.commands import error_line, hpcvdj_command
 from tests.kernels.kmers.cases import random_text
@@ -70,6 +71,12 @@ def expected_set(paths, keep):
         text: (f"{table}:{own}" if len(paths) > 1 and ids.count(own) > 1 else own, ",".join(members[text]))
         for text, (table, own) in first.items()
     }
+
+
+def test_words_for_productive():
+    """pandas writes 1.0 for a number in a column with missing values."""
+    texts = pa.array(["T", "true", "1", "1.0", "Yes", "y", "F", "0", "no", "", None])
+    assert productive_rows(texts, "productive").to_pylist() == [True] * 6 + [False] * 4 + [None]
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])

@@ -248,3 +248,10 @@ def test_figures_fit_on_the_page(tmp_path, report):
 def test_figures_are_not_read_from_standard_input(tmp_path, small):
     _, err = hpcvdj_command("report", small, "-o", tmp_path / "r.html", "--figures", "-", code=2)
     assert "--figures -: only a table can be written to standard output" in error_line(err)
+
+
+def test_hidden_files_of_a_folder_are_no_outputs(tmp_path):
+    """macOS puts such files beside others."""
+    examples.sharing(tmp_path / "s.tsv")
+    (tmp_path / "._s.tsv").write_bytes(b"\0\5\x16\7")
+    hpcvdj_command("report", tmp_path, "-o", tmp_path / "r.html")
