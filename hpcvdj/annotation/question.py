@@ -318,13 +318,23 @@ class AnnotationOutput(AnswerOutput[Annotation]):
             require_unchanged_folder(target)
             raise complete(target)
 
+    def require(self, rows: Rows) -> None:
+        samples: dict[str, str] = {}
+        for name in rows.inputs.repertoires:
+            other = samples.setdefault(_file_name(name), name)
+            if other != name:
+                raise InputError(f"samples {other} and {name}: both would be {_file_name(name)}{EPITOPES}; rename one")
+
     def write(self, question: Question[Annotation], answer: Annotation, rows: Rows, facts: Facts, run: Run) -> None:
         assert run.target is not None
         with atomic_folder(run.target, overwrite=run.overwrite) as folder:
             for sample in answer.samples:
-                name = sample.name.replace("/", "_")
-                hits, epitopes = (folder / f"{name}{ending}" for ending in (HITS, EPITOPES))
+                hits, epitopes = (folder / f"{_file_name(sample.name)}{ending}" for ending in (HITS, EPITOPES))
                 tables = {epitopes: sample.epitopes, hits: sample.hits}
                 clones = {key: value for key, value in facts["clones"].items() if key == sample.name}
                 described = {**facts, **sample_facts(sample), "clones": clones}
                 Targets(epitopes, (hits,)).write(described, tables, overwrite=False)
+
+
+def _file_name(sample: str) -> str:
+    return sample.replace("/", "_")

@@ -160,8 +160,8 @@ def _values(naming: Donors, column: str, subject: Mapping[str, str], what: str) 
                 f"repertoires; of a table with several donors, {option('individual')} is the column of their names"
             )
         raise InputError(
-            f"{source}: the column {column} has no value in the rows of {few(samples)}, or has their names; fill it in, "
-            "or name another one"
+            f"{source}: the column {column} has no value in the rows of {few(samples)}, or has their names; fill it "
+            "in, or name another one"
         )
     return value_of
 

@@ -337,7 +337,7 @@ def _facts(question: Question[A], answer: A, rows: Rows, model: Model, checks: C
     }
     if question.identity():
         read = [*rows.inputs.recorded, *facts.get("control", [])]
-        digests = [[Path(path).name, digest] for path, digest, _ in read]
+        digests = [[Path(path).name, digest] for path, digest, *_ in read]
         facts["identity"] = _identity(question, digests, rows.inputs.tables, model, checks)
     return facts
 

@@ -1,6 +1,5 @@
 """Copies of tables without some of their rows, in the same format."""
 
-import io
 from pathlib import Path
 
 import numpy as np
@@ -58,15 +57,13 @@ def _write_text(opened: TextReader, keep: Keep, target: Path) -> int:
     """Write the rows to keep; the number of rows in the table."""
     rows = 0
     with (
-        # A row may end in a carriage return alone.  Latin-1 has a letter for each byte.
-        io.TextIOWrapper(unpacked(opened.path), "latin-1", newline="") as source,
+        unpacked(opened.path) as source,
         open(target, "wb") as plain,
         packed(plain, packing(opened.path)) as out,
     ):
-        for number, text in enumerate(source):
-            line = text.encode("latin-1")
+        for number, line in opened.lines(source):
             # Readers ignore empty lines.
-            is_row = number >= opened.lines_before_rows and line.strip(b"\r\n")
+            is_row = number > opened.lines_before_rows and line.strip(b"\r\n")
             if not is_row or (rows < len(keep) and keep[rows]):
                 out.write(line)
             rows += bool(is_row)

@@ -177,8 +177,8 @@ class Inputs:
 
     @property
     def recorded(self) -> list[list[Any]]:
-        """Path, SHA-256 and rows of each table, for facts."""
-        return [[str(table.path), table.sha256, table.rows] for table in self.tables]
+        """Path, SHA-256, rows and name of each table, for facts.  A part of a folder has the name of the folder."""
+        return [[str(table.path), table.sha256, table.rows, table.repertoire_id] for table in self.tables]
 
     @property
     def repertoires(self) -> list[str]:

@@ -14,7 +14,7 @@ from hpcvdj.repertoires.table import repertoire_name
 from hpcvdj.reports.clonotypes import ListedClonotypes, clonotypes_of
 from hpcvdj.reports.elements import MOST_LISTED, kind_of, printable
 from hpcvdj.reports.files import EPITOPES, HITS, each_file
-from hpcvdj.reports.survey import Survey, described, loci_of
+from hpcvdj.reports.survey import Survey, described, loci_of, name_read
 from hpcvdj.reports.survey import survey as read_survey
 from hpcvdj.results.facts import Facts, facts_path, require_described
 from hpcvdj.runs.partition import evenly
@@ -38,7 +38,7 @@ FINDINGS: dict[str, dict[str, type | tuple[type, ...]]] = {
 """The commands whose tables have facts, a .json, beside them, and the facts that each must have."""
 
 SourceTable = tuple[str, str]
-"""A table that a command read: the name of its file and its SHA-256."""
+"""A table that a command read: its name and its SHA-256."""
 
 FirstRows = tuple[list[dict[str, Any]], int]
 """The rows of a table that a page lists, and the number of all rows."""
@@ -292,7 +292,7 @@ def _of_samples(surveys: list[Survey], findings: list[Finding]) -> list[Finding]
     alone = [(survey, _source(survey)) for survey in surveys if len(survey.samples) == 1]
     named = [(survey.samples[0], source) for survey, source in alone]
     named += [(finding.sample, finding.source) for finding in findings]
-    of_rows = {source: name for name, source in named if source and name != repertoire_name(Path(source[0]))}
+    of_rows = {source: name for name, source in named if source and name != source[0]}
     of_digest: dict[str, str] = {}
     for survey, source in alone:
         survey.samples = [of_rows.get(source, survey.samples[0]) if source else survey.samples[0]]
@@ -308,8 +308,8 @@ def _of_samples(surveys: list[Survey], findings: list[Finding]) -> list[Finding]
 
 def _source(survey: Survey) -> SourceTable | None:
     """The table that `count` or `pgen` read, or the tables that it read together; None if that is not known."""
-    path, digest = (str(survey.facts.get(f"junctions_{key}") or "") for key in ("path", "sha256"))
-    return (Path(path).name, digest) if digest else None
+    digest = str(survey.facts.get("junctions_sha256") or "")
+    return (name_read(survey.facts, survey.path), digest) if digest else None
 
 
 def tables_read(facts: Facts) -> dict[str, str]:
@@ -329,15 +329,16 @@ def _finding(path: Path, facts: Facts) -> Finding | None:
                 raise ValueError(f"its {key} is {facts[key]!r}")
         for individual in facts.get("individuals", []):
             individual["name"] = printable(str(individual["name"]))
-        sample, names = "", list(dict(facts.get("clones") or {}))
+        sample, names, read = "", list(dict(facts.get("clones") or {})), (path.name, "")
+        if command in ("enrich", "annotate") and facts["tables"]:
+            file, digest, *more = facts["tables"][0]
+            # Older versions record no name of the table.
+            read = str((more[1:] or [repertoire_name(Path(file))])[0]), str(digest or "")
         if command == "enrich":
-            of_file = repertoire_name(Path(facts["tables"][0][0])) if facts.get("tables") else path.name
-            sample = printable(names[0] if len(names) == 1 else of_file)
+            sample = printable(names[0] if len(names) == 1 else read[0])
         elif command == "annotate":
             sample, names = printable(facts["sample"]), list(facts.get("samples", names))
-        source = None
-        if sample and len(names) <= 1 and len(facts["tables"]) == 1 and facts["tables"][0][1]:
-            source = Path(facts["tables"][0][0]).name, str(facts["tables"][0][1])
+        alone = sample and len(names) <= 1 and len(facts["tables"]) == 1 and read[1]
     # A table without rows may lack its header.
     rows, total = _first_rows(path) if facts.get("tested") != 0 else ([], 0)
     hits: FirstRows = ([], 0)
@@ -345,7 +346,7 @@ def _finding(path: Path, facts: Facts) -> Finding | None:
         beside = path.with_name(path.name.removesuffix(EPITOPES) + HITS)
         require_described(path, facts, [beside])
         hits = _first_rows(beside) if facts["found"] else hits
-    return Finding(path, command, facts, rows, total, sample, source, hits)
+    return Finding(path, command, facts, rows, total, sample, read if alone else None, hits)
 
 
 def _first_rows(path: Path) -> FirstRows:

@@ -14,6 +14,7 @@ from hpcvdj.errors import InputError, speaking_shell, told
 from hpcvdj.kernels.quantities import Pathways
 from hpcvdj.recombination.calls import locus_of
 from hpcvdj.recombination.exclusions import ExclusionKind, by_summary
+from hpcvdj.recombination.names import MISSING
 from hpcvdj.repertoires.genes import translated
 from hpcvdj.repertoires.ids import text_hashes
 from hpcvdj.repertoires.readers import open_table
@@ -217,6 +218,11 @@ def described(table: Path) -> Facts:
     return facts or {}
 
 
+def name_read(facts: Facts, path: Path) -> str:
+    """The name of the table that a command read to write the file `path`; older versions record its path only."""
+    return str(facts.get(REPERTOIRE) or repertoire_name(Path(str(facts.get("junctions_path") or path))))
+
+
 def _surveyed(path: Path, source: _Source) -> Survey:
     score, listed = (next(name for name in names if name in source.columns) for names in (SCORES, LISTED))
     measures = tuple(name for name in MEASURES if name in source.columns)
@@ -280,7 +286,7 @@ def _sample_numbers(block: pa.Table, sample: str, numbers: dict[str, int]) -> pa
     """The number of each row's sample, where `numbers` has or gets it."""
     if REPERTOIRE not in block.column_names:
         return pa.array(np.full(block.num_rows, numbers.setdefault(sample, len(numbers))))
-    return _numbered(block[REPERTOIRE], numbers, lambda name: name or sample)
+    return _numbered(block[REPERTOIRE], numbers, lambda name: sample if name in ("", *MISSING) else name)
 
 
 def _numbered(texts: pa.ChunkedArray, numbers: dict[str, int], name_of: Callable[[str], str]) -> pa.Array:
@@ -329,8 +335,8 @@ def _result_source(result: Result) -> _Source:
     pathways = isinstance(result.quantity, Pathways)
     facts = facts_of_result(result.provenance)
     samples = list(result.repertoires)
-    if not result.together and (read := facts.get("junctions_path")):
-        samples = [repertoire_name(Path(str(read)))]
+    if not result.together:
+        samples = [name_read(facts, result.path)]
     columns = ["pathways_total", "weight", _NEEDS] if pathways else list(names)
     amino = str(facts.get("sequence_field", "")) in _AA
     command = "count" if pathways else "pgen"
@@ -392,8 +398,7 @@ def _table_source(path: Path, facts: Facts) -> _Source:
                 **{name: _numbers(batch[name], path, name) for name in measures},
             })  # fmt: skip
 
-    sample = repertoire_name(Path(str(facts.get("junctions_path") or path)))
-    return _Source(command, sample, (), measures, amino, facts, blocks())
+    return _Source(command, name_read(facts, path), (), measures, amino, facts, blocks())
 
 
 def _numbers(column: pa.Array, path: Path, name: str) -> pa.Array:

@@ -64,12 +64,13 @@ def _by_id(result: "Result", table: pa.Table) -> tuple[NDArray[np.int64], Iterab
     if "sequence_id" not in table.column_names:
         raise InputError("the table has no column sequence_id; rename the column of ids, or join on='row'")
     excluded = result.excluded
-    ids = table["sequence_id"].to_pylist()
+    # Ids in a file are text; pandas reads those that look like numbers as numbers.
+    ids = table["sequence_id"].cast(pa.string()).to_pylist()
     counted_ids, asked = result.all().texts("sequence_id"), ids
     excluded_ids, remedy = excluded.sequence_id, "join on='row'"
     if result.together and REPERTOIRE in table.column_names:
         counted_ids = _in_repertoire(result.all().texts(REPERTOIRE), counted_ids)
-        asked = _in_repertoire(table[REPERTOIRE].to_pylist(), ids)
+        asked = _in_repertoire(table[REPERTOIRE].cast(pa.string()).to_pylist(), ids)
         excluded_ids = _in_repertoire(excluded.repertoire_id, excluded_ids)
     elif result.together:
         remedy = f"give the table a column {REPERTOIRE}, or {remedy}"

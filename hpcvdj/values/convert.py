@@ -19,7 +19,7 @@ from hpcvdj.repertoires.folders import tables_in
 from hpcvdj.repertoires.formats.format import REASON, REQUIRED, ROW_ID, Opening
 from hpcvdj.repertoires.formats.listed import Listed
 from hpcvdj.repertoires.ids import text_hashes
-from hpcvdj.repertoires.inputs import Inputs, columns_of_all, in_text, with_repertoire
+from hpcvdj.repertoires.inputs import Inputs, columns_of_all, in_text, name_of, with_repertoire
 from hpcvdj.repertoires.reading import Reading
 from hpcvdj.repertoires.table import REPERTOIRE, Table, repertoire_name
 from hpcvdj.repertoires.writers import require_writable_table
@@ -132,9 +132,7 @@ class _AirrSlices(SlicedInput):
             named = with_repertoire(batch, table.repertoire_id) if self.inputs.together else batch
             rows = in_text(named, [*self._ordered, REASON])
             reasons += _reasons(rows)
-            yield (_prefixed(rows, repertoire_name(table.path)) if table.path in self._renamed else rows).select(
-                self._ordered
-            )
+            yield (_prefixed(rows, _prefix(table)) if table.path in self._renamed else rows).select(self._ordered)
         facts["reasons"] = counts_json(reasons.most_common())
 
 
@@ -197,14 +195,20 @@ def _with_other_ids(tables: Sequence[Table], ids: Sequence[NDArray[np.uint64]]) 
     renamed = [table for table, reader in zip(tables, readers, strict=True) if repeated or not reader.has_ids]
     first: dict[str, Table] = {}
     for table in renamed:
-        name = repertoire_name(table.path)
-        other = first.setdefault(name, table)
-        if other is not table:
+        other = first.setdefault(_prefix(table), table)
+        # The parts of a folder share the ids of one table.
+        if other is not table and (other.path == table.path or name_of([other]) != name_of([table])):
             raise InputError(
-                f"{table.path}: its rows would have the ids {name}.1 and so on, like those of "
-                f"{other.path}; name each table once, or rename one of the files"
+                f"{name_of([table])}: its rows would have the ids {_prefix(table)}.1 and so on, like those of "
+                f"{name_of([other])}; name each table once, or rename one of them"
             )
     return {table.path for table in renamed}
+
+
+def _prefix(table: Table) -> str:
+    """What comes before the ids of a table.  Where a folder has no ids, each part numbers its own rows."""
+    numbered = table.part and not table.open().has_ids
+    return f"{table.repertoire_id}.{repertoire_name(table.path)}" if numbered else table.repertoire_id
 
 
 def _ids(table: Table, between: Callable[[], None]) -> tuple[int, NDArray[np.uint64]]:

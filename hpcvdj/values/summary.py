@@ -13,7 +13,6 @@ from hpcvdj.kernels.quantities import Quantity
 from hpcvdj.recombination.makers import Makers
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.junctions import Reference
-from hpcvdj.repertoires.table import repertoire_name
 from hpcvdj.repertoires.tally import Tally
 from hpcvdj.results.slice_facts import SliceFacts
 from hpcvdj.runs.folder import Identity
@@ -103,7 +102,7 @@ def attributes_of(inputs: Inputs, reference: Reference, config: Plan, run: Run) 
             "opening": inputs.reading.opening.recorded(),
             "alphabet": inputs.reading.alphabet.definitions() if inputs.reading.alphabet else {},
         },
-        "repertoire_id": "" if inputs.together else repertoire_name(inputs.path),
+        "repertoire_id": "" if inputs.together else inputs.tables[0].repertoire_id,
         "junctions_path": str(inputs.path.resolve()),
         "junctions_sha256": inputs.digest,
         "sequence_field": inputs.reading.sequence_field,

@@ -1,6 +1,7 @@
 """`hpcvdj annotate`: exact on small databases, calibrated on what recombination makes, and it finds what is planted."""
 
 import warnings
+from contextlib import nullcontext
 from functools import partial
 
 import numpy as np
@@ -11,9 +12,11 @@ from scipy import stats
 import hpcvdj
 from hpcvdj.annotation import statistics
 from hpcvdj.annotation.centres import centres_of
-from hpcvdj.annotation.question import _sample_lines
+from hpcvdj.annotation.question import AnnotationOutput, _sample_lines
 from hpcvdj.annotation.settings import AnnotationSettings, DatabaseSettings
 from hpcvdj.annotation.union import PGEN_AA, probabilities, union_of
+from hpcvdj.chance.model_fit import ModelFit
+from hpcvdj.chance.question import Rows
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.pgen.pgen_cpu import PgenKernel
 from hpcvdj.recombination.igor import load_model
@@ -21,6 +24,8 @@ from hpcvdj.recombination.productive import productive_choice
 from hpcvdj.recombination.repertoire import PgenProblem
 from hpcvdj.recombination.selection import RESIDUES
 from hpcvdj.repertoires.databases import database_of
+from hpcvdj.repertoires.inputs import Inputs
+from hpcvdj.repertoires.table import Table
 from hpcvdj.repertoires.writers import write_table
 from hpcvdj.reports.outputs import DIFFERS
 from tests.annotation.drawn import records_of, sample_of
@@ -495,3 +500,12 @@ def test_one_reference_may_be_given_as_text(model, drawn):
     assert one.hits == hpcvdj.annotate(sample, database, model, exclude_reference=("PMID:1",), **options).hits
     with pytest.raises(InputError, match=r"exclude_reference='PMID:3'.*no record is of it.* PMID:1"):
         hpcvdj.annotate(sample, database, model, exclude_reference="PMID:3", **options)
+
+
+def test_samples_that_would_have_the_same_file_are_refused(tmp_path):
+    """This was an error after everything was computed."""
+    for names, clash in ((("P/1", "Q_1"), False), (("P/1", "P_1"), True)):
+        table = Table(tmp_path / "t.tsv", repertoires=dict.fromkeys(names, 9))
+        rows = Rows(Inputs((table,), together=True), None, ModelFit())
+        with pytest.raises(InputError, match=r"samples P/1 and P_1: .* P_1\.epitopes\.tsv") if clash else nullcontext():
+            AnnotationOutput(tmp_path / "out").require(rows)

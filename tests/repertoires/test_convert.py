@@ -1,5 +1,7 @@
 """hpcvdj convert: tables of every format as AIRR tables, for the AIRR library and for hpcvdj."""
 
+import shutil
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -113,10 +115,29 @@ def test_a_folder_of_parquet_files_is_one_table(tmp_path):
     assert inputs.repertoires == ["one"]
     convert([one], tmp_path / "c.tsv")
     assert [row["repertoire_id"] for row in rows_of(tmp_path / "c.tsv")] == ["one"] * 3
+    numbers = [f"one.part-00000{number}.1" for number in range(3)]
+    assert [row["sequence_id"] for row in rows_of(tmp_path / "c.tsv")] == numbers
     assert hpcvdj.read_table(one)["repertoire_id"].to_pylist() == ["one"] * 3
     # Files that somebody else put into a folder are tables of their own.
     (one / ".hpcvdj.json").unlink()
     assert len(surveyed(tables_of([one], Reading()), Run()).repertoires) == 3
+
+
+def test_ids_of_folders_have_the_names_of_these(tmp_path, write_parts):
+    """Both began with part-000000, which was refused, and a part cannot be renamed."""
+    for name in ("a", "b"):
+        rows = pa.table(
+            {"sequence_id": ["x", "y", "z"], **{field: ["c"] * 3 for field in ("v_call", "j_call", "junction")}}
+        )
+        write_parts(tmp_path / f"{name}.dataset", rows, 2)
+    convert([tmp_path / "a.dataset", tmp_path / "b.dataset"], tmp_path / "out.tsv")
+    ids = [row["sequence_id"] for row in rows_of(tmp_path / "out.tsv")]
+    assert ids == ["a.x", "a.y", "a.z", "b.x", "b.y", "b.z"]
+    for again in (tmp_path / "a.dataset", tmp_path / "other" / "a.dataset"):
+        if not again.exists():
+            shutil.copytree(tmp_path / "a.dataset", again)
+        with pytest.raises(InputError, match=r"a\.dataset: its rows would have the ids a\.1 .*a\.dataset; name each"):
+            convert([tmp_path / "a.dataset", again], tmp_path / "new.tsv")
 
 
 def test_missing_ids_stay_missing(tmp_path):

@@ -69,3 +69,13 @@ def test_a_table_that_changed(tmp_path):
         path.write_bytes(data)
         with pytest.raises(InputError, match="changed while it was read"):
             write_without(table, np.array([1]), tmp_path / "o.tsv")
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_rows_of_several_lines(tmp_path, end):
+    path, target = tmp_path / "t.csv", tmp_path / "o.csv"
+    head = "sequence_id,v_call,j_call,junction,note"
+    lines = [f's{k},TRBV1,TRBJ1-1,TGTGCCTTT,"a ""{k}"",\n\nb"{end}' for k in range(3)]
+    path.write_text(head + end + "".join(lines), newline="")
+    write_without(surveyed(path), np.array([1]), target)
+    assert target.read_text() == (head + end + lines[0] + lines[2]).replace("\r\n", "\n")

@@ -8,7 +8,7 @@ import pytest
 
 from hpcvdj.errors import InputError
 from hpcvdj.repertoires.formats.format import Opening
-from hpcvdj.repertoires.readers import MemoryReader, open_table, read_batches
+from hpcvdj.repertoires.readers import MemoryReader, open_table, read_batches, text
 
 VDJTOOLS = """count\tfreq\tcdr3nt\tcdr3aa\tv\td\tj
 12\t0.8\tTGTGCCTTT\tCAF\tTRBV1\t.\tTRBJ1-1
@@ -111,4 +111,23 @@ def test_a_zstd_stream_that_is_cut(tmp_path):
         stream.write(("v_call\tj_call\tjunction\n" + "".join(f"a\tb\t{''.join(row)}\n" for row in letters)).encode())
     path.write_bytes(path.read_bytes()[:-9000])
     with pytest.raises(InputError, match="zstd stream is damaged"):
+        rows_of(path)
+
+
+def test_values_with_line_ends(tmp_path, monkeypatch):
+    """They were read in small files, and an error in files of several blocks."""
+    monkeypatch.setattr(text, "BLOCK_BYTES", 1 << 10)
+    monkeypatch.setattr(text, "_HEADER_BYTES", 1 << 9)
+    path, head = tmp_path / "a.csv", "sequence_id,v_call,j_call,junction,note\n"
+    rows = [f's{k},TRBV1,TRBJ1-1,TGT,"a,\n""b"", {k}"\n' for k in range(200)]
+    path.write_text(head + "".join(rows))
+    assert [row["note"] for row in rows_of(path)] == [f'a,\n"b", {k}' for k in range(200)]
+    (first,) = open_table(path).first_batches(["note"])
+    assert 0 < first.num_rows < 20
+    assert open_table(path).row_name(2) == "line 6"
+    path.write_text(head + "".join(rows) + "x,y\n")
+    with pytest.raises(InputError, match="line 402: 2 values for 5 columns"):
+        rows_of(path)
+    path.write_text(head + rows[0] + 's1,"TRBV1,TRBJ1-1,TGT,\n' + "s2,TRBV1,TRBJ1-1,TGT,\n" * 9_000)
+    with pytest.raises(InputError, match="line 4: a quote that is not closed, or a carriage return"):
         rows_of(path)

@@ -12,6 +12,7 @@ import hpcvdj
 from hpcvdj.errors import InputError, choices, told
 from hpcvdj.recombination.exclusions import Exclusion
 from hpcvdj.repertoires.formats.format import REASON, Format, Opening, names_of_headerless, readable
+from hpcvdj.repertoires.read_counts import read_counts
 from hpcvdj.repertoires.readers import open_table
 from tests.commands import hpcvdj_command
 from tests.conftest import ROOT
@@ -204,14 +205,37 @@ def test_counts_are_whole_numbers(tmp_path):
         "1.5e1": "15",
         "0.5": "1",
         "": "",
-        "many": "",
-        "1e99": "",
-        "-1": "",
-        "1" * 30: "",
+        ".": "",
+        # Messages name the texts that are no counts.
+        "1,000": "1,000",
+        "1e99": "1e99",
+        "-1": "-1",
+        "1" * 30: "1" * 30,
     }
     lines = [f"{count}\t{NT}\t{AA}\tTRBV2\tTRBJ2-7\n" for count in counts]
     path.write_text("".join(["count\tcdr3nt\tcdr3aa\tv\tj\n", *lines]))
     assert [row["duplicate_count"] for row in rows_of(path)] == list(counts.values())
+    _, reasons = read_counts(pa.array([row["duplicate_count"] for row in rows_of(path)]))
+    assert str(reasons[6]) == "duplicate_count '1,000' is no whole number from 1 to 10^15"
+
+
+@pytest.mark.parametrize(
+    ("name", "column"), [("10x", "umis"), ("10x", "cdr3_nt"), ("mixcr", "uniqueMoleculeCount"), ("vdjtools", "cdr3nt")]
+)
+def test_a_column_that_is_used_must_be_there_once(tmp_path, name, column):
+    """The first of several was taken."""
+    path = written(tmp_path, name)
+    head, *rows = path.read_text().splitlines()
+    delimiter = "," if path.suffix == ".csv" else "\t"
+    for further in ("other", column):
+        path.write_text(
+            "\n".join([head + f"{delimiter}{further}" * 2, *(f"{row}{delimiter}1{delimiter}2" for row in rows)])
+        )
+        if further == column:
+            with pytest.raises(InputError, match=f"line 1: duplicate column {column}; rename one"):
+                list(open_table(path).batches(["junction", "duplicate_count"]))
+        else:
+            assert list(open_table(path).batches(["junction", "duplicate_count"]))
 
 
 IGBLAST = "sequence_id\tlocus\tstop_codon\tvj_in_frame\tv_call\tj_call\tjunction\tjunction_aa\tcdr3"

@@ -7,12 +7,14 @@ import json
 import numpy as np
 import pytest
 
+import hpcvdj
 from hpcvdj.chance.clone_sizes import CloneSizes
 from hpcvdj.chance.diversity import ORDERS, clonality, hill_number
 from hpcvdj.errors import InputError
 from hpcvdj.reports.elements import shown
 from hpcvdj.results.facts import facts_path
 from hpcvdj.storage.inputs import file_digest
+from tests.commands import hpcvdj_command
 from tests.report import examples
 from tests.report.conftest import REACHED
 
@@ -164,3 +166,30 @@ def test_copies_of_a_table_and_tables_in_memory_keep_their_names(tmp_path, repor
     page = report(files)
     assert [row["sample"] for row in page.rows("enrich_samples")] == ["A", "B"]
     assert [row["sample"] for row in page.rows("annotate_samples")] == ["A", "B"]
+
+
+@pytest.mark.slow
+def test_a_folder_of_parts_has_its_name(tmp_path, report, write_parts):
+    """Its only part gave a sample "part-000000", and so did the first part of a table of `enrich`."""
+    drawn = hpcvdj.generate("human_trb_m15", 300, seed=8, productive=True, backend="cpu")
+    for name, rows, ending in (("A", 300, "h5"), ("M", 150, "tsv")):
+        write_parts(tmp_path / f"{name}.dataset", drawn, rows)
+        words = [tmp_path / f"{name}.dataset", "-m", "human_trb_m15", "--backend", "cpu", "-o"]
+        files = [tmp_path / f"pgen_{name}.{ending}", tmp_path / f"enrich_{name}.tsv"]
+        hpcvdj_command("pgen", *words, files[0])
+        hpcvdj_command("enrich", *words, files[1])
+        assert names(report(files)) == {name}
+    with hpcvdj.open(tmp_path / "pgen_A.h5") as result:
+        assert result.repertoires == {"A": 300}
+
+
+def test_the_table_of_older_facts_has_the_name_of_its_file(tmp_path, report):
+    for k, table in enumerate((["a/part-000000.parquet", "5a", 9, "A"], ["a/B.tsv", "5a", 9])):
+        page = report([examples.enrichment(tmp_path / f"{k}.tsv", tables=[table])])
+        assert names(page) == {"AB"[k]}
+
+
+def test_rows_without_a_repertoire_are_of_the_table(tmp_path, report):
+    """NA was a sample."""
+    path = examples.probabilities(tmp_path / "p.tsv", samples=["NA", "donor2", "", "None"])
+    assert names(report([path])) == {"p", "donor2"}

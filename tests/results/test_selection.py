@@ -11,7 +11,8 @@ from hpcvdj.errors import InputError
 from hpcvdj.recombination.germline import d_forms, j_forms, v_forms
 from hpcvdj.recombination.pathways import direct_sum
 from hpcvdj.results import selection
-from tests.conftest import SMALL
+from tests.commands import hpcvdj_command
+from tests.conftest import GERMLINE, SMALL
 from tests.problems import count_to
 
 MAX_N = 5
@@ -254,3 +255,19 @@ def test_a_library_that_is_missing(result, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"pandas is not installed; pip install 'hpcvdj\[pandas\]'"):
         result.to_pandas()
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_ids_that_look_like_numbers_join(tmp_path, frame, together):
+    """pandas reads them as integers, or as floats if one is missing, of which none was in the result."""
+    rows = frame.head(20).drop(index=3).assign(sequence_id=range(1, 20), repertoire_id=7)
+    rows.to_csv(tmp_path / "t.tsv", sep="\t", index=False)
+    further = ["--together"] * together
+    hpcvdj_command("count", tmp_path / "t.tsv", "-g", GERMLINE, "--max-n", "2", "-o", tmp_path / "o.h5", *further)
+    read = pd.read_csv(tmp_path / "t.tsv", sep="\t")
+    with hpcvdj.open(tmp_path / "o.h5") as result:
+        joined = result.join(read)
+        assert joined.pathways_total.notna().all()
+        lacking = result.join(read.assign(sequence_id=[None, *read.sequence_id[1:]]))
+    assert lacking.pathways_total[1:].equals(joined.pathways_total[1:])
+    assert lacking.pathways_excluded[0] == "not in the result"

@@ -65,15 +65,15 @@ def _letter(condition: pa.Array) -> pa.Array:
 
 
 def counts(column: pa.Array) -> pa.Array:
-    """Counts, which may be written as decimals, as whole numbers; empty for values that are no numbers."""
-    is_integer = pc.match_substring_regex(column, r"^[0-9]{1,18}$")
+    """Counts, which may be written as decimals, as whole numbers.  Other texts stay, so that messages name them."""
+    text, is_integer = column.cast(pa.large_string()), pc.match_substring_regex(column, r"^[0-9]{1,18}$")
     if pc.all(is_integer).as_py():
-        return column.cast(pa.large_string())
+        return text
     number = pc.match_substring_regex(column, r"^[0-9]{1,15}(\.[0-9]*)?([eE][+-]?[0-9]{1,2})?$")
     values = pc.if_else(number, column, pa.scalar(None, column.type)).cast(pa.float64())
     small = pc.if_else(pc.less(values, 1e18), values, pa.scalar(None, pa.float64()))
     rounded = pc.round(small, round_mode="half_up").cast(pa.int64()).cast(pa.large_string())
-    return pc.if_else(is_integer, column.cast(pa.large_string()), pc.fill_null(rounded, ""))
+    return pc.if_else(is_integer, text, pc.coalesce(rounded, text))
 
 
 def locus(call: pa.Array) -> pa.Array:

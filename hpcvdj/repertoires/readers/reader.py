@@ -150,12 +150,16 @@ class TableReader:
         return 0
 
     def require(self, columns: Sequence[str]) -> None:
-        """Raise InputError unless the table has these `columns`, each once; rows without ids are numbered."""
+        """Raise InputError unless the table has these `columns`, made of columns that it has once.
+
+        Rows without ids are numbered.
+        """
         present = {*self.columns, ROW_ID, *[REASON] * self.explains}
         missing = [name for name in columns if name not in present]
         if missing:
             raise InputError(self._missing_message(missing))
-        repeated = next((name for name in columns if self.columns.count(name) > 1), None)
+        sources = self.translation.sources(columns)
+        repeated = next((name for name in sources if self.given_columns.count(name) > 1), None)
         if repeated is not None:
             raise InputError(f"{self.heading}: duplicate column {repeated}; rename one of them")
 

@@ -4,7 +4,7 @@ import csv
 import io
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -95,7 +95,9 @@ class TextReader(TableReader):
         header = lines[skipped] if skipped < len(lines) else ""
         delimiter = "\t" if "\t" in header or "," not in header else ","
         quoted = delimiter == "," or '"' in header
-        parsing = pacsv.ParseOptions(delimiter=delimiter, quote_char='"' if quoted else False)
+        parsing = pacsv.ParseOptions(
+            delimiter=delimiter, quote_char='"' if quoted else False, newlines_in_values=quoted
+        )
         values = _values(header, parsing)
         columns = names_of_headerless(values, self.opening)
         if columns is None:
@@ -152,11 +154,38 @@ class TextReader(TableReader):
         """The number of lines before the first data row, such as the header."""
         return int(self._layout[0].skip_rows)
 
+    def lines(self, stream: Any, newline: str = "") -> Iterator[tuple[int, bytes]]:
+        """The lines of an unpacked stream with their numbers, from 1.  Lines of one row, as quotes make them, are one.
+
+        newline  what ends a line, as of `io.TextIOWrapper`
+        """
+        # Latin-1 has a letter for each byte.
+        text, of_row = io.TextIOWrapper(stream, "latin-1", newline=newline), list[tuple[int, str]]()
+
+        def each() -> Iterator[str]:
+            for line in enumerate(iter(lambda: text.readline(BLOCK_BYTES + 1), ""), start=1):
+                of_row.append(line)
+                yield line[1]
+
+        lines: Iterator[Any] = each()
+        if self._layout[1].quote_char:
+            rows = csv.reader(lines, delimiter=self._layout[1].delimiter)
+            lines = chain(islice(lines, self.lines_before_rows), rows)
+        try:
+            for _ in lines:
+                yield of_row[0][0], "".join(line for _, line in of_row).encode("latin-1")
+                of_row.clear()
+        except csv.Error:
+            raise InputError(
+                f"{self.path}, line {of_row[0][0]}: a quote that is not closed, or a carriage return within a line; "
+                "remove it"
+            ) from None
+
     def row_name(self, row: int) -> str:
         """The line of a data row, in words.  Empty lines are no rows."""
         with self._stream() as stream:
-            lines = enumerate(iter(lambda: stream.readline(BLOCK_BYTES + 1), b""), start=1)
-            numbers = (number for number, line in lines if number > self.lines_before_rows and line.strip(b"\r\n"))
+            rows = self.lines(stream)
+            numbers = (number for number, line in rows if number > self.lines_before_rows and line.strip(b"\r\n"))
             return f"line {next(islice(numbers, row, None), row + 1)}"
 
     def given_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
@@ -170,9 +199,10 @@ class TextReader(TableReader):
     def _first_rows(self, columns: Sequence[str]) -> pa.RecordBatch | None:
         # Arrow reads many blocks ahead, so it gets the first bytes only.
         head = self._head(self._stream)
-        lines = head[: max(head.rfind(b"\n"), head.rfind(b"\r")) + 1] if len(head) == _HEADER_BYTES else head
+        if len(head) == _HEADER_BYTES:
+            head = b"".join(line for _, line in list(self.lines(io.BytesIO(head)))[:-1])
         copied = pa.BufferOutputStream()
-        copied.write(lines)
+        copied.write(head)
         # Bytes of Python would be freed by a thread of Arrow, which aborts the process if that is ending just then.
         return next(self._parsed(list(columns), lambda: pa.BufferReader(copied.getvalue())), None)
 
@@ -196,14 +226,14 @@ class TextReader(TableReader):
         wanted, skipped = len(self.given_columns), self.lines_before_rows
         # Arrow reads blocks in parallel and does not number their lines, so the file is read once more.
         with self._stream() as stream:
-            for number, line in enumerate(iter(lambda: stream.readline(BLOCK_BYTES + 1), b""), start=1):
+            for number, line in self.lines(stream, "\n"):
                 if len(line) > BLOCK_BYTES:
                     return f"line {number}: longer than {BLOCK_BYTES >> 20} MiB; is this a text table?"
                 try:
                     text = line.decode().removesuffix("\n").removesuffix("\r")
                 except UnicodeDecodeError:
                     return f"line {number}: not UTF-8; convert the file to UTF-8"
-                if "\r" in text:
+                if "\r" in text and not self._layout[1].quote_char:
                     return f"line {number}: has a carriage return within the line; remove it"
                 values = len(_values(text, self._layout[1]))
                 if values != wanted and text and number > skipped:
