@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import hpcvdj.motifs
 from hpcvdj.errors import InputError, StoppedError
 from hpcvdj.kernels.kmers.profile import profile
 from hpcvdj.kernels.kmers.sequences import sequence_set
@@ -331,3 +332,9 @@ def test_another_ending_is_refused_at_once(fasta, tmp_path):
     _, err = hpcvdj_command("motifs", "compare", fasta, "-k", "8", "-o", tmp_path / "o.tsv", code=2)
     assert error_line(err) == f"hpcvdj: error: {tmp_path}/o.tsv: the name must end in .h5"
     assert [path.name for path in tmp_path.iterdir()] == ["some.fasta"]
+
+
+def test_blocks_are_of_pigeonhole():
+    for method in ("matrix", "index"):
+        with pytest.raises(InputError, match="blocks=3: is of pigeonhole; leave it out"):
+            hpcvdj.motifs.compare(["ACGTACGTACGTACGT"] * 2, k=12, d=1, method=method, blocks=3, backend="cpu")
