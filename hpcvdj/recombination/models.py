@@ -350,7 +350,8 @@ class Model:
         return any(self.find(segment, name) is None for name in self._meant(segment, call))
 
     def _meant(self, segment: SegmentType, call: str) -> list[str]:
-        return meant_by(call, lambda name: self.find(segment, name))
+        # `find` would take a tie for one allele, of the gene that it names first.
+        return meant_by(call, lambda name: self._names[segment].get(normal_name(name)))
 
 
 READ_BASES = 100
