@@ -398,7 +398,7 @@ def _templates(
             segment = sequence[anchor:] if segment_type == "V" else sequence[: anchor + 3]
         extended = (extended_v if segment_type == "V" else extended_j)(segment, max_p)
         p5 = 0 if segment_type == "V" else len(extended) - len(segment)
-        templates.append(Template(allele, sequence, segment, extended, p5, function))
+        templates.append(Template(allele, sequence, segment, extended, p5, function, 0 if segment else max(anchor, 0)))
     return tuple(templates)
 
 
