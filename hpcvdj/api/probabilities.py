@@ -24,6 +24,7 @@ from hpcvdj.generation.settings import PAPER_SEQUENCES, GenerationSettings, Simu
 from hpcvdj.generation.simulate import simulate as make
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.kernels.quantities import Pgen
+from hpcvdj.options import Settings, setting
 from hpcvdj.probabilities.settings import PgenConfig, PgenSettings
 from hpcvdj.recombination.germline import Germline, Tables
 from hpcvdj.recombination.likely import LikelyScenarios, most_likely
@@ -62,7 +63,8 @@ def pgen(junctions: Any, model: Model | str | Path, *, strict: bool, **options: 
 
     Returns a table of the same kind (of a path, or of junctions alone: a pyarrow Table), with its rows in the same
     order and columns `pgen_nt`, `pgen_aa`, `pgen_aa_1mm` that were asked for beside them (null for a row without a
-    value, as for the amino acids of a junction out of frame) and `pgen_excluded` (why a row has no value).  How many
+    value, as for the amino acids of a junction out of frame) and `pgen_excluded` (why a row has no value).  They
+    replace columns of these names.  How many
     junctions anyone would make, and how many hardly anybody (docs/pgen.md), is in `table.attrs["hpcvdj"]["makers"]` of
     a pandas DataFrame, and in `table.schema.metadata[b"hpcvdj"]` of a pyarrow Table, as JSON; polars has no place for
     it.
@@ -115,6 +117,7 @@ def likely_scenarios(
     Raises InputError if the junction has no generation probability, with the reason, or for a V call without a J call
     or the reverse.
     """
+    _Scenarios.of(locals())
     if (v_call is None) != (j_call is None):
         raise InputError("a V call without a J call, or a J call without a V call: give both, or none")
     loaded = model_of(model, joint=joint)
@@ -134,6 +137,15 @@ def likely_scenarios(
     assert isinstance(j, Alleles)
     scenarios = most_likely(loaded, junction, v.places, j.places, number)
     return LikelyScenarios(loaded, junction, table["pgen_nt"][0].as_py(), scenarios)
+
+
+class _Scenarios(Settings):
+    """The arguments of `likely_scenarios` that have bounds."""
+
+    junction: str = setting("nucleotides", "")
+    v_call: str | None = setting("V alleles", None)
+    j_call: str | None = setting("J alleles", None)
+    number: int = setting("number of scenarios", 10, least=0)
 
 
 class _Generate(GenerationSettings, OfModel):

@@ -21,8 +21,8 @@ import typer.main
 from typer.core import TyperCommand, TyperGroup
 
 from hpcvdj.cli.helping import MORE, print_help
-from hpcvdj.cli.streams import standard_streams, summary_stream, with_stream_names
-from hpcvdj.errors import CompleteError, HpcvdjError, InputError, StoppedError
+from hpcvdj.cli.streams import printing, standard_streams, summary_stream, with_stream_names
+from hpcvdj.errors import CompleteError, HpcvdjError, InputError, MachineError, StoppedError
 from hpcvdj.runs.launcher import ROOT, launched_rank
 from hpcvdj.runs.ranks import log_if_serial, set_threads, starting, world
 from hpcvdj.runs.settings import Launch
@@ -298,18 +298,16 @@ def complain(error: HpcvdjError) -> None:
 def say(line: str = "") -> None:
     """Print a line of the summary, unless -q is given.  The work is done even if the line cannot be printed."""
     if not _quiet:
-        answer(with_stream_names(line), summary_stream())
+        try:
+            answer(with_stream_names(line), summary_stream())
+        except MachineError as error:
+            print(f"hpcvdj: the summary cannot be printed ({error})", file=sys.stderr)
 
 
 def answer(line: str = "", stream: Any = None) -> None:
-    """Print a line of the answer of a command, by default on stdout."""
-    try:
+    """Print a line of the answer of a command, by default on stdout.  Raise MachineError if it cannot be printed."""
+    with printing():
         print(line, file=stream, flush=True)
-    except OSError as error:
-        # The reader of a closed pipe has seen enough.
-        if not isinstance(error, BrokenPipeError):
-            print(f"hpcvdj: the summary cannot be printed ({error.strerror})", file=sys.stderr)
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (until the program ends)
 
 
 def console() -> "Console":

@@ -1,6 +1,6 @@
 """`hpcvdj models`."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -76,9 +76,9 @@ def from_sonia(
         model = sonia_model(folder)
         factor = model.require_selection()
         write_with_selection(folder, output, model, dict(factor.facts), overwrite=overwrite)
-    _print_sonia(factor)
+    _print_sonia(factor, common.say)
     if checked(folder_texts(folder), published=False).corrected:
-        common.answer(f"alleles    as in {folder}, since Q was inferred with these: -m {output}:published keeps them")
+        common.say(f"alleles    as in {folder}, since Q was inferred with these: -m {output}:published keeps them")
     common.say(f"written    {output}")
 
 
@@ -173,13 +173,13 @@ def _print_selection(selection: "SelectionFactor", folder: Path) -> None:
         common.answer(f"warning    {warning}")
 
 
-def _print_sonia(selection: "SelectionFactor") -> None:
+def _print_sonia(selection: "SelectionFactor", say: Callable[[str], None] = common.answer) -> None:
     facts = selection.facts
-    common.answer(
+    say(
         f"selection  {len(selection.weights):,} weights of SONIA, Z {facts['Z']:.4g}, ln Q from "
         f"{selection.smallest:.2f} to {selection.largest:.2f}"
     )
-    common.answer(f"mean of Q  {facts['mean_of_q']:.4g} over {facts['fresh']:,} productive draws from the model")
+    say(f"mean of Q  {facts['mean_of_q']:.4g} over {facts['fresh']:,} productive draws from the model")
 
 
 @app.command("compare", of_root=True)

@@ -97,10 +97,16 @@ def standard_streams(values: dict[str, Any], outputs: Iterable[str], tables: Ite
 
 
 def _copy(path: Path) -> None:
-    try:
-        with open(path, "rb") as table:
-            shutil.copyfileobj(table, sys.stdout.buffer)
+    with printing(), open(path, "rb") as table:
+        shutil.copyfileobj(table, sys.stdout.buffer)
         sys.stdout.flush()
+
+
+@contextmanager
+def printing() -> Iterator[None]:
+    """Within the block, raise MachineError if standard output cannot be written."""
+    try:
+        yield
     except OSError as error:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (until the program ends)
         # The reader of a closed pipe has seen enough.

@@ -1,6 +1,7 @@
 """Kinds of source: subclasses of `Source`, which detection, the command line and the documentation list."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -282,7 +283,9 @@ class ModelFolder(Source):
                 gene.anchor = Reason(RefusalKind.NO_MODEL_ANCHOR)
                 gene.last_notes = [] if name == "D" else last_notes
                 gene.require(sequence, RefusalKind.NO_MODEL_SEQUENCE)
-                apply_entry(anchors_of_type.get(allele, AnchorEntry(allele)), gene)
+                entry = anchors_of_type.get(allele, AnchorEntry(allele))
+                # A model says by 0 that an anchor is not known.
+                apply_entry(replace(entry, anchor_index=entry.anchor_index.strip("0") and entry.anchor_index), gene)
                 genes.append(gene)
         return genes
 

@@ -26,6 +26,7 @@ from hpcvdj.inference.settings import FEWEST_JUNCTIONS, SelectionSettings
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.recombination.exclusions import Exclusion
 from hpcvdj.recombination.models import Model
+from hpcvdj.recombination.productive import with_factor
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
 from hpcvdj.recombination.selection import Counts, Floats, Genes, SelectionFactor, features
 from hpcvdj.recombination.sonia import read_sonia
@@ -244,9 +245,9 @@ def _fitted(
         "ridge": ridge, "seed": plan.seed, "gain_nats": gain, "gain_standard_error": error, "auc": auc,
         "warnings": warnings,
     }  # fmt: skip
-    with_factor = replace(model, selection=replace(normalised(selection, fresh), facts=facts))
+    selected = with_factor(model, replace(normalised(selection, fresh), facts=facts))
     return SelectionFit(
-        with_factor, rows, individuals, gain, error, auc, real.left_out, tuple(warnings), real.tally.rows_read,
+        selected, rows, individuals, gain, error, auc, real.left_out, tuple(warnings), real.tally.rows_read,
         sum(number for _, number in real.tally.excluded), real.tally.excluded,
     )  # fmt: skip
 

@@ -37,6 +37,7 @@ from hpcvdj.recombination.models import (
 )
 from hpcvdj.recombination.origin import Origin, read_origin
 from hpcvdj.recombination.packaged import model_paths
+from hpcvdj.recombination.productive import with_factor
 from hpcvdj.recombination.selection import FILE as SELECTION
 from hpcvdj.recombination.selection import SelectionFactor, read_selection
 from hpcvdj.storage.inputs import read_text
@@ -189,8 +190,7 @@ def read_model(folder: Path, name: str | None = None, *, pseudogenes: bool = Fal
     empty = np.zeros((0, 0))
     common: dict[str, Any] = {
         "name": name or str(folder), "digest": model_digest(check.texts.values()), "corrected": check.corrected,
-        "origin": origin_of(folder), "selection": _selection(folder, model_digest(files.values()), check.corrected),
-        "v": v, "j": j, "v_deletions": tables["v_3_del"], "j_deletions": tables["j_5_del"],
+        "origin": origin_of(folder), "v": v, "j": j, "v_deletions": tables["v_3_del"], "j_deletions": tables["j_5_del"],
     }  # fmt: skip
     if "d_gene" not in events:
         model = Model(
@@ -219,7 +219,9 @@ def read_model(folder: Path, name: str | None = None, *, pseudogenes: bool = Fal
                 f"{params.path}: {template.allele} has letters other than A, C, G, T in the junction; correct the file"
             )
     require_probabilities(model)
-    return replace(model, faults=vanishing(model) | check.faults)
+    selection = _selection(folder, model_digest(files.values()), check.corrected)
+    model = replace(model, faults=vanishing(model) | check.faults)
+    return model if selection is None else with_factor(model, selection)
 
 
 def _selection(folder: Path, digest: str, corrected: Mapping[str, str]) -> SelectionFactor | None:
@@ -398,7 +400,7 @@ def _templates(
             segment = sequence[anchor:] if segment_type == "V" else sequence[: anchor + 3]
         extended = (extended_v if segment_type == "V" else extended_j)(segment, max_p)
         p5 = 0 if segment_type == "V" else len(extended) - len(segment)
-        templates.append(Template(allele, sequence, segment, extended, p5, function))
+        templates.append(Template(allele, sequence, segment, extended, p5, function, 0 if segment else max(anchor, 0)))
     return tuple(templates)
 
 

@@ -12,7 +12,7 @@ from hpcvdj.recombination.models import BASES, Array, Insertion, Model
 def model_texts(model: Model) -> dict[str, str]:
     """Return the texts of a model's files, by their names; numbers have all their digits.
 
-    The anchor of an allele without a segment is 0, as if it were not known.
+    An anchor that is not known is 0, as in OLGA.
     """
     texts = _params(model), _marginals(model), _anchors(model, "V"), _anchors(model, "J")
     return {name: "\n".join([*lines, ""]) for name, lines in zip(FILES, texts, strict=True)}
@@ -118,4 +118,4 @@ def _anchors(model: Model, segment: SegmentType) -> Iterator[str]:
     for template in model.templates(segment):
         size = len(template.segment)
         anchor = len(template.sequence) - size if segment == "V" else size - 3
-        yield f"{template.allele},{anchor if size else 0},{template.function or 'P'}"
+        yield f"{template.allele},{anchor if size else template.anchor},{template.function or 'P'}"

@@ -57,6 +57,8 @@ class Template:
     extended  `segment` with all P-nucleotides that it can have; those of D are at both ends
     p5        how many P-nucleotides are before `segment`
     function  F, ORF or P, as in IMGT; in parentheses or brackets if that is not certain
+    anchor    of an allele without `segment`, where the codon of Cys 104 or Phe/Trp 118 begins in `sequence`; 0 if that
+              is not known
     """
 
     allele: str
@@ -65,6 +67,7 @@ class Template:
     extended: str
     p5: int = 0
     function: str = "F"
+    anchor: int = 0
 
     def letters(self, segment: SegmentType) -> str:
         """Return a letter for each base of `extended`, as in `parts`; `segment` is V, D or J."""
@@ -350,7 +353,8 @@ class Model:
         return any(self.find(segment, name) is None for name in self._meant(segment, call))
 
     def _meant(self, segment: SegmentType, call: str) -> list[str]:
-        return meant_by(call, lambda name: self.find(segment, name))
+        # `find` would take a tie for one allele, of the gene that it names first.
+        return meant_by(call, lambda name: self._names[segment].get(normal_name(name)))
 
 
 READ_BASES = 100

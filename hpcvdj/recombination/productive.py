@@ -5,8 +5,10 @@ at 118.  An automaton reads a junction base by base and knows after each base wh
 productive.  The weights of all forms and insertions are summed over its states instead of over junctions.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from typing import Literal
 
@@ -16,6 +18,7 @@ from numpy.typing import NDArray
 from hpcvdj.errors import InputError, option
 from hpcvdj.recombination.alphabet import AMINO_ACIDS
 from hpcvdj.recombination.models import BASES, Alleles, Array, Insertion, Model, kept_with_model
+from hpcvdj.recombination.selection import Genes, SelectionFactor, genes_of
 from hpcvdj.recombination.symbols import PRODUCTIVE_ENDS
 
 Rows = Literal["productive", "all"]
@@ -61,6 +64,24 @@ def productive_of(model: Model, pairs: Sequence[tuple[Alleles, Alleles]]) -> Arr
     """Return P(V and J are of a pair, and the recombination is productive), float64 [pairs]."""
     choice = productive_choice(model)
     return np.array([choice[np.ix_(v.places, j.places)].sum() for v, j in pairs])
+
+
+@kept_with_model
+def _by_gene(model: Model) -> dict[Genes, float]:
+    """Return P(V, J, and the recombination is productive) for each V and J gene."""
+    total: dict[Genes, float] = defaultdict(float)
+    for (v, j), chance in np.ndenumerate(productive_choice(model)):
+        total[genes_of(model.v[v].allele), genes_of(model.j[j].allele)] += float(chance)
+    return dict(total)
+
+
+def _usage(model: Model, genes: Genes) -> float:
+    return _by_gene(model).get(genes, 0.0)
+
+
+def with_factor(model: Model, factor: SelectionFactor) -> Model:
+    """Return the model with a selection factor, whose mean over several genes is weighted as the model makes them."""
+    return replace(model, selection=replace(factor, usage=partial(_usage, replace(model, selection=None))))
 
 
 def given_productive(model: Model) -> Model:

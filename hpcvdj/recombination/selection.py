@@ -13,8 +13,9 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +119,10 @@ def features(
             yield [f"{side}:{position}:{chr(code)}" for code in range(256)], np.where(inside, letter, -1)
 
 
+def _equal(genes: Genes) -> float:
+    return 1.0
+
+
 @dataclass(frozen=True, eq=False)
 class SelectionFactor:
     """The selection factor of a model.
@@ -129,6 +134,7 @@ class SelectionFactor:
                        genes that it makes often enough
     facts              the facts about the inference
     scheme             which features the factor has
+    usage              returns how often productive recombinations have a V and a J gene: the weights of several genes
     """
 
     weights: Mapping[str, float]
@@ -138,6 +144,7 @@ class SelectionFactor:
     means: Mapping[Genes, float] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
     scheme: Scheme = HPCVDJ
+    usage: Callable[[Genes], float] = _equal
 
     def __repr__(self) -> str:
         return f"<Selection: {len(self.weights):,} features>"
@@ -152,26 +159,40 @@ class SelectionFactor:
     ) -> Floats:
         """Return ln Q of productive junctions, float64 [junctions].
 
-        v_genes  the V gene of each pair; for several genes with commas between them, Q is the mean over the genes
+        v_genes  the V gene of each pair; for several genes with commas between them, Q is the mean over the genes,
+                 weighted by `usage`
         j_genes  the J gene of each pair, likewise
         pair     int64 [junctions]: the pair of each junction
         letters  uint8 [junctions, width]: the amino acids as ASCII, with the conserved ends, padded with zeros
         lengths  int64 [junctions]: the number of amino acids
         """
-        listed = _choices(v_genes, j_genes)
+        listed = self._weighted(v_genes, j_genes)
         number = np.array([len(pairs) for pairs in listed], dtype=np.int64)
         total = np.full(len(pair), -np.inf)
         for turn in range(number.max(initial=0)):
             rows = np.flatnonzero(number[pair] > turn)
-            genes = [pairs[turn % len(pairs)] for pairs in listed]
-            of_genes = self._sum(genes, pair[rows], letters[rows], lengths[rows])
-            total[rows] = np.logaddexp(total[rows], of_genes)
-        return np.asarray(np.clip(total - np.log(number)[pair], self.smallest, self.largest))
+            genes, weights = zip(*(pairs[turn % len(pairs)] for pairs in listed), strict=True)
+            logs = self._sum(genes, pair[rows], letters[rows], lengths[rows]).clip(self.smallest, self.largest)
+            total[rows] = np.logaddexp(total[rows], logs + np.log(weights)[pair[rows]])
+        return total
 
     def log_mean(self, v_genes: Sequence[str], j_genes: Sequence[str]) -> Floats:
         """Return ln of the mean of Q over junctions with the genes of each pair, float64 [pairs]; NaN if not known."""
-        listed = _choices(v_genes, j_genes)
-        return np.array([np.log(np.mean([self.means.get(pair, np.nan) for pair in genes])) for genes in listed])
+        listed = self._weighted(v_genes, j_genes)
+        return np.array([np.log(sum(weight * self.means.get(pair, np.nan) for pair, weight in of)) for of in listed])
+
+    def _weighted(self, v_genes: Sequence[str], j_genes: Sequence[str]) -> list[list[tuple[Genes, float]]]:
+        """Return all combinations of V and J genes for each pair, with weights that add up to 1.
+
+        Alleles count as their genes.  Genes that are never made count only if no others are named.
+        """
+        listed = []
+        for vs, js in zip(v_genes, j_genes, strict=True):
+            pairs = list(product(genes_of(vs).split(","), genes_of(js).split(",")))
+            usage = [self.usage(pair) for pair in pairs] if len(pairs) > 1 else [1.0]
+            usage = usage if any(usage) else [1.0] * len(pairs)
+            listed.append([(pair, p / sum(usage)) for pair, p in zip(pairs, usage, strict=True) if p > 0])
+        return listed
 
     def relative(self, log_factor: Floats, v_genes: Sequence[str], j_genes: Sequence[str], pair: Counts) -> Floats:
         """Return ln Q less that of the mean over the junctions with the genes of a pair; 0 if the mean is not known."""
@@ -238,18 +259,10 @@ def read_selection(path: Path, model_digest: str) -> SelectionFactor:
     for name in [name for name in numbers_by_name if name.startswith(f"{_MEAN}:")]:
         _, v, j = name.split(":")
         means[v, j] = numbers_by_name.pop(name)
-    numbers = {name: numbers_by_name.pop(name) for name in _NUMBERS}
+    numbers: dict[str, Any] = {name: numbers_by_name.pop(name) for name in _NUMBERS}
     if numbers["smallest"] > numbers["largest"] or any(mean <= 0 for mean in means.values()):
         raise error(4, "the range of the factor is empty, or a mean is not above 0")
     return SelectionFactor(numbers_by_name, **numbers, means=means, facts=facts, scheme=scheme)
-
-
-def _choices(v_genes: Sequence[str], j_genes: Sequence[str]) -> list[list[Genes]]:
-    """Return all combinations of V and J genes for each pair; alleles count as their genes."""
-    return [
-        [(v, j) for v in genes_of(vs).split(",") for j in genes_of(js).split(",")]
-        for vs, js in zip(v_genes, j_genes, strict=True)
-    ]
 
 
 def _digest(lines: Sequence[str]) -> str:

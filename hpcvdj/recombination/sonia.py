@@ -9,13 +9,13 @@ all junctions.
 import math
 import re
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 
 from hpcvdj.errors import InputError, few, log
 from hpcvdj.recombination.germline import V_AND_J
 from hpcvdj.recombination.igor import read_model
 from hpcvdj.recombination.models import Model, Template
+from hpcvdj.recombination.productive import with_factor
 from hpcvdj.recombination.selection import RESIDUES, SONIA, SelectionFactor, finite_number, genes_of
 from hpcvdj.storage.inputs import read_text
 
@@ -57,7 +57,7 @@ def read_sonia(folder: Path) -> Model:
     intercept = -math.log(numbers["Z"])
     smallest, largest = (intercept - numbers[name] for name in reversed(LIMITS))
     facts = {"program": "SONIA", **numbers}
-    return replace(model, selection=SelectionFactor(weights, intercept, smallest, largest, facts=facts, scheme=SONIA))
+    return with_factor(model, SelectionFactor(weights, intercept, smallest, largest, facts=facts, scheme=SONIA))
 
 
 def _warn(path: Path, model: Model, weights: dict[str, float], unknown: list[str]) -> None:

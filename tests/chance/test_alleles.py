@@ -90,6 +90,26 @@ def test_alleles_that_the_model_lacks_are_named(model):
     assert [bool(reason) for reason in excluded] == [not k % 3 for k in range(300)]
 
 
+def test_each_name_of_a_tie_is_taken_for_its_own_gene(model):
+    """`missing_alleles` took a tie for its first gene, also if no allele was missing."""
+    by_gene = replace(model, by_gene=True)
+    kept = ["TRBV7-2*01,TRBV7-3*01", "TRBV7-2*01,TRBV99", "TRBV7-2*01,TRAV1-1", "TRBV99*01", "TRBV7-2,TRBV9*01"]
+    for segment, call in (*(("V", call) for call in kept), ("J", "TRBJ1-2*01,TRBJ1-1*01")):
+        assert by_gene.resolve(segment, call) == model.resolve(segment, call)
+        assert by_gene.lacks(segment, call) == model.lacks(segment, call)
+    found = by_gene.resolve("V", "TRBV7-2*01,TRBV7-3*99,TRBV9*01")
+    assert {*found.allele.split(",")} == {
+        "TRBV7-2*01", "TRBV9*01", *(own.allele for own in model.v if own.allele.startswith("TRBV7-3*")),
+    }  # fmt: skip
+    table = rows_of(model, 3, productive=True).select(["j_call", "junction"])
+    called = {call: table.append_column("v_call", pa.array([call] * 3)) for call in (found.allele, *kept[:1])}
+    for call, tie in called.items():
+        each = [tie.set_column(2, "v_call", pa.array([name] * 3)) for name in call.split(",")]
+        alone = sum(np.array(hpcvdj.pgen(own, model, backend="cpu")["pgen_aa"]) for own in each)
+        values = hpcvdj.pgen(tie, model, missing_alleles="gene", backend="cpu")["pgen_aa"]
+        np.testing.assert_allclose(values, alone, rtol=1e-12)
+
+
 @pytest.mark.parametrize("options", [{"ties": "auto"}, {"missing_alleles": "gene"}])
 def test_options_about_genes_need_calls(model, options):
     table, options = rows_of(model, 30, productive=True), {**options, "backend": "cpu"}

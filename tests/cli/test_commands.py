@@ -342,15 +342,29 @@ def test_a_write_that_fails_leaves_nothing(tmp_path):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
-def test_a_listing_to_a_full_disk_is_one_line():
-    """It was an unexpected error, to be reported."""
-    for words in (("formats",), ("models", "list"), ("germline", "list")):
-        with open("/dev/full", "w") as full:
-            done = subprocess.run(
-                [sys.executable, "-m", "hpcvdj", *words], check=False, stdout=full, stderr=subprocess.PIPE, text=True
-            )
-        assert done.returncode == 1
-        assert error_line(done.stderr).endswith("standard output: the disk is full; free space, or write elsewhere")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["formats"],
+        ["germline", "list"],
+        ["models", "list"],
+        ["models", "show", "human_trb_m15"],
+        pytest.param(["models", "compare", "human_trb_m15", "human_trb_m15"], marks=pytest.mark.slow),
+        pytest.param(["info"], marks=pytest.mark.slow),
+        pytest.param(
+            ["verify", SMALL, "-g", GERMLINE, "--sample", "2", "--max-n", "1"], marks=pytest.mark.slow, id="verify"
+        ),
+    ],
+    ids=" ".join,
+)
+def test_a_listing_to_a_full_disk_is_one_line(words):
+    """It was an unexpected error, to be reported, or no error at all."""
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "hpcvdj", *words], check=False, stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert done.returncode == 1
+    assert error_line(done.stderr).endswith("standard output: the disk is full; free space, or write elsewhere")
 
 
 def test_a_full_disk(tmp_path, monkeypatch):

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -10,8 +11,11 @@ import pytest
 import hpcvdj
 from hpcvdj.chance.settings import ClonotypeChoice
 from hpcvdj.enrichment.settings import EnrichmentSettings
-from hpcvdj.recombination.productive import productive_probability
+from hpcvdj.recombination.igor import load_model
+from hpcvdj.recombination.productive import productive_of, productive_probability
+from hpcvdj.recombination.productive import with_factor as given_factor
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
+from hpcvdj.recombination.selection import SelectionFactor
 from hpcvdj.repertoires.writers import write_table
 from tests.asked import enrich_table
 from tests.cli.test_mpiexec import MPIEXEC, launch
@@ -121,6 +125,57 @@ def test_probabilities_after_selection(selected, model, tmp_path):
     assert own["q_excluded"].to_pylist() == ["", "has symbols for several amino acids", "not productive"]
     q = np.exp(log_factor_of(model.selection, "TRBV9", "TRBJ2-7", "CASSYEQYF"))
     assert own["q_factor"].to_pylist() == [pytest.approx(q, rel=1e-12), None, None]
+
+
+# Genes that reads hardly tell apart; the first is made fifteen times as often as the second.
+TWINS = "TRBV12-3", "TRBV12-4"
+TIED = (TWINS, ("TRBV5-4", "TRBV5-5", "TRBV5-6", "TRBV5-8"))
+
+
+@pytest.fixture(scope="module")
+def twins():
+    weights = {"V_length:TRBV12-3:13": 2.0, "V_length:TRBV12-4:13": -1.5, "V_J:TRBV12-4:TRBJ2-7": 4.0, "left:3:S": 0.5}
+    weights |= {f"V_J:TRBV5-{gene}:TRBJ2-1": 0.4 * gene for gene in (4, 5, 6)}
+    model = load_model("human_trb_m15")
+    alone = np.isin([own.allele.partition("*")[0] for own in model.v], sum(TIED, ()))
+    few = replace(model, p_v=model.p_v * alone / model.p_v[alone].sum(), p_vdj=None)
+    means = {(gene, "TRBJ2-7"): mean for gene, mean in zip(TWINS, (3.0, 0.5), strict=True)}
+    return given_factor(few, SelectionFactor(weights, 0.0, -1.0, 3.0, means=means))
+
+
+def test_tied_genes_have_the_sum_of_their_probabilities(twins):
+    """It was the probability with any of them, times the mean of Q in which each gene counts the same."""
+    drawn = hpcvdj.generate(twins, 60, seed=3, productive=True, backend="cpu")
+    drawn = pa.concat_tables([drawn, hpcvdj.generate(twins, 10, seed=4, backend="cpu")])
+    group = [next(own for own in TIED if call.partition("*")[0] in own) for call in drawn["v_call"].to_pylist()]
+    row, gene = zip(*((k, gene) for k, own in enumerate(group) for gene in own), strict=True)
+
+    def values(table, **options):
+        found = hpcvdj.pgen(table, twins, selection=True, backend="cpu", **options)
+        return (np.array(found[name], dtype=float) for name in ("pgen_aa", "p_post", "q_factor"))
+
+    for field in ("junction", "junction_aa"):
+        table = drawn.select(["v_call", "j_call", field])
+        pgen, post, q = values(table, ties="auto")
+        assert np.isfinite(q).sum() >= 60
+        each = table.take(list(row)).set_column(0, "v_call", pa.array(gene))
+        for tied, alone in zip((pgen, post), values(each), strict=False):
+            np.testing.assert_allclose(tied, [alone[np.equal(row, k)].sum() for k in range(70)], rtol=1e-12)
+        np.testing.assert_allclose(q, post / pgen * productive_probability(twins), rtol=1e-12)
+
+
+def test_the_mean_over_genes_is_weighted_by_their_usage(twins):
+    factor, text = twins.selection, b"CASSLAPGTYEQYF"
+    one_each = [np.array([0]), np.frombuffer(text, np.uint8)[np.newaxis], np.array([len(text)])]
+    for j in ("TRBJ2-7", "TRBJ2-7,TRBJ1-1"):
+        pairs = [(v, own) for v in TWINS for own in j.split(",")]
+        chance = productive_of(twins, [tuple(map(twins.resolve, "VJ", pair)) for pair in pairs])
+        q = [np.exp(log_factor_of(factor, *pair, text.decode())) for pair in pairs]
+        logs = factor.log_factor([",".join(TWINS)], [j], *one_each)
+        assert np.exp(logs[0]) == pytest.approx(chance @ q / chance.sum(), rel=1e-12)
+        mean = factor.log_mean([",".join(TWINS)], [j])[0]
+        weighted = np.log(sum(p * factor.means.get(pair, np.nan) for p, pair in zip(chance, pairs, strict=True)))
+        np.testing.assert_allclose(mean, weighted - np.log(chance.sum()), rtol=1e-12)
 
 
 @pytest.mark.slow

@@ -404,8 +404,13 @@ def test_an_igor_folder(tmp_path):
     imported = import_germline(folder)
     assert {row.allele: row.sequence for row in imported.rows} == {s.allele: s.sequence for s in (V1, D1, J1)}
     assert imported.rows[0].source == "model tcr_beta"
-    (folder / "ref_genome" / "J_gene_CDR3_anchors.csv").unlink()
-    assert reasons(import_germline(folder)) == {J1.allele: "the model gives no anchor for it; the gene is lost"}
+    unknown = {J1.allele: "the model gives no anchor for it; the gene is lost"}
+    anchors = folder / "ref_genome" / "J_gene_CDR3_anchors.csv"
+    # 0 says in models that an anchor is not known.
+    anchors.write_text(f"gene;anchor_index\n{J1.allele};0\n")
+    assert reasons(import_germline(folder)) == unknown
+    anchors.unlink()
+    assert reasons(import_germline(folder)) == unknown
 
 
 def test_germline_set_entries_that_are_refused(tmp_path):

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hpcvdj.germline_import import import_germline
 from hpcvdj.inference.folder import named
 from hpcvdj.recombination.alphabet import reverse_complement
 from hpcvdj.recombination.germline import extended_j, extended_v, read_germline
@@ -28,12 +29,12 @@ RANDOM_PGEN_DIFFERENCE = 1e-13
 """The same of random models, whose chains with rare steps make more of a rounding; 1.4e-14 was measured."""
 
 
-def written(model: Model, folder: Path) -> Model:
+def written(model: Model, folder: Path, *, pseudogenes: bool = True) -> Model:
     """The model, written and read."""
     folder.mkdir(exist_ok=True)
     for name, text in model_texts(model).items():
         (folder / name).write_text(text)
-    return read_model(folder, model.name, pseudogenes=True)
+    return read_model(folder, model.name, pseudogenes=pseudogenes)
 
 
 def d_extended(segment: str, left: int, right: int) -> tuple[str, int]:
@@ -133,10 +134,20 @@ def test_random_models_are_read_as_they_were_written(tmp_path_factory, seed, has
 @pytest.mark.parametrize("name", OLGA_FOLDERS)
 def test_olgas_models_are_read_as_they_were_written(tmp_path, name, pseudogenes):
     model = load_model(name, pseudogenes=pseudogenes)
-    found = written(model, tmp_path / "m")
+    found = written(model, tmp_path / "m", pseudogenes=pseudogenes)
     # An allele that the table of anchors does not have is written as a pseudogene.
     require_same(found, replace(model, v=as_written(model.v), j=as_written(model.j)))
     require_same_pgen(found, model, 40, 1, PGEN_DIFFERENCE)
+
+
+@pytest.mark.olga
+def test_anchors_of_alleles_that_take_no_part_are_written(tmp_path):
+    """They were 0, so that `infer` could not learn genes such as TRBV1, and `germline import` cut them at base 3."""
+    first = written(load_model("human_trb"), tmp_path / "m")
+    assert first.v == as_written(load_model("human_trb", pseudogenes=True).v)
+    segments = {own.allele: own for own in import_germline(tmp_path / "m").rows}
+    assert segments["TRBV1*01"].sequence == "ACCAGCAGCCAAGA"
+    assert max(len(own.sequence) for own in segments.values()) < 60
 
 
 def as_written(templates: tuple[Template, ...]) -> tuple[Template, ...]:

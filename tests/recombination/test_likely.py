@@ -174,6 +174,10 @@ def test_what_is_refused(tmp_path):
         hpcvdj.likely_scenarios(junction, folder, v_call="TRBV99", j_call=j)
     with pytest.raises(InputError, match="give a junction"):
         hpcvdj.likely_scenarios("TGTNNN", folder)
+    for wrong in ({"number": -1}, {"number": 1.5}, {"junction": float("nan")}, {"v_call": float("nan"), "j_call": j}):
+        (name, value), *_ = wrong.items()
+        with pytest.raises(InputError, match=rf"^{name}={value!r}: give a"):
+            hpcvdj.likely_scenarios(**{"junction": junction, "model": folder} | wrong)
     for extra, message in (
         ((), "give --germline to list pathways, or --model to list scenarios"),
         (("-m", folder, "-g", "t.tsv"), "give --germline to list pathways, or --model to list scenarios"),
