@@ -244,13 +244,17 @@ def _is_done(job: Job, before: Outcome, identity: Identity) -> bool:
 
 
 def _is_kept(job: Job, before: Outcome) -> bool:
-    """Whether a step that is not asked for now was done before, with the same tables, and its output has not changed.
+    """Whether a step that is not asked for now was done before, of the same tables and metadata, and has not changed.
 
     A model that is not asked for is not taken, and a page is made anew.
     """
-    tables = _identity(job, before.step)["tables"]
-    same = before.state == DONE and bool(before.shown) and before.identity["tables"] == tables
-    return same and not job.run.overwrite and not _changed(job, before.written)
+    identity, was = _identity(job, before.step), before.identity
+    if before.state != DONE or not before.shown or was["tables"] != identity["tables"] or job.run.overwrite:
+        return False
+    if identity.get("metadata") and was.get("metadata") not in (None, identity["metadata"]):
+        log.warning("%s is of other metadata, so the page leaves it out; ask for it, too", before.step)
+        return False
+    return not _changed(job, before.written)
 
 
 def _changed(job: Job, written: Mapping[str, str]) -> list[str]:

@@ -173,3 +173,20 @@ def test_the_page_is_drawn_again_for_corrected_groups(tables):
         drawn.append((page.stat().st_mtime_ns, page.read_text()))
     assert drawn[0] == drawn[1]
     assert drawn[1][1] != drawn[2][1]
+
+
+@pytest.mark.slow
+def test_what_was_made_with_other_metadata_is_not_shown(tables):
+    """Steps that are asked for are made again; the page had the numbers of both metadata."""
+    metadata, output = tables[0].parent / "groups.txt", tables[0].parent / "out"
+    line = words(tables, "--metadata", metadata, "--group", "group")
+    for groups, how in (
+        ("xyy", only("contamination", "sharing", "report")),
+        ("yxx", [*only("sharing", "report"), "--resume"]),
+    ):
+        rows = [f"{name}\t{group}\n" for name, group in zip("ABC", groups, strict=True)]
+        metadata.write_text("".join(["sample\tgroup\n", *rows]))
+        _, err = hpcvdj_command(*line, *how)
+    assert "contamination is of other metadata, so the page leaves it out; ask for it, too" in err
+    assert shown_in(output) == ["shared.tsv"]
+    assert (output / "contamination.tsv").exists()
