@@ -121,11 +121,14 @@ class _TiedGenes:
 
         def factors() -> tuple[NDArray[np.int64], NDArray[np.float64]]:
             p = np.array([values()[:, 0] for values in pending])
-            made = np.flatnonzero(p.sum(axis=0) > 0)
-            letters, codons = amino_acids(self.part, begin + made)
-            logs = [self.log_factor(v, j, self.pair[begin + made], letters, codons) for v, j in self.genes]
-            weights = p[:, made] / p[:, made].sum(axis=0)
-            return self.rows[begin + made] - rows.start, (weights * np.exp(logs)).sum(axis=0)
+            with_any = p.sum(axis=0)
+            made, product = np.flatnonzero(with_any > 0), np.zeros(len(with_any))
+            letters, codons = amino_acids(self.part, np.arange(begin, stop))
+            for of_gene, (v, j) in zip(p, self.genes, strict=True):
+                by = np.flatnonzero(of_gene > 0)
+                logs = self.log_factor(v, j, self.pair[begin + by], letters[by], codons[by])
+                product[by] += of_gene[by] * np.exp(logs)
+            return self.rows[begin + made] - rows.start, product[made] / with_any[made]
 
         return factors
 

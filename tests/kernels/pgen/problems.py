@@ -13,7 +13,7 @@ from hpcvdj.kernels.pgen import pgen_cpu
 from hpcvdj.probabilities import selected
 from hpcvdj.recombination.alphabet import translate
 from hpcvdj.recombination.igor import load_model, olga_folder
-from hpcvdj.recombination.models import Insertion, Model, Template
+from hpcvdj.recombination.models import Alleles, Insertion, Model, Template
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS, SELECTION_COLUMNS, PgenProblem, Repertoire
 from hpcvdj.recombination.selection import SelectionFactor
 from hpcvdj.recombination.symbols import Alphabet
@@ -216,11 +216,17 @@ def with_little_shared_memory(monkeypatch) -> None:
 
 
 def require_same_selection():
-    """The selection factor beside the CUDA kernel's probabilities, also in ranges of rows and for amino acids."""
+    """The selection factor beside the CUDA kernel's probabilities, also in ranges of rows, for amino acids and ties."""
     model = replace(small_model(4), selection=SelectionFactor({"left:1:A": 0.5, "right:2:L": -1.0}, 0.1, -1.0, 0.5))
     names = (*PGEN_COLUMNS[1:], *SELECTION_COLUMNS)
     nucleotides = pgen_problem(model, junctions(model, 80, 64, 5), "both", names)
-    for problem in (nucleotides, amino_acids(nucleotides, "XB")):
+    genes = list(dict.fromkeys(own.allele.partition("*")[0] for own in model.v))[:2]
+    either = Alleles(",".join(genes), tuple(k for gene in genes for k in model.find("V", gene)))
+    pairs = [(either, j) if k % 2 else (v, j) for k, (v, j) in enumerate(nucleotides.repertoire.pairs)]
+    tied = replace(
+        nucleotides, model=replace(model, ties=(tuple(genes),)), repertoire=replace(nucleotides.repertoire, pairs=pairs)
+    )
+    for problem in (nucleotides, amino_acids(nucleotides, "XB"), tied):
         expected = values_of(selected.cpu(problem, 0), problem)
         values = values_of(selected.cuda(problem, 32), problem, cuts=(7, 20))
         require_same(values[:, :2], expected[:, :2], names[:2])
