@@ -12,7 +12,7 @@ from typing import Any
 
 import hpcvdj
 from hpcvdj.analysis.settings import STEPS
-from hpcvdj.analysis.steps import STEP, FinishedStep, Job
+from hpcvdj.analysis.steps import EACH, STEP, FinishedStep, Job
 from hpcvdj.association.phenotypes import phenotypes_of
 from hpcvdj.chance.check import check_tables
 from hpcvdj.chance.question import Lines
@@ -174,8 +174,9 @@ def _do(
     if reason and before is not None and run.from_root(lambda: _is_kept(job, before)):
         # The page goes on showing what is in the folder.
         return before, None, job
-    # Files of an earlier run stay on record.
-    written = before.written if before is not None else {}
+    # Files of an earlier run stay on record; older versions recorded folders of tables, not their files.
+    earlier = before.written if before is not None else {}
+    written = {name: digest for name, digest in earlier.items() if name not in EACH}
     if reason:
         return Outcome(step, LEFT_OUT, reason, written=written), None, job
     identity = run.from_root(lambda: _identity(job, step))

@@ -302,8 +302,8 @@ def _of_the_others(tests: Sequence[TestedSample], tested: TestedSample) -> OfThe
     hits, expected = (sum(test.of_records[k] for test in tests if test is not tested) for k in (0, 1))
     if hits < statistics.FEWEST_HITS or not expected:
         return None
-    found, of_chance = tested.of_records
-    p_value = float(poisson_tail(found, of_chance * hits / expected))
+    found, of_chance = map(np.array, tested.of_records)
+    p_value = float(statistics.more_often(found, of_chance, np.array(hits), np.array(expected)))
     return OfTheOthers(hits / expected, p_value) if p_value < DIFFERS else None
 
 
@@ -319,28 +319,27 @@ def _common_kappa(tests: Sequence[TestedSample], union: Union, settings: Annotat
         return None
     if (of_decoys := _of_decoys(tests)) is not None or all(test.kappa.source in OF_ITSELF for test in tests):
         return of_decoys
-    if values := [test.kappa.value for test in tests if test.kappa.source in OF_ITSELF]:
-        return HitKappa(float(np.median(values)), source="samples")
+    if values := [test.kappa for test in tests if test.kappa.source in OF_ITSELF]:
+        return statistics.shared(values, "samples")
     k, alone = (np.sum([getattr(test, name) for test in tests], axis=0)[~union.decoy] for name in ("k", "alone"))
     together = statistics.kappa_of_epitopes(k, alone)
     if together is not None:
         return replace(together, source="samples")
     hits, expected = (sum(test.of_records[k] for test in tests if test.kappa.source == "none") for k in (0, 1))
-    if hits >= statistics.FEWEST_HITS and expected:
-        return HitKappa(hits / expected, source="records")
-    values = [test.kappa.value for test in tests if test.kappa.source == "records"]
-    return HitKappa(float(np.median(values)), source="records") if len(values) >= FEWEST_SAMPLES else None
+    if (of_records := statistics.kappa_of_ratio(int(hits), expected, "records")) is not None:
+        return of_records
+    values = [test.kappa for test in tests if test.kappa.source == "records"]
+    return statistics.shared(values, "records") if len(values) >= FEWEST_SAMPLES else None
 
 
 def _of_decoys(tests: Sequence[TestedSample]) -> HitKappa | None:
     """κ by the decoys of all samples together, without samples that have far more hits than the others."""
-    found, expected = (np.array([test.of_decoys[k] for test in tests], dtype=np.float64) for k in (0, 1))
+    found, expected = map(np.array, zip(*(test.of_decoys for test in tests), strict=True))
     kept, differs = np.ones(len(tests), dtype=bool), True
     while differs:
         of_others, chance = found[kept].sum() - found, expected[kept].sum() - expected
         known = kept & (of_others >= statistics.FEWEST_HITS) & (chance > 0)
-        likely = expected * np.divide(of_others, chance, out=np.zeros(len(tests)), where=known)
-        p_values = np.where(known, poisson_tail(found.astype(np.int64), likely), 1.0)
+        p_values = np.where(known, statistics.more_often(found, expected, of_others, chance), 1.0)
         worst = int(np.argmin(p_values))
         differs = bool(p_values[worst] < DIFFERS)
         kept[worst] &= not differs

@@ -25,9 +25,6 @@ MOST_UNSURE = 1 / 3
 """The largest variance of the dispersion of decoys, if it is 1, with which they tell it: that of ten which chance hits
 three times in four."""
 
-NODES = 5
-"""Values of an uncertain κ over which tails of sums of indicators are averaged (Gauss and Hermite)."""
-
 FEWEST_HITS = 10
 """Hits of decoys, or of all records, from which on they inform κ."""
 
@@ -68,7 +65,7 @@ class HitKappa:
         """
         if self.low is None or self.high is None:
             return 0.0
-        spread = ((self.high - self.low) / (2 * NormalDist().inv_cdf(1 - TAIL) * self.value)) ** 2
+        spread = (math.log(self.high / self.low) / (2 * NormalDist().inv_cdf(1 - TAIL))) ** 2
         return spread if self.source == "epitopes" else phi * spread
 
 
@@ -135,6 +132,23 @@ def kappa_of_ratio(hits: int, expected: float, source: str) -> HitKappa | None:
         return None
     low, high = (float(end[0]) / expected for end in interval(np.array([hits])))
     return HitKappa(hits / expected, low, high, source)
+
+
+def shared(kappas: Sequence[HitKappa], source: str) -> HitKappa:
+    """The median κ of samples, for another one.  Its interval is that of a sample, and knows how samples differ."""
+    values = np.array([kappa.value for kappa in kappas])
+    differ = float(np.log(values).var(ddof=1)) if len(values) > 1 else 0.0
+    error = math.sqrt(float(np.mean([kappa.doubt(1.0) for kappa in kappas])) + differ)
+    value, factor = float(np.median(values)), math.exp(NormalDist().inv_cdf(1 - TAIL) * error)
+    return HitKappa(value, value / factor, value * factor, source)
+
+
+def more_often(found: Counts, expected: Floats, of_others: Counts, of_others_expected: Floats) -> Floats:
+    """P(K >= found), given the sum of the hits of a sample and of others, if κ is the same in all; 1 without any."""
+    from scipy.special import betainc
+
+    share = expected / np.maximum(expected + of_others_expected, 1e-300)
+    return np.where(np.greater(found, 0), betainc(np.maximum(found, 1), of_others + 1, share), 1.0)
 
 
 def kappa_of_epitopes(hits: Counts, expected: Floats) -> HitKappa | None:
@@ -219,32 +233,23 @@ def tail(
     same mean.  So it would make few hits of an epitope that chance hardly hits more surprising.  A Poisson number whose
     mean is uncertain by a gamma law is negative binomial.
     """
-    at_least, more = (poisson_tail(hits + k, expected) for k in (0, 1))
-    wide = phi + doubt * expected
-    for row, probabilities in enumerate(indicators):
-        if probabilities is None:
-            continue
-        at_least[row], more[row] = _uncertain_tails(int(hits[row]), probabilities, doubt)
+    laws = [poisson_tail(hits + k, expected) for k in (0, 1)]
+    wide, sums = phi + doubt * expected, np.array([p is not None for p in indicators], dtype=bool)
+    exact = np.zeros((2, len(hits)))
+    for row in np.flatnonzero(sums).tolist():
+        p = np.asarray(indicators[row])
+        exact[:, row] = _exact_tails(int(hits[row]), p)
         with np.errstate(divide="ignore", invalid="ignore"):
-            by_log_kappa = np.nan_to_num(-(1 - probabilities) * np.log1p(-probabilities)).sum()
-        wide[row] = phi + (doubt * by_log_kappa**2 / expected[row] if phi > 1 else 0.0)
+            by_log_kappa = np.nan_to_num(-(1 - p) * np.log1p(-p)).sum()
+        alone = phi if phi > 1 else float((p * (1 - p)).sum() / expected[row])
+        wide[row] = alone + doubt * by_log_kappa**2 / expected[row]
     rows = np.flatnonzero(wide > 1)
-    for k, tails in enumerate((at_least, more)):
-        tails[rows] = np.maximum(tails[rows], _negative_binomial_tail(hits[rows] + k, expected[rows], wide[rows]))
-    return at_least, more
-
-
-def _uncertain_tails(hits: int, probabilities: Floats, doubt: float) -> tuple[float, float]:
-    """As `_exact_tails`, in the mean over a log-normal κ of which ln κ has the variance `doubt`."""
-    if not doubt:
-        return _exact_tails(hits, probabilities)
-    nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
-    with np.errstate(divide="ignore"):
-        log_absent = np.log1p(-probabilities)
-    factors = np.exp(nodes * np.sqrt(doubt) - doubt / 2)
-    tails = [_exact_tails(hits, -np.expm1(factor * log_absent)) for factor in factors.tolist()]
-    at_least, more = (weights @ np.array(tails) / weights.sum()).tolist()
-    return at_least, more
+    for k, law in enumerate(laws):
+        widened = _negative_binomial_tail(hits[rows] + k, expected[rows], wide[rows])
+        law[rows] = np.where(sums[rows], widened, np.maximum(law[rows], widened))
+        # Where nothing widens a sum, its tail is exact.
+        law[sums] = np.maximum(exact[k], law if doubt or phi > 1 else 0.0)[sums]
+    return laws[0], laws[1]
 
 
 def _negative_binomial_tail(hits: Counts, expected: Floats, phi: Floats) -> Floats:

@@ -17,8 +17,8 @@ def tables_in(paths: Sequence[Path], opening: Opening = BY_HEADER) -> list[Table
 
     Of a folder, the file that the `opening` says is no table of junctions is left out.
 
-    The files of a table that hpcvdj wrote as a folder are of one repertoire, which has the name of the folder.  Other
-    folders within a folder are left out, and named if they have tables.
+    The files of a table that hpcvdj wrote as a folder are of one repertoire, which has the name of the folder.
+    Folders within a folder are left out, and named if they have tables.
     """
     if not paths:
         raise InputError("no table is given; give the paths of tables, or of a folder of them")
@@ -32,8 +32,7 @@ def _tables_in(folder: Path, opening: Opening) -> list[Table]:
     unknown: list[Table] = []
     hidden: list[str] = []
     folders = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
-    datasets = [own for own in folders if any(map(is_part, _files_in(own)))]
-    inner = [own.name for own in folders if own not in datasets and any(map(_is_named_like_a_table, _files_in(own)))]
+    inner = [own.name for own in folders if any(map(_is_named_like_a_table, _files_in(own)))]
     besides = opening.besides
     for path in sorted(path for path in folder.iterdir() if not path.is_dir()):
         if besides is not None and besides.exists() and path.exists() and path.samefile(besides):
@@ -54,14 +53,17 @@ def _tables_in(folder: Path, opening: Opening) -> list[Table]:
             log.warning("%s: %s, left out", table.path, text)
         else:
             others.append(table.path.name)
-    for names, what in ((others, "not tables of junctions"), (hidden, "hidden files"), (inner, "folders")):
+    for names, what in (
+        (others, "not tables of junctions"),
+        (hidden, "hidden files"),
+        (inner, "folders, which are read only if you name them"),
+    ):
         if names:
             log.warning("%s: %s: %s, left out", folder, few(names), what)
-    if not tables and not datasets:
+    if not tables:
         raise InputError(f"{folder}: has no table ({', '.join('*' + suffix for suffix in table_suffixes())})")
     name = folder.resolve().name.removesuffix(".dataset")
-    parts = [replace(table, repertoire_id=name, part=True) if is_part(table.path) else table for table in tables]
-    return [*parts, *(part for own in datasets for part in _tables_in(own, opening))]
+    return [replace(table, repertoire_id=name, part=True) if is_part(table.path) else table for table in tables]
 
 
 def _files_in(folder: Path) -> list[Path]:

@@ -88,15 +88,16 @@ def test_a_sample_is_compared_with_the_records_of_the_others(found, source, told
     """Of 10 expected hits with κ = 1; the others have twice as many as expected."""
     tests = [
         of_a_sample(source, 4.0, (found, 10.0)),
-        of_a_sample("none", 1.0, (4, 2.0)),
-        of_a_sample("none", 1, (8, 4.0)),
+        of_a_sample("none", 1.0, (40, 20.0)),
+        of_a_sample("none", 1.0, (80, 40.0)),
     ]
     others = _of_the_others(tests, tests[0])
     assert (others is not None) == told
     if told:
         assert others.kappa == 2.0
-        assert others.p_value == pytest.approx(stats.poisson.sf(found - 1, 20.0), rel=1e-9)
-    tests[1] = of_a_sample("none", 1.0, (1, 0.5))
+        # Of all hits, the sample has a share as of those that are expected.
+        assert others.p_value == pytest.approx(stats.binom.sf(found - 1, found + 120, 10 / 70), rel=1e-9)
+    tests[1:] = [of_a_sample("none", 1.0, numbers) for numbers in ((1, 0.5), (8, 4.0))]
     assert _of_the_others(tests, tests[0]) is None, "nine hits of the others say nothing"
 
 

@@ -130,16 +130,63 @@ def test_an_uncertain_kappa_is_in_the_tails(phi):
     tails, more = statistics.tail(found, mean, phi, [None] * 3, doubt)
     assert tails == pytest.approx([(numbers >= k).mean() for k in found], rel=0.1)
     assert more == pytest.approx([(numbers > k).mean() for k in found], rel=0.1)
-    p, sixty = rng.random(120), found[:1]
-    of_sums, _ = statistics.tail(sixty, p.sum(keepdims=True), phi, [p], doubt)
-    kappa = np.exp(rng.normal(0, np.sqrt(doubt), 20_000) - doubt / 2)
-    sums = (rng.random((20_000, 120)) < -np.expm1(kappa[:, np.newaxis] * np.log1p(-p))).sum(axis=1)
-    if phi == 1:
-        assert of_sums[0] == pytest.approx((sums >= 60).mean(), abs=0.01)
-    exact, _ = statistics.tail(sixty, p.sum(keepdims=True), 1.0, [p])
-    assert exact[0] != of_sums[0]
+
+
+@pytest.mark.parametrize("largest", [0.1, 0.9])
+def test_an_uncertain_kappa_is_in_the_tails_of_sums(largest):
+    """None is smaller than the mean over many κ; those of small probabilities are not much larger."""
+    rng, doubt = np.random.default_rng(13), 0.04
+    p = largest * rng.random(round(120 / largest))
+    kappa = rng.gamma(1 / doubt, doubt, 20_000)
+    sums = np.array([(rng.random(len(p)) < -np.expm1(own * np.log1p(-p))).sum() for own in kappa])
+    mean = p.sum(keepdims=True)
+    for above in (1.15, 1.3, 1.5):
+        hits = np.round(above * mean).astype(int)
+        drawn = (sums >= hits).mean()
+        (told,), (more,) = statistics.tail(hits, mean, 1.0, [p], doubt)
+        assert told > drawn - 3 * np.sqrt(drawn * (1 - drawn) / 20_000)
+        assert more < told
+        if largest < 0.5:
+            assert told < 1.3 * drawn + 1e-3
+    exact, _ = statistics.tail(hits, mean, 1.0, [p])
+    assert exact[0] < told
     certain = np.append(p[:3], 1.0)
     assert statistics.tail(np.array([1]), certain.sum(keepdims=True), 1.0, [certain], doubt)[0][0] == pytest.approx(1)
+
+
+def test_a_kappa_that_samples_share_knows_how_they_differ():
+    own = statistics.kappa_of_ratio(100, 50.0, "decoys")
+    alone = statistics.shared([own], "samples")
+    assert (alone.value, alone.source) == (2.0, "samples")
+    assert alone.doubt(1.0) == pytest.approx(own.doubt(1.0), rel=0.03)
+    spread = [statistics.kappa_of_ratio(100, expected, "decoys") for expected in (25.0, 50.0, 100.0)]
+    together = statistics.shared(spread, "records")
+    assert together.value == 2.0
+    # The variance of ln 4, ln 2 and ln 1, and that of each.
+    assert together.doubt(1.0) == pytest.approx(np.log(2) ** 2 + own.doubt(1.0), rel=0.01)
+    rng = np.random.default_rng(14)
+    p = [falsely_shared(rng) for _ in range(2_000)]
+    # An interval between whole ranks of twelve epitopes is rough: 0.077 with this seed.
+    assert np.mean(np.array(p) <= 0.05) < 0.1
+
+
+def falsely_shared(rng):
+    """The p-value of an epitope of a sample that has κ of another one: 0.25 were at most 0.05."""
+    of_other = np.full(12, 2.5)
+    kappa = statistics.shared([statistics.kappa_of_epitopes(rng.poisson(of_other), of_other)], "samples")
+    expected = kappa.value * np.array([100.0])
+    return statistics.tail(rng.poisson([100]), expected, 1.0, [None], kappa.doubt(1.0))[0][0]
+
+
+def test_comparing_a_sample_with_others_knows_that_both_are_counted():
+    """Of 15 and 300 expected hits with one κ, a fifth had p < 0.001, as κ of the others was taken for exact."""
+    rng = np.random.default_rng(15)
+    few, many = rng.poisson(15, 20_000), rng.poisson(300, 20_000)
+    p = statistics.more_often(many, np.full(20_000, 300.0), few, np.full(20_000, 15.0))
+    assert (p < DIFFERS).mean() < 2 * DIFFERS
+    assert (p < 0.05).mean() == pytest.approx(0.05, abs=0.02)
+    assert statistics.more_often(np.array([0]), np.zeros(1), np.array([3]), np.array([2.0])) == [1.0]
+    assert statistics.more_often(np.array([60]), np.array([15.0]), np.array([300]), np.array([300.0])) < 1e-9
 
 
 def test_the_doubt_of_kappa():

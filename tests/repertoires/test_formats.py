@@ -1,5 +1,6 @@
 """hpcvdj.repertoires.formats: tables of other programs, as AIRR fields."""
 
+import csv
 import gzip
 
 import numpy as np
@@ -114,6 +115,16 @@ def test_a_zstd_stream_that_is_cut(tmp_path):
         rows_of(path)
 
 
+def test_a_long_value_beside_quotes(tmp_path):
+    """csv allows 131,072 letters of its own."""
+    path = tmp_path / "a.csv"
+    path.write_text(
+        "sequence_id,v_call,j_call,junction,note\n" + "".join(f's{k},V,J,"{"A" * 150_000}",x\n' for k in range(20))
+    )
+    assert open_table(path).row_name(12) == "line 14"
+    assert len(rows_of(path)) == 20
+
+
 def test_values_with_line_ends(tmp_path, monkeypatch):
     """They were read in small files, and an error in files of several blocks."""
     monkeypatch.setattr(text, "BLOCK_BYTES", 1 << 10)
@@ -129,5 +140,7 @@ def test_values_with_line_ends(tmp_path, monkeypatch):
     with pytest.raises(InputError, match="line 402: 2 values for 5 columns"):
         rows_of(path)
     path.write_text(head + rows[0] + 's1,"TRBV1,TRBJ1-1,TGT,\n' + "s2,TRBV1,TRBJ1-1,TGT,\n" * 9_000)
+    limit = csv.field_size_limit(1 << 10)
     with pytest.raises(InputError, match="line 4: a quote that is not closed, or a carriage return"):
         rows_of(path)
+    csv.field_size_limit(limit)

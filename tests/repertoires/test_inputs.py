@@ -81,23 +81,16 @@ def test_a_folder_with_other_text(tmp_path, caplog):
     assert "empty.csv, metadata.txt: not tables of junctions" in caplog.text
 
 
-def test_folders_within_a_folder(tmp_path, caplog, write_parts):
-    """Those of Parquet that hpcvdj wrote are tables; others are left out, and named if they have tables."""
+def test_folders_within_a_folder(tmp_path, caplog):
+    """Those with tables are named, as people may take them for read; also a table that hpcvdj wrote as a folder."""
     for name in ("batch1", "figures", "empty", ".hidden"):
         (tmp_path / name).mkdir()
     (tmp_path / "batch1" / "b.tsv").touch()
     (tmp_path / ".hidden" / "c.tsv").touch()
     (tmp_path / "figures" / "f.png").touch()
-    with pytest.raises(InputError, match="has no table"):
-        tables_in([tmp_path])
-    write_parts(tmp_path / "d.dataset", pa.table({"sequence_id": ["x"] * 4}), 2)
-    assert [(table.path.name, table.repertoire_id, table.part) for table in tables_in([tmp_path])] == [
-        (f"part-{k:06}.parquet", "d", True) for k in range(2)
-    ]
-    assert f"{tmp_path}: batch1: folders, left out" in caplog.text
     (tmp_path / "a.tsv").touch()
-    several = targets_of([tmp_path], tables_in([tmp_path]), tmp_path / "out")
-    assert [(len(tables), target.name) for tables, target in several] == [(1, "a.h5"), (2, "d.h5")]
+    assert [table.path.name for table in tables_in([tmp_path])] == ["a.tsv"]
+    assert f"{tmp_path}: batch1: folders, which are read only if you name them, left out" in caplog.text
 
 
 def test_metadata_beside_the_tables_are_no_table(tmp_path, caplog):

@@ -206,6 +206,9 @@ def test_counts_are_whole_numbers(tmp_path):
         "0.5": "1",
         "": "",
         ".": "",
+        "NA": "",
+        "None": "",
+        " 5 ": "5",
         # Messages name the texts that are no counts.
         "1,000": "1,000",
         "1e99": "1e99",
@@ -216,7 +219,7 @@ def test_counts_are_whole_numbers(tmp_path):
     path.write_text("".join(["count\tcdr3nt\tcdr3aa\tv\tj\n", *lines]))
     assert [row["duplicate_count"] for row in rows_of(path)] == list(counts.values())
     _, reasons = read_counts(pa.array([row["duplicate_count"] for row in rows_of(path)]))
-    assert str(reasons[6]) == "duplicate_count '1,000' is no whole number from 1 to 10^15"
+    assert str(reasons[9]) == "duplicate_count '1,000' is no whole number from 1 to 10^15"
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hpcvdj.recombination.exclusions import Exclusion, ExclusionKind
+from hpcvdj.recombination.names import MISSING
 from hpcvdj.repertoires.formats.format import Field
 from hpcvdj.repertoires.productive import productive_rows
 
@@ -66,11 +67,13 @@ def _letter(condition: pa.Array) -> pa.Array:
 
 def counts(column: pa.Array) -> pa.Array:
     """Counts, which may be written as decimals, as whole numbers.  Other texts stay, so that messages name them."""
-    text, is_integer = column.cast(pa.large_string()), pc.match_substring_regex(column, r"^[0-9]{1,18}$")
+    # AIRR's integers have no word for a missing value.
+    text = without(".", *MISSING)(pc.utf8_trim_whitespace(column.cast(pa.large_string())))
+    is_integer = pc.match_substring_regex(text, r"^[0-9]{1,18}$")
     if pc.all(is_integer).as_py():
         return text
-    number = pc.match_substring_regex(column, r"^[0-9]{1,15}(\.[0-9]*)?([eE][+-]?[0-9]{1,2})?$")
-    values = pc.if_else(number, column, pa.scalar(None, column.type)).cast(pa.float64())
+    number = pc.match_substring_regex(text, r"^[0-9]{1,15}(\.[0-9]*)?([eE][+-]?[0-9]{1,2})?$")
+    values = pc.if_else(number, text, pa.scalar(None, text.type)).cast(pa.float64())
     small = pc.if_else(pc.less(values, 1e18), values, pa.scalar(None, pa.float64()))
     rounded = pc.round(small, round_mode="half_up").cast(pa.int64()).cast(pa.large_string())
     return pc.if_else(is_integer, text, pc.coalesce(rounded, text))

@@ -31,7 +31,7 @@ class Trust4(Format):
             # The word out_of_frame is not productive, as it does not begin with C.
             "productive": Field(("CDR3aa",), after(without(".", "partial"), productive)),
             "locus": Field(("J",), after(stated, locus)),
-            "duplicate_count": Field(("#count",), after(stated, counts)),
+            "duplicate_count": Field(("#count",), counts),
             **present(columns, {"d_call": Field(("D",), stated), "c_call": Field(("C",), stated)}),
             REASON: Field(
                 ("CDR3aa",), lambda column: reason(ExclusionKind.PARTIAL_JUNCTION, pc.equal(column, "partial"))

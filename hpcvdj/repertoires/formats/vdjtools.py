@@ -40,5 +40,5 @@ class Vdjtools(Format):
             "junction_aa": Field((amino_acids,), stated),
             "productive": Field((amino_acids,), after(stated, productive)),
             "locus": Field((j,), locus),
-            "duplicate_count": Field((count,), after(stated, counts)),
+            "duplicate_count": Field((count,), counts),
         }

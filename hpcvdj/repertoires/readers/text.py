@@ -21,6 +21,8 @@ from hpcvdj.storage.inputs import DAMAGE, packing, unpacked
 BLOCK_BYTES = 16 << 20
 """Text is read in blocks of so many bytes.  A line may not be longer."""
 
+csv.field_size_limit(BLOCK_BYTES)
+
 _PREAMBLE = 8
 """The largest number of lines before the header."""
 
