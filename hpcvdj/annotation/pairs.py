@@ -16,7 +16,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hpcvdj.annotation import statistics
-from hpcvdj.annotation.annotate import Judged, classes_in, without_values
+from hpcvdj.annotation.annotate import classes_in, without_values
+from hpcvdj.annotation.judged import Judged
 from hpcvdj.annotation.settings import AnnotationSettings
 from hpcvdj.annotation.statistics import HitKappa
 from hpcvdj.annotation.union import Places, Union

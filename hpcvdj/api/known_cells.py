@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hpcvdj.annotation.annotate import Judged, SampleAnnotation
+from hpcvdj.annotation.annotate import SampleAnnotation
 from hpcvdj.annotation.cache import prepared
+from hpcvdj.annotation.judged import Judged
 from hpcvdj.annotation.pairs import Chains, PairedAnnotation, annotate_pairs, chains_of
 from hpcvdj.annotation.question import Annotation, AnnotationQuestion, WithSamples
 from hpcvdj.annotation.settings import AnnotationSettings

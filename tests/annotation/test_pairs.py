@@ -11,8 +11,8 @@ from scipy import stats
 
 import hpcvdj
 from hpcvdj.annotation import cache
-from hpcvdj.annotation.annotate import Judged
 from hpcvdj.annotation.cache import prepared
+from hpcvdj.annotation.judged import Judged
 from hpcvdj.annotation.pairs import annotate_pairs, chains_of
 from hpcvdj.annotation.settings import AnnotationSettings, DatabaseSettings
 from hpcvdj.api.known_cells import annotated_cells
