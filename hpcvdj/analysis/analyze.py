@@ -3,7 +3,7 @@
 import json
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -106,6 +106,10 @@ def analyze(job: Job, tell: Callable[[Outcome], None] = lambda _: None) -> Analy
         run.on_root(lambda: _require_suitable(job))
         # A model of another species or locus would be refused by every step.
         run.on_root(lambda: check_tables(job.checks, [inputs], job.checks.adapted(job.model), run=job.run))
+        # A run that is refused loses nothing.
+        if run.overwrite:
+            run.on_root(lambda: _clear(job, before.values()))
+            before = {}
         # As far as the tables tell before the first step.
         asked = [step for step in STEPS if job.settings.asks(step)]
         planned = run.from_root(lambda: [step for step in asked if not STEP[step].why_not(job)])
@@ -291,11 +295,7 @@ def _begin(job: Job, stack: ExitStack) -> dict[str, Outcome]:
     with damage(record):
         steps = [Outcome(**{**step, "said": [tuple(line) for line in step["said"]]})
                  for step in json.loads(record.read_text())["steps"]]  # fmt: skip
-    before = [replace(step, written=_digests(folder, step.written)) for step in steps]
-    if run.overwrite:
-        _clear(job, before)
-        return {}
-    return {outcome.step: outcome for outcome in before}
+    return {step.step: replace(step, written=_digests(folder, step.written)) for step in steps}
 
 
 def _remove_if_nothing_was_done(folder: Path) -> None:
@@ -328,7 +328,7 @@ def _digests(folder: Path, written: Mapping[str, str]) -> dict[str, str]:
     return digests
 
 
-def _clear(job: Job, before: Sequence[Outcome]) -> None:
+def _clear(job: Job, before: Iterable[Outcome]) -> None:
     """Remove what the steps of an earlier run wrote, so that nobody takes it for output of this run."""
     digests = {name: digest for outcome in before for name, digest in outcome.written.items()}
     written = {name: digest for name, digest in digests.items() if digest and (job.folder / name).exists()}

@@ -143,6 +143,15 @@ def test_overwriting_keeps_what_hpcvdj_did_not_write(tables, stopped):
     assert (stopped / "pgen" / "A.tsv.gz").read_text() == "mine"
 
 
+def test_a_refused_run_that_would_overwrite_loses_nothing(tables):
+    output = tables[0].parent / "out"
+    hpcvdj_command(*words(tables, *only("pgen")))
+    before = {path: path.read_bytes() for path in output.rglob("*") if path.is_file()}
+    tables[2].write_text(tables[2].read_text().splitlines()[0] + "\n")
+    assert "C.tsv: no data rows" in error_line(hpcvdj_command(*words(tables, *only("pgen"), "--overwrite"), code=2)[1])
+    assert {path: path.read_bytes() for path in output.rglob("*") if path.is_file()} == before
+
+
 @pytest.mark.slow
 def test_the_page_shows_no_table_that_was_refused(tables, monkeypatch):
     """It showed what was there under the name, of whichever run."""

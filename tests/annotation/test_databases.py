@@ -50,7 +50,7 @@ REFUSED = {
     "none of the databases that hpcvdj knows": "x,y\n1,2\n",
     "is in UTF-16": (HEADER + GIL).encode("utf-16"),
     "duplicate column cdr3; rename": HEADER.replace("mhc.a", "cdr3") + GIL,
-    "line 2: not a readable table (field larger": HEADER + GIL.replace("M1", "M" * (17 << 20)),
+    "line 2: not a readable table (field larger": HEADER + GIL.replace("M1", "M" * 200_000),
     "a zip archive; unpack it": b"PK\x03\x04",
     "not a readable database": gzip.compress((HEADER + GIL).encode())[:-5],
     "no record takes part (1 junction_aa with other letters than amino acids)": HEADER + GIL.replace("SIRS", "SXRS"),

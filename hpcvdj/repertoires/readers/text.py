@@ -21,8 +21,6 @@ from hpcvdj.storage.inputs import DAMAGE, packing, unpacked
 BLOCK_BYTES = 16 << 20
 """Text is read in blocks of so many bytes.  A line may not be longer."""
 
-csv.field_size_limit(BLOCK_BYTES)
-
 _PREAMBLE = 8
 """The largest number of lines before the header."""
 
@@ -174,7 +172,7 @@ class TextReader(TableReader):
             rows = csv.reader(lines, delimiter=self._layout[1].delimiter)
             lines = chain(islice(lines, self.lines_before_rows), rows)
         try:
-            for _ in lines:
+            while _next(lines) is not None:
                 yield of_row[0][0], "".join(line for _, line in of_row).encode("latin-1")
                 of_row.clear()
         except csv.Error:
@@ -249,7 +247,16 @@ class TextReader(TableReader):
         )
 
 
+def _next(rows: Iterator[Any]) -> Any:
+    """The next row, of which csv would limit values to 131,072 letters; None after the last."""
+    limit = csv.field_size_limit(BLOCK_BYTES)
+    try:
+        return next(rows, None)
+    finally:
+        csv.field_size_limit(limit)
+
+
 def _values(line: str, parsing: pacsv.ParseOptions) -> list[str]:
     if not parsing.quote_char:
         return line.split(parsing.delimiter)
-    return next(csv.reader([line], delimiter=parsing.delimiter), [])
+    return _next(csv.reader([line], delimiter=parsing.delimiter)) or []
