@@ -154,6 +154,34 @@ def test_an_uncertain_kappa_is_in_the_tails_of_sums(largest):
     assert statistics.tail(np.array([1]), certain.sum(keepdims=True), 1.0, [certain], doubt)[0][0] == pytest.approx(1)
 
 
+@pytest.mark.parametrize("phi", [1.0, 1.5])
+def test_what_an_uncertain_kappa_adds_to_a_sum(phi):
+    """The variance is that of the sum for one κ, and the square of its slope in ln κ times the doubt."""
+    p, hits, mean = np.full(100, 0.5), np.array([62]), np.array([50.0])
+    slope = 100 * 0.5 * np.log(2)
+    of_one = 25 if phi == 1 else phi * 50
+    for doubt in (0.1, 0.03):
+        (told,), _ = statistics.tail(hits, mean, phi, [p], doubt)
+        wide = (of_one + doubt * slope**2) / 50
+        assert told == pytest.approx(stats.nbinom.sf(61, 50 / (wide - 1), 1 / wide), rel=1e-9)
+    # A sum of probable sequences varies less than a Poisson number, which is then the larger one.
+    (told,), _ = statistics.tail(hits, mean, 1.0, [p], 0.001)
+    assert told == pytest.approx(stats.poisson.sf(61, 50), rel=1e-9)
+
+
+def test_which_epitopes_tell_the_dispersion():
+    """Ten decoys, or else the median of ten epitopes with two hits expected."""
+    mean = np.full(21, 8.0)
+    for decoys, phi in ((10, 2 * (1 + np.sqrt(10 * (8 + 128)) / 80)), (9, 1.0)):
+        decoy = np.arange(21) < decoys
+        assert statistics.dispersion(np.where(decoy, 12, 8), mean, decoy) == pytest.approx(phi)
+    none, of_chi_square = np.zeros(10, dtype=bool), stats.chi2.median(1)
+    for number, expected, phi in ((10, 2.0, 2 / of_chi_square), (9, 2.0, 1.0), (10, 1.99, 1.0)):
+        epitopes = np.full(number, expected)
+        found = statistics.dispersion(epitopes + 2, epitopes, none[:number])
+        assert found == pytest.approx(phi, rel=1e-3)
+
+
 def test_a_kappa_that_samples_share_knows_how_they_differ():
     own = statistics.kappa_of_ratio(100, 50.0, "decoys")
     alone = statistics.shared([own], "samples")
@@ -162,6 +190,8 @@ def test_a_kappa_that_samples_share_knows_how_they_differ():
     spread = [statistics.kappa_of_ratio(100, expected, "decoys") for expected in (25.0, 50.0, 100.0)]
     together = statistics.shared(spread, "records")
     assert together.value == 2.0
+    pair = statistics.shared(spread[:2], "samples")
+    assert pair.doubt(1.0) == pytest.approx(np.log(2) ** 2 / 2 + own.doubt(1.0), rel=0.01)
     # The variance of ln 4, ln 2 and ln 1, and that of each.
     assert together.doubt(1.0) == pytest.approx(np.log(2) ** 2 + own.doubt(1.0), rel=0.01)
     rng = np.random.default_rng(14)
@@ -185,6 +215,10 @@ def test_comparing_a_sample_with_others_knows_that_both_are_counted():
     p = statistics.more_often(many, np.full(20_000, 300.0), few, np.full(20_000, 15.0))
     assert (p < DIFFERS).mean() < 2 * DIFFERS
     assert (p < 0.05).mean() == pytest.approx(0.05, abs=0.02)
+    for found, expected in ((1, 0.3), (2, 0.01), (7, 5.0)):
+        share = expected / (expected + 0.2)
+        told = statistics.more_often(np.array([found]), np.array([expected]), np.array([1]), np.array([0.2]))
+        assert told[0] == pytest.approx(stats.binom.sf(found - 1, found + 1, share), rel=1e-9)
     assert statistics.more_often(np.array([0]), np.zeros(1), np.array([3]), np.array([2.0])) == [1.0]
     assert statistics.more_often(np.array([60]), np.array([15.0]), np.array([300]), np.array([300.0])) < 1e-9
 
@@ -193,6 +227,9 @@ def test_the_doubt_of_kappa():
     """That of a Poisson number is one over its mean, times the dispersion; the median of epitopes has this already."""
     kappa = statistics.kappa_of_ratio(400, 200.0, "decoys")
     assert (kappa.value, kappa.source) == (2.0, "decoys")
+    ends = [stats.chi2.ppf(0.025, 800) / 400, stats.chi2.ppf(0.975, 802) / 400]
+    assert (kappa.low, kappa.high) == pytest.approx(ends)
+    assert statistics.HitKappa(2.0, 1.0).doubt(1.0) == statistics.HitKappa(2.0, None, 3.0).doubt(1.0) == 0
     assert kappa.doubt(1.0) == pytest.approx(1 / 400, rel=0.03)
     assert kappa.doubt(3.0) == pytest.approx(3 * kappa.doubt(1.0))
     rng, mean = np.random.default_rng(12), np.full(64, 25.0)
