@@ -4,12 +4,13 @@ A clonotype is a V gene, a J gene and an amino-acid sequence σ.  It is a hit if
 with its genes.  At least one of n recombinations with these genes makes σ with the probability
 π = 1 - (1 - p(σ | V, J))^(κ n).  An epitope has the union of the balls of its records.  Its expected number of hits
 is the sum of π over that union: each sequence counts once, however many records it is near.  Its p-value is the
-probability of as many hits or more.  The q-values (Benjamini and Hochberg) are over all epitopes of all samples.
+probability of as many hits or more, in which κ is uncertain.  The q-values (Benjamini and Hochberg) are over all
+epitopes of all samples.
 
 κ accounts for selection, gene usage and errors of the model.  Decoys estimate it: records of antigens that the donors
-cannot have met.  Without decoys, the median of the epitopes estimates it.  Both also estimate the dispersion φ of the
-numbers of hits, because repertoires have clusters of their own.  If φ is above 1, a p-value is the larger of those with
-and without it.
+cannot have met.  Without decoys, the median of the epitopes estimates it.  Many decoys, or else the epitopes, estimate
+the dispersion φ of the numbers of hits, because repertoires have clusters of their own.  If φ is above 1, a p-value is
+the larger of those with and without it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +28,16 @@ from hpcvdj.annotation.statistics import Difference, HitKappa
 from hpcvdj.annotation.union import Probabilities, Union
 from hpcvdj.chance.clonotypes import Clonotypes
 from hpcvdj.chance.model_fit import UNCHECKED, ModelFit
-from hpcvdj.chance.p_values import Bools, Counts, Floats, benjamini_hochberg, poisson_tail, quantiles, randomised
+from hpcvdj.chance.p_values import (
+    Bools,
+    Counts,
+    Floats,
+    benjamini_hochberg,
+    poisson_tail,
+    quantiles,
+    randomised,
+    two_rates_tail,
+)  # fmt: skip
 from hpcvdj.kernels.neighbours.blocks import groups
 from hpcvdj.recombination.models import ANY, Model
 from hpcvdj.repertoires.genes import letter_words
@@ -264,8 +274,7 @@ def _of_the_others(tests: Sequence[TestedSample], tested: TestedSample) -> OfThe
     hits, expected = (sum(test.of_records[k] for test in tests if test is not tested) for k in (0, 1))
     if hits < statistics.FEWEST_HITS or not expected:
         return None
-    found, of_chance = map(np.array, tested.of_records)
-    p_value = float(statistics.more_often(found, of_chance, np.array(hits), np.array(expected)))
+    p_value = float(two_rates_tail(*tested.of_records, int(hits), expected))
     return OfTheOthers(hits / expected, p_value) if p_value < DIFFERS else None
 
 
@@ -301,7 +310,7 @@ def _of_decoys(tests: Sequence[TestedSample]) -> HitKappa | None:
     while differs:
         of_others, chance = found[kept].sum() - found, expected[kept].sum() - expected
         known = kept & (of_others >= statistics.FEWEST_HITS) & (chance > 0)
-        p_values = np.where(known, statistics.more_often(found, expected, of_others, chance), 1.0)
+        p_values = np.where(known, two_rates_tail(found, expected, of_others, chance), 1.0)
         worst = int(np.argmin(p_values))
         differs = bool(p_values[worst] < DIFFERS)
         kept[worst] &= not differs

@@ -76,7 +76,7 @@ class PairedAnnotation:
 def chains_of(junctions: Junctions, cells: int, model: Model, union: Union, choice: ClonotypeChoice) -> Chains:
     """Match the chains of cells, which are the rows of a table, with a union.
 
-    choice  which junctions take part; a cell with another one has no chain
+    choice  which junctions take part; a cell has no chain if its junction does not
     """
     repertoire, order = by_gene(junctions.repertoire, model)
     reads = None if junctions.reads is None else junctions.reads[order]

@@ -22,8 +22,8 @@ FEWEST_EPITOPES = 10
 """Such epitopes from which on their median is κ, and from which on the dispersion is estimated."""
 
 MOST_UNSURE = 1 / 3
-"""The largest variance of the dispersion of decoys, if it is 1, with which they tell it: that of ten which chance hits
-three times in four."""
+"""The largest variance of the dispersion of decoys, if it is 1, with which they tell it: that of ten decoys with 0.75
+expected hits each."""
 
 FEWEST_HITS = 10
 """Hits of decoys, or of all records, from which on they inform κ."""
@@ -135,20 +135,12 @@ def kappa_of_ratio(hits: int, expected: float, source: str) -> HitKappa | None:
 
 
 def shared(kappas: Sequence[HitKappa], source: str) -> HitKappa:
-    """The median κ of samples, for another one.  Its interval is that of a sample, and knows how samples differ."""
+    """The median κ of samples, for another one.  Its variance is the mean of theirs, and that between them."""
     values = np.array([kappa.value for kappa in kappas])
     differ = float(np.log(values).var(ddof=1)) if len(values) > 1 else 0.0
     error = math.sqrt(float(np.mean([kappa.doubt(1.0) for kappa in kappas])) + differ)
     value, factor = float(np.median(values)), math.exp(NormalDist().inv_cdf(1 - TAIL) * error)
     return HitKappa(value, value / factor, value * factor, source)
-
-
-def more_often(found: Counts, expected: Floats, of_others: Counts, of_others_expected: Floats) -> Floats:
-    """P(K >= found), given the sum of the hits of a sample and of others, if κ is the same in all; 1 without any."""
-    from scipy.special import betainc
-
-    share = expected / np.maximum(expected + of_others_expected, 1e-300)
-    return np.where(np.greater(found, 0), betainc(np.maximum(found, 1), of_others + 1, share), 1.0)
 
 
 def kappa_of_epitopes(hits: Counts, expected: Floats) -> HitKappa | None:
@@ -231,7 +223,8 @@ def tail(
 
     The dispersion is one for all epitopes, and a negative binomial number is more often 0 than a Poisson number of the
     same mean.  So it would make few hits of an epitope that chance hardly hits more surprising.  A Poisson number whose
-    mean is uncertain by a gamma law is negative binomial.
+    mean is uncertain by a gamma law is negative binomial.  So is a sum of indicators where κ is uncertain, with its
+    variance for one κ and that of κ; or it is Poisson, if that is wider.
     """
     laws = [poisson_tail(hits + k, expected) for k in (0, 1)]
     wide, sums = phi + doubt * expected, np.array([p is not None for p in indicators], dtype=bool)

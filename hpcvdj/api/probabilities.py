@@ -64,10 +64,9 @@ def pgen(junctions: Any, model: Model | str | Path, *, strict: bool, **options: 
     Returns a table of the same kind (of a path, or of junctions alone: a pyarrow Table), with its rows in the same
     order and columns `pgen_nt`, `pgen_aa`, `pgen_aa_1mm` that were asked for beside them (null for a row without a
     value, as for the amino acids of a junction out of frame) and `pgen_excluded` (why a row has no value).  They
-    replace columns of these names.  How many
-    junctions anyone would make, and how many hardly anybody (docs/pgen.md), is in `table.attrs["hpcvdj"]["makers"]` of
-    a pandas DataFrame, and in `table.schema.metadata[b"hpcvdj"]` of a pyarrow Table, as JSON; polars has no place for
-    it.
+    replace columns of these names.  How many junctions anyone would make, and how many hardly anybody (docs/pgen.md),
+    is in `table.attrs["hpcvdj"]["makers"]` of a pandas DataFrame, and in `table.schema.metadata[b"hpcvdj"]` of a
+    pyarrow Table, as JSON; polars has no place for it.
 
     Warns (HpcvdjWarning) of rows without a value, and of what does not fit the model: genes, lengths, calls.  Raises
     InputError for a missing column, for a model that cannot be read, for one that cannot make half of the rows (unless

@@ -51,6 +51,23 @@ def poisson_tail(numbers: Counts | int, expected: Floats | float) -> Floats:
     return np.where(np.greater(numbers, 0), gammainc(np.maximum(numbers, 1), expected), 1.0)
 
 
+def two_rates_tail(
+    numbers: Counts | int, size: Counts | Floats | float, of_other: Counts | int, size_of_other: Counts | Floats | float
+) -> Floats:
+    """Return P(X >= numbers) if X and the number of another sample have the same rate: an exact test.
+
+    size, size_of_other  what rates are of: junctions, or expected numbers
+
+    Given the sum of both numbers, X is binomial with its share of both sizes (Przyborowski and Wilenski, Biometrika 31,
+    1940).  The result is 1 where the size of the other sample is 0.
+    """
+    from scipy.special import betainc
+
+    share = size / np.maximum(np.add(size, size_of_other), np.finfo(float).tiny)
+    tail = betainc(np.maximum(numbers, 1), np.add(of_other, 1), share)
+    return np.where(np.greater(numbers, 0) & np.greater(size_of_other, 0), tail, 1.0)
+
+
 def randomised(at_least: Floats, more: Floats, seed: int) -> Floats:
     """Return P(X > x) + U P(X = x), with U uniform, which is uniform under the null hypothesis although X is discrete.
 

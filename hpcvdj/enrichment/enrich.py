@@ -29,7 +29,16 @@ from hpcvdj.chance.clone_sizes import CloneSizes
 from hpcvdj.chance.clonotypes import Clonotypes
 from hpcvdj.chance.draws import probabilities_of_ranks
 from hpcvdj.chance.model_fit import UNCHECKED, ModelFit
-from hpcvdj.chance.p_values import Counts, Estimate, Floats, benjamini_hochberg, poisson_tail, quantiles, randomised
+from hpcvdj.chance.p_values import (
+    Counts,
+    Estimate,
+    Floats,
+    benjamini_hochberg,
+    poisson_tail,
+    quantiles,
+    randomised,
+    two_rates_tail,
+)  # fmt: skip
 from hpcvdj.chance.shown import Shown
 from hpcvdj.enrichment import statistics
 from hpcvdj.enrichment.settings import EnrichmentSettings
@@ -259,7 +268,7 @@ def enrich_over(
     kinds, variants = kinds[len(clonotypes) :], variants[len(clonotypes) :]
     size_of_control = _class_sizes(kinds, variants, len(clonotypes.classes), run)[clonotypes.kind]
     sizes = places.size - 1, of_control, size_of_control
-    at_least, more = (statistics.two_rates_tail(neighbours + k, *sizes) for k in (0, 1))
+    at_least, more = (two_rates_tail(neighbours + k, *sizes) for k in (0, 1))
     drawn = np.intersect1d(_drawn(places, settings), np.flatnonzero(size_of_control))
     qq = _quantiles(places.number[drawn], (at_least[drawn], more[drawn]), settings, run)
     tested = np.flatnonzero(neighbours >= settings.min_neighbours)

@@ -22,24 +22,6 @@ TAIL = 0.025
 """Probability outside the interval of κ, on each side."""
 
 
-def two_rates_tail(neighbours: Counts, others: Counts, of_control: Counts, size_of_control: Counts) -> Floats:
-    """P(at least `neighbours` among `others`) if a control has the same rate of neighbours: an exact test.
-
-    neighbours       int64 [clonotypes]: neighbours in the sample
-    others           the number of other junctions of the class in the sample
-    of_control       neighbours in the control
-    size_of_control  the number of junctions of the class in the control
-
-    Given the sum of both counts, the neighbours are binomial with the share of `others` in both sizes (Przyborowski and
-    Wilenski, Biometrika 31, 1940).  The result is 1 where the control has no sequence of the class.
-    """
-    from scipy.special import betainc
-
-    share = others / np.maximum(others + size_of_control, 1)
-    tail = betainc(np.maximum(neighbours, 1), of_control + 1, share)
-    return np.where((neighbours > 0) & (size_of_control > 0), tail, 1.0)
-
-
 def selection_factor(neighbours: Counts, expected: Floats, junctions: Counts, share: float = 1.0) -> Estimate:
     """Estimate κ, the factor of the expected numbers of neighbours that explains how many junctions have no neighbour.
 

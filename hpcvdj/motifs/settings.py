@@ -86,7 +86,7 @@ class MotifConfig(Settings, kw_only=True):
     def choose(self, backend: str, profile: Profile, name: str = "") -> KmerMethod:
         """Choose the method, or that called `name`.  Raise InputError if it is unknown or does not take such k-mers."""
         if self.blocks and self.method not in (AUTO, "pigeonhole"):
-            raise InputError(f"{option('blocks', self.blocks)}: is of pigeonhole; leave it out")
+            raise InputError(f"{option('blocks', self.blocks)}: applies only to the method pigeonhole; leave it out")
         kmers = float(profile.windows.sum() / max(1, len(profile)))
         return choose(name or self.method, self.k, self.d, backend, blocks=self.blocks, kmers=kmers)
 
@@ -111,7 +111,7 @@ class ClusterSettings(Settings, kw_only=True):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.resolution != 1 and self.algorithm != "louvain":
-            raise InputError(f"{option('resolution', self.resolution)}: is of louvain; leave it out")
+            raise InputError(f"{option('resolution', self.resolution)}: applies only to louvain; leave it out")
         if self.singletons == "own" and self.min_size > 1:
             raise InputError(
                 f"{option('singletons', 'own')} keeps clusters of one sequence, and "

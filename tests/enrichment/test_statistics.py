@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hpcvdj.enrichment.statistics import SMALLEST_KAPPA, clusters, selection_by_length, selection_factor, two_rates_tail
+from hpcvdj.chance.p_values import two_rates_tail
+from hpcvdj.enrichment.statistics import SMALLEST_KAPPA, clusters, selection_by_length, selection_factor
 from hpcvdj.errors import InputError
 
 ONE = np.ones(100_000, dtype=np.int64)

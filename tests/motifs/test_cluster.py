@@ -113,7 +113,7 @@ def test_small_clusters_are_dissolved_and_lone_sequences_kept():
     assert cluster(matrix, ClusterSettings(singletons="own")).cluster.tolist() == [3, 2, 2, 1, 1, 1, 1]
     with pytest.raises(InputError, match="min_size=2"):
         ClusterSettings(singletons="own", min_size=2)
-    with pytest.raises(InputError, match=r"resolution=2\.0: is of louvain; leave it out"):
+    with pytest.raises(InputError, match=r"resolution=2\.0: applies only to louvain; leave it out"):
         ClusterSettings(algorithm="components", resolution=2.0)
 
 

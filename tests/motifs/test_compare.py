@@ -336,5 +336,5 @@ def test_another_ending_is_refused_at_once(fasta, tmp_path):
 
 def test_blocks_are_of_pigeonhole():
     for method in ("matrix", "index"):
-        with pytest.raises(InputError, match="blocks=3: is of pigeonhole; leave it out"):
+        with pytest.raises(InputError, match="blocks=3: applies only to the method pigeonhole; leave it out"):
             hpcvdj.motifs.compare(["ACGTACGTACGTACGT"] * 2, k=12, d=1, method=method, blocks=3, backend="cpu")
