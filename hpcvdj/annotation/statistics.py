@@ -161,18 +161,19 @@ def dispersion(hits: Counts, expected: Floats, decoy: Bools) -> float:
     decoy  bool [epitopes]: whether all hits are due to chance
 
     Decoys tell φ if chance hits enough of them; it is larger by its standard error.  If not, φ is a median over the
-    epitopes that chance often hits.
+    epitopes that chance often hits, about their own median ratio: the error of κ is no dispersion.
     """
-    squares, mean = (hits - expected) ** 2, expected[decoy]
+    enough, mean = expected >= FEWEST_EXPECTED, expected[decoy]
     if decoy.sum() >= FEWEST_EPITOPES and mean.sum():
         # Of the estimate, if numbers of hits were Poisson.
         variance = float((mean + 2 * mean**2).sum() / mean.sum() ** 2)
         if variance <= MOST_UNSURE:
-            return max(1.0, float(squares[decoy].sum() / mean.sum()) * (1 + math.sqrt(variance)))
-    enough = expected >= FEWEST_EXPECTED
-    if enough.sum() < FEWEST_EPITOPES:
+            return max(1.0, float(((hits[decoy] - mean) ** 2).sum() / mean.sum()) * (1 + math.sqrt(variance)))
+    of_epitopes = kappa_of_epitopes(hits, expected)
+    if of_epitopes is None:
         return 1.0
-    return max(1.0, float(np.median(squares[enough] / expected[enough]) / MEDIAN_OF_SQUARE))
+    mean = of_epitopes.value * expected[enough]
+    return max(1.0, float(np.median((hits[enough] - mean) ** 2 / mean) / MEDIAN_OF_SQUARE))
 
 
 @dataclass(frozen=True)

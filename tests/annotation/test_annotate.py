@@ -19,7 +19,6 @@ from hpcvdj.chance.model_fit import ModelFit
 from hpcvdj.chance.question import Rows
 from hpcvdj.errors import InputError
 from hpcvdj.kernels.pgen.pgen_cpu import PgenKernel
-from hpcvdj.recombination.igor import load_model
 from hpcvdj.recombination.productive import productive_choice
 from hpcvdj.recombination.repertoire import PgenProblem
 from hpcvdj.recombination.selection import RESIDUES
@@ -31,7 +30,6 @@ from hpcvdj.reports.outputs import DIFFERS
 from tests.annotation.drawn import records_of, sample_of
 from tests.commands import error_line, hpcvdj_command
 from tests.kernels.pgen.problems import values_of
-from tests.loci import LOCI, exhaustive_but
 from tests.report.conftest import Page
 from tests.selected import log_factor_of
 
@@ -196,30 +194,6 @@ def test_the_union_has_every_sequence_once(model, drawn):
     other[:, 1] = ord("*")
     assert (union.find(union.kind, other, union.lengths) == -1).all()
     assert (union.find(union.kind + 1, union.letters, union.lengths) != np.arange(len(union))).all()
-
-
-@pytest.mark.slow
-@pytest.mark.olga
-@pytest.mark.parametrize("match", ["vj", "none"])
-@pytest.mark.parametrize("name", exhaustive_but(LOCI, "human_igk"))
-def test_calibrated_and_planted_hits_are_found(name, match):
-    """Without genes, 1.6 and 2.5 times as many hits as there are were expected in human IGK and mouse TRA."""
-    number = 3_000 if name in ("human_igk", "human_tra", "mouse_tra") else 12_000
-    own = load_model(name)
-    drawn = hpcvdj.generate(own, 3 * number, seed=8, productive=True, backend="cpu")
-    database = records_of(drawn.slice(0, number), 40)
-    tables = {f"s{k}": sample_of(drawn.slice((k + 1) * number, number)) for k in range(2)}
-    answer = hpcvdj.annotate(tables, database, own, kappa=1.0, match=match, backend="cpu")
-    found, expected = (sum(getattr(each, what) for each in answer.samples) for what in ("found", "expected"))
-    # Sequences that recombination makes often are in both samples, so numbers vary more than Poisson's.
-    assert abs(found - expected) <= 0.02 * expected + 5 * np.sqrt(expected + 1)
-    # In each sample, chance calls an epitope with a probability of 5 %.
-    assert sum(each.called[0] for each in answer.samples) <= 1
-    if name != "human_igh":
-        uniform = np.concatenate([each.uniform for each in answer.samples])
-        assert stats.kstest(uniform, "uniform").pvalue > 1e-3
-        wrong = hpcvdj.annotate(tables, database, own, kappa=3.0, match=match, backend="cpu")
-        assert stats.kstest(np.concatenate([each.uniform for each in wrong.samples]), "uniform").pvalue < 1e-3
 
 
 @pytest.mark.slow

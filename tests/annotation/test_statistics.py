@@ -103,7 +103,7 @@ def test_few_decoys_do_not_hide_a_dispersion(decoys):
     mean = np.exp(rng.uniform(np.log(2), np.log(60), 60))
     decoy = np.arange(60) < decoys
     called = [falsely_called(rng.negative_binomial(mean / 2, 1 / 3), mean, decoy) for _ in range(300)]
-    # 0.02 to 0.07 with this and three other seeds, as φ is estimated.
+    # 0.003 to 0.08 with this seed; 0.05 in the mean of four, and 0.13 at most, as φ is estimated.
     assert np.mean(called) < 0.13
 
 
@@ -115,7 +115,8 @@ def test_decoys_alone_tell_a_dispersion_if_chance_hits_enough_of_them():
     assert statistics.dispersion(hits, mean, decoy) < 1.6
     rarely = np.where(np.arange(100) < 12, 0.1, 8.0)
     few = [statistics.dispersion(rng.poisson(rarely), rarely, rarely < 1) for _ in range(200)]
-    assert max(few) < 4
+    # 2.47 and 1.10 to 1.12 with four seeds.
+    assert max(few) < 2.6
     assert np.mean(few) < 1.2
     assert statistics.dispersion(hits[:5], mean[:5], decoy[:5]) == 1.0
 
@@ -169,16 +170,26 @@ def test_what_an_uncertain_kappa_adds_to_a_sum(phi):
     assert told == pytest.approx(stats.poisson.sf(61, 50), rel=1e-9)
 
 
+def test_the_error_of_kappa_is_no_dispersion():
+    """κ of one decoy may be a quarter too large, and numbers of hits seemed to vary because of that."""
+    rng, decoy = np.random.default_rng(16), np.arange(60) < 1
+    mean = np.full(60, 300.0)
+    for factor in (0.8, 1.25):
+        assert statistics.dispersion(rng.poisson(mean), factor * mean, decoy) < 2
+        assert 2 < statistics.dispersion(rng.negative_binomial(mean / 3, 1 / 4), factor * mean, decoy) < 8
+
+
 def test_which_epitopes_tell_the_dispersion():
     """Ten decoys, or else the median of ten epitopes with two hits expected."""
     mean = np.full(21, 8.0)
     for decoys, phi in ((10, 2 * (1 + np.sqrt(10 * (8 + 128)) / 80)), (9, 1.0)):
         decoy = np.arange(21) < decoys
         assert statistics.dispersion(np.where(decoy, 12, 8), mean, decoy) == pytest.approx(phi)
-    none, of_chi_square = np.zeros(10, dtype=bool), stats.chi2.median(1)
-    for number, expected, phi in ((10, 2.0, 2 / of_chi_square), (9, 2.0, 1.0), (10, 1.99, 1.0)):
-        epitopes = np.full(number, expected)
-        found = statistics.dispersion(epitopes + 2, epitopes, none[:number])
+    none, hits = np.zeros(10, dtype=bool), np.tile([0, 4], 5)
+    # The median ratio, with a sixth of a hit more for each, is 13 / 12.
+    squares = [(k - 13 / 6) ** 2 / (13 / 6) for k in (0, 4)]
+    for number, expected, phi in ((10, 2.0, np.mean(squares) / stats.chi2.median(1)), (9, 2.0, 1.0), (10, 1.99, 1.0)):
+        found = statistics.dispersion(hits[:number], np.full(number, expected), none[:number])
         assert found == pytest.approx(phi, rel=1e-3)
 
 
@@ -196,7 +207,7 @@ def test_a_kappa_that_samples_share_knows_how_they_differ():
     assert together.doubt(1.0) == pytest.approx(np.log(2) ** 2 + own.doubt(1.0), rel=0.01)
     rng = np.random.default_rng(14)
     p = [falsely_shared(rng) for _ in range(2_000)]
-    # An interval between whole ranks of twelve epitopes is rough: 0.077 with this seed.
+    # An interval between whole ranks of twelve epitopes is rough: 0.063 to 0.087 with four seeds.
     assert np.mean(np.array(p) <= 0.05) < 0.1
 
 
@@ -235,8 +246,8 @@ def test_the_doubt_of_kappa():
     rng, mean = np.random.default_rng(12), np.full(64, 25.0)
     medians = [statistics.kappa_of_epitopes(rng.poisson(mean), mean) for _ in range(400)]
     told = np.mean([own.doubt(1.0) for own in medians])
-    # Ends of a median's interval are at whole ranks.
-    assert told == pytest.approx(np.var([own.value for own in medians]), rel=0.35)
+    # 1.04 to 1.25 times as much with four seeds: the ends of a median's interval are at whole ranks.
+    assert told == pytest.approx(np.var([own.value for own in medians]), rel=0.3)
     assert medians[0].doubt(2.0) == medians[0].doubt(1.0)
     assert statistics.HitKappa(2.0).doubt(3.0) == 0
     assert statistics.kappa_of_ratio(9, 3.0, "decoys") is None
