@@ -20,11 +20,11 @@ def line_of(job):
     warnings.simplefilter("ignore")
     alone, planted = chance_and_planted(name, seed, decoys)
     called = called_in(planted)
-    others = [epitope for epitope in called if epitope != PLANTED]
+    found, others = PLANTED in called, [epitope for epitope in called if epitope != PLANTED]
     return (
         f"{name} seed {seed} decoys {decoys[0]}: by chance {called_in(alone)}, kappa {alone.kappa.value:.2f} of "
-        f"{alone.kappa.source}, dispersion {alone.dispersion:.2f}; planted "
-        f"{'' if PLANTED in called else 'not '}called, others {others}, kappa {planted.kappa.value:.2f} of {planted.kappa.source}"
+        f"{alone.kappa.source}, dispersion {alone.dispersion:.2f}; planted {'' if found else 'not '}called, "
+        f"others {others}, kappa {planted.kappa.value:.2f} of {planted.kappa.source}"
     )
 
 

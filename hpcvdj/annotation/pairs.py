@@ -22,8 +22,8 @@ from hpcvdj.annotation.settings import AnnotationSettings
 from hpcvdj.annotation.statistics import HitKappa
 from hpcvdj.annotation.union import Places, Union
 from hpcvdj.chance.clonotypes import distinct_junctions
-from hpcvdj.chance.dealing import Part
 from hpcvdj.chance.p_values import Counts, Floats, benjamini_hochberg
+from hpcvdj.chance.parts import Part
 from hpcvdj.chance.settings import ClonotypeChoice
 from hpcvdj.errors import log, option
 from hpcvdj.kernels.distinct import distinct

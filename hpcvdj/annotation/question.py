@@ -17,9 +17,10 @@ from hpcvdj.annotation.depth import DRAWN, Depth, depth_of
 from hpcvdj.annotation.settings import AnnotationSettings, DatabaseSettings
 from hpcvdj.annotation.union import Probabilities, Union
 from hpcvdj.chance.clonotypes import distinct_junctions
-from hpcvdj.chance.dealing import Dealt, Part
+from hpcvdj.chance.dealing import Dealt
 from hpcvdj.chance.draws import Chance
 from hpcvdj.chance.model_fit import UNCHECKED, ModelFit
+from hpcvdj.chance.parts import Part
 from hpcvdj.chance.question import AnswerOutput, Lines, Question, Rows
 from hpcvdj.chance.settings import ClonotypeChoice
 from hpcvdj.chance.shown import table_html

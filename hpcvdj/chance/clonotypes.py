@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from hpcvdj.chance.dealing import Part
 from hpcvdj.chance.p_values import Counts
+from hpcvdj.chance.parts import Part
 from hpcvdj.errors import TooFewError
 from hpcvdj.kernels.neighbours.blocks import blocks, equal_runs
 from hpcvdj.kernels.neighbours.counted import CountedSequences

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Literal
 from zlib import crc32
 
 import numpy as np
@@ -20,6 +20,7 @@ from hpcvdj.chance.calls import RARE_ALLELE, SIDES
 from hpcvdj.chance.check import contradicting, likely_of_length, limits_of
 from hpcvdj.chance.model_fit import UNCHECKED, ModelFit
 from hpcvdj.chance.p_values import Counts
+from hpcvdj.chance.parts import Part, no_rows, part_of
 from hpcvdj.kernels.text import hash_letters
 from hpcvdj.recombination.exclusions import Exclusion, ExclusionKind, added
 from hpcvdj.recombination.models import Model
@@ -27,10 +28,8 @@ from hpcvdj.recombination.repertoire import PGEN_COLUMNS, Repertoire
 from hpcvdj.repertoires.genes import (
     Collected,
     amino_acids,
-    by_gene,
     has_nucleotides,
     kinds_of,
-    merged,
     numbers_of_pairs,
 )
 from hpcvdj.repertoires.inputs import Inputs
@@ -57,54 +56,6 @@ compares other shares."""
 
 ROWS_TOGETHER = 1 << 19
 """The approximate number of rows that are processed together to save memory."""
-
-
-@dataclass(frozen=True)
-class Part:
-    """A part of the rows.
-
-    repertoire  the junctions, by gene
-    sample      integers [rows]: the index of the sample in `Dealt.samples`
-    row         int64 [rows]: data row of the input; None if it is not asked for
-    reads       integers [rows]; `UNKNOWN` where the input has none; None if no row has any
-    """
-
-    repertoire: Repertoire
-    sample: NDArray[Any]
-    row: Counts | None
-    reads: NDArray[Any] | None
-
-    def __len__(self) -> int:
-        return len(self.sample)
-
-    def only(self, rows: Counts) -> "Part":
-        """Select some rows; `rows` ascend."""
-        return self._of(self.repertoire.subset(rows), rows)
-
-    def of_pairs(self, first: int, stop: int) -> "Part":
-        """Select the rows of `pairs[first:stop]`, without copying them."""
-        every = self.repertoire
-        offsets = every.offsets[first : stop + 1]
-        rows = slice(int(offsets[0]), int(offsets[-1]))
-        words, lengths, pairs = every.words[rows], every.lengths[rows], every.pairs[first:stop]
-        return self._of(Repertoire(words, lengths, pairs, offsets - offsets[0], every.letters), rows)
-
-    def _of(self, repertoire: Repertoire, rows: Any) -> "Part":
-        row, reads = (None if values is None else values[rows] for values in (self.row, self.reads))
-        return Part(repertoire, self.sample[rows], row, reads)
-
-    @staticmethod
-    def joined(parts: Sequence["Part"]) -> "Part":
-        """Merge the rows of parts, by gene."""
-        if len(parts) == 1:
-            return parts[0]
-        repertoire, order = merged([part.repertoire for part in parts])
-        sample, row, reads = (
-            None if getattr(parts[0], name) is None else np.concatenate([getattr(part, name) for part in parts])[order]
-            for name in ("sample", "row", "reads")
-        )
-        assert sample is not None
-        return Part(repertoire, sample, row, reads)
 
 
 @dataclass(frozen=True)
@@ -196,7 +147,7 @@ def deal(
 
 def _deal(inputs: Inputs, tables: "OwnTables", run: Run, alike: Alike, *, numbered: bool) -> Dealt | None:
     """Do what `deal` does; None if rows that ranks read apart must be compared with each other."""
-    samples, nothing = inputs.repertoires, _nothing(inputs, numbered=numbered)
+    samples, nothing = inputs.repertoires, no_rows(inputs, numbered=numbered)
     parts = [nothing]
     rounds = [tables.units[first:stop] for first, stop in spans(np.cumsum([0, *(unit.rows for unit in tables.units)]))]
     for k in range(int(run.slowest(len(rounds))[0])):
@@ -271,7 +222,7 @@ class OwnTables:
             rows.add(junctions)
             if self.apart:
                 rows.ids.append(id_hashes(junctions, unit.tables)[0])
-            part = _part(junctions, self._model, unit.tables[0].first_row, reads=unit.has_reads)
+            part = part_of(junctions, self._model, unit.tables[0].first_row, reads=unit.has_reads)
             if self._epsilon:
                 part = rows.without_miscalled(part, junctions.repertoire_ids or [""], self._model, self._epsilon)
             return part, junctions.repertoire_ids or [], rows
@@ -414,26 +365,6 @@ def _units(tables: Sequence[Table]) -> list[list[Table]]:
         units[-1].append(table)
         stop = max(stop, *(last[name] for name in table.repertoires))
     return units
-
-
-def _nothing(inputs: Inputs, *, numbered: bool) -> Part:
-    none = np.empty(0, dtype=np.uint8)
-    empty = Repertoire(np.zeros((0, 2), np.uint64), none, [], np.zeros(1, np.int64), inputs.reading.letters)
-    return Part(empty, none, none.astype(np.int64) if numbered else None, none if inputs.has_reads else None)
-
-
-def _part(junctions: Junctions, model: Model, first_row: int = 0, *, reads: bool) -> Part:
-    """The junctions by gene; `sample` is the index in `Junctions.repertoire_ids`, and row `first_row` is number 0."""
-    repertoire, order = by_gene(junctions.repertoire, model)
-    counts = None
-    if reads:
-        counts = np.full(len(order), UNKNOWN) if junctions.reads is None else junctions.reads[order]
-    return Part(
-        repertoire,
-        junctions.repertoire_of[order].astype(np.min_scalar_type(len(junctions.repertoire_ids or []))),
-        junctions.row[order] - first_row,
-        counts if counts is None else counts.astype(np.min_scalar_type(counts.max(initial=0))),
-    )
 
 
 def _exchanged(parts: list[Part], run: Run, alike: Alike) -> list[Part]:

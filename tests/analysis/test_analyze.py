@@ -1,41 +1,23 @@
 """One run for a cohort: its steps do what their commands do, go on where a run was stopped, and lose nothing."""
 
-import itertools
 import json
 import re
 import shutil
-from functools import partial
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.csv as csv
 import pytest
 
 import hpcvdj
 from hpcvdj.analysis import analyze as analysing
-from hpcvdj.analysis import steps
 from hpcvdj.analysis.settings import STEPS
 from hpcvdj.analysis.steps import STEP
 from hpcvdj.errors import InputError, StoppedError
+from tests.analysis.drawn import COLUMNS, DRAWS, MODEL, state
 from tests.commands import error_line, hpcvdj_command
 
 # In a fresh clone, the first test compiles the kernels of all steps.
-pytestmark = pytest.mark.timeout(900)
-
-MODEL = "human_trb_m15"
-COLUMNS = ["sequence_id", "v_call", "j_call", "junction"]
-
-
-DRAWS = 10_000
-
-
-@pytest.fixture(scope="module", autouse=True)
-def few_draws():
-    """Each step draws anew; a tenth of the draws is enough to see what a step writes, and when it is done again."""
-    with pytest.MonkeyPatch.context() as patched:
-        for name in ("ContaminationSettings", "SharingSettings", "AssociationSettings"):
-            patched.setattr(steps, name, partial(getattr(steps, name), draws=DRAWS))
-        yield
+pytestmark = [pytest.mark.timeout(900), pytest.mark.usefixtures("few_draws")]
 
 
 def written(folder):
@@ -43,29 +25,6 @@ def written(folder):
     return {
         str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()
     }  # fmt: skip
-
-
-def state(folder):
-    """What became of each step."""
-    record = json.loads((folder / "analysis.json").read_text())
-    return {own["step"]: own["state"] for own in record["steps"]}
-
-
-@pytest.fixture(scope="module")
-def cohort(tmp_path_factory):
-    """The tables of four people of one model, and what is known of them."""
-    folder = tmp_path_factory.mktemp("cohort")
-    (folder / "tables").mkdir()
-    drawn = hpcvdj.generate(MODEL, 4_800, seed=5, productive=True, backend="cpu").select(COLUMNS)
-    reads = pa.array(2 + np.random.default_rng(1).geometric(0.05, len(drawn)))
-    drawn = drawn.append_column("duplicate_count", reads)
-    for k in range(4):
-        csv.write_csv(
-            drawn.slice(1_200 * k, 1_200), folder / "tables" / f"d{k}.tsv",
-            csv.WriteOptions(delimiter="\t", quoting_style="none"),
-        )  # fmt: skip
-    (folder / "people.tsv").write_text("donor\till\tbatch\nd0\tyes\tx\nd1\tno\tx\nd2\tyes\ty\nd3\tno\ty\n")
-    return folder
 
 
 def words(cohort, output, *further):
@@ -430,81 +389,6 @@ def test_amino_acids_only(cohort, tmp_path):
     assert states["pgen"] == states["sharing"] == "done"
     reasons = {own.step: own.reason for own in done.outcomes}
     assert reasons["contamination"] == reasons["infer"] == "the tables have amino acids only"
-
-
-@pytest.mark.slow
-def test_a_refused_step_does_not_keep_the_others_from_being_done(cohort, tmp_path):
-    folder = tmp_path / "tables"
-    folder.mkdir()
-    for k in range(2):
-        # Two tables of one sample.
-        (folder / f"d{k}.tsv").write_bytes((cohort / "tables" / "d0.tsv").read_bytes())
-    line = "analyze", folder, "-m", MODEL, "--backend", "cpu", "-o", tmp_path / "out"
-    wanted = [option for step in ("sharing", "pgen", "report") for option in ("--only", step)]
-    said, logged = hpcvdj_command(*line, *wanted, code=2)
-    assert state(tmp_path / "out")["sharing"] == "refused"
-    assert state(tmp_path / "out")["pgen"] == "done"
-    assert "samples of one person share far more than two people" in said
-    assert "1 step(s) were refused: sharing" in error_line(logged)
-    page = (tmp_path / "out" / "report.html").read_text()
-    assert "Was everything done that was asked for?" in page
-    assert "sharing: d0 and d1" in page
-    # It is tried again.
-    said, _ = hpcvdj_command(*line, "--only", "sharing", "--resume", code=2)
-    assert "refused: " in said
-
-
-@pytest.mark.slow
-def test_a_sample_with_too_few_clonotypes_keeps_no_other_from_being_tested(cohort, tmp_path):
-    """The whole step was refused, or ended the run, and no table was on the page."""
-    folder, output = tmp_path / "tables", tmp_path / "out"
-    shutil.copytree(cohort / "tables", folder)
-    header, *rows = (folder / "d3.tsv").read_text().splitlines()
-    # Without the last base, no junction is productive.
-    at = header.replace('"', "").split("\t").index("junction")
-    cut = ["\t".join(text[:-1] if k == at else text for k, text in enumerate(row.split("\t"))) for row in rows[:9]]
-    (folder / "d3.tsv").write_text("\n".join([header, *cut]))
-    (folder / "d2.tsv").write_text("\n".join([header, *rows[:20]]))
-    line = "analyze", folder, "-m", MODEL, "--backend", "cpu", "-o", output
-    wanted = [option for step in ("enrich", "report") for option in ("--only", step)]
-    said, _ = hpcvdj_command(*line, *wanted)
-    assert state(output)["enrich"] == "done"
-    assert re.search(r"^enrich +clonotypes +[\d,]+ of 2 individual", said, re.MULTILINE)
-    assert "tables were complete" not in said
-    page = (output / "report.html").read_text()
-    assert "Are there neighbourhoods beyond chance?" in page
-    for text in (said, page):
-        assert re.search("not tested: d2.tsv: 20 clonotypes, too few.* d3.tsv: no clonotype is left", text)
-    (output / "report.html").unlink()
-    hpcvdj_command(*line, *wanted, "--resume")
-    assert "d3.tsv: no clonotype is left" in (output / "report.html").read_text()
-    hpcvdj_command("report", output, "-o", tmp_path / "page.html")
-    assert "d3.tsv: no clonotype is left" in (tmp_path / "page.html").read_text()
-
-
-@pytest.mark.slow
-def test_a_table_that_is_refused_keeps_no_other_from_being_tested(cohort, tmp_path):
-    """If the κ of one table was at its bound, the finished tables of the others were not on the page."""
-    folder, output = tmp_path / "tables", tmp_path / "out"
-    shutil.copytree(cohort / "tables", folder)
-    header, first, *_ = (folder / "d3.tsv").read_text().splitlines()
-    at = [header.replace('"', "").split("\t").index(name) for name in ("sequence_id", "junction")]
-    lines, codons = [], [f"{a}{b}T" for a in "ACGT" for b in "ACGT"]
-    for k, pair in enumerate(itertools.product(codons, codons)):
-        row = first.split("\t")
-        row[at[0]], row[at[1]] = str(k), row[at[1]][:15] + "".join(pair) + row[at[1]][21:]
-        lines.append("\t".join(row))
-    # Each junction has neighbours.
-    (folder / "d3.tsv").write_text("\n".join([header, *lines]))
-    line = "analyze", folder, "-m", MODEL, "--backend", "cpu", "-o", output
-    wanted = [option for step in ("enrich", "report") for option in ("--only", step)]
-    for resumed in ([], ["--resume"]):
-        said, logged = hpcvdj_command(*line, *wanted, *resumed, code=2)
-        assert "1 step(s) were refused: enrich (some tables)" in error_line(logged)
-        assert state(output) == dict.fromkeys(STEPS, "left out") | {"enrich": "done", "report": "done"}
-        for text in (said, (output / "report.html").read_text()):
-            assert re.search("not tested: d3.tsv: 0 of 225 clonotypes have no neighbour", text)
-        assert sorted(path.name for path in (output / "enriched").glob("*.tsv")) == ["d0.tsv", "d1.tsv", "d2.tsv"]
 
 
 def test_rows_out_of_frame_give_a_model_that_later_steps_take(tmp_path, monkeypatch):

@@ -9,11 +9,9 @@ from pyarrow import csv
 
 import hpcvdj
 from hpcvdj.recombination.igor import load_model
+from tests.analysis.drawn import COLUMNS, MODEL
 from tests.commands import hpcvdj_command
 from tests.inference.test_gain import of_others
-
-MODEL = "human_trb_m15"
-COLUMNS = ["sequence_id", "v_call", "j_call", "junction"]
 
 
 def table_of(model, seed, path, *, miscalled=0):

@@ -20,9 +20,10 @@ from hpcvdj.chance.calls import (
     with_other_genes,
 )
 from hpcvdj.chance.check import limits_of
-from hpcvdj.chance.dealing import EXPLAINED, Part, ReadRows
+from hpcvdj.chance.dealing import EXPLAINED, ReadRows
 from hpcvdj.chance.draws import Chance
 from hpcvdj.chance.model_fit import MOST_EXCLUDED
+from hpcvdj.chance.parts import Part
 from hpcvdj.kernels.backends import AUTO
 from hpcvdj.recombination.igor import OLGA_FOLDERS, load_model, model_folders
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from hpcvdj.chance.dealing import Part, deal, hashes_of, owners, shared_out
+from hpcvdj.chance.dealing import deal, hashes_of, owners, shared_out
+from hpcvdj.chance.parts import Part
 from hpcvdj.cohorts.holding import Holding
 from hpcvdj.recombination.selection import SelectionFactor
 from hpcvdj.repertoires.genes import amino_acids, by_gene
