@@ -204,6 +204,8 @@ def test_options_of_single_chains_are_those_of_pairs(beta, alpha, drawn):
         options = {"kappa": 1.0, "ties": ties, "force": True, "backend": "cpu"}
         answer = annotated_cells(obs, tables, {"VDJ": beta, "VJ": alpha}, database, options)
         found[ties] = [*(sample.found for sample in answer.samples), len(answer.pairs.hits)]
+        # The cells are those of the hits, also where genes are tied.
+        assert obs["VDJ_1_epitope"].notna().sum() == found[ties][0] == 20
     # Of the records, half have a call that cannot make their junctions.
     assert [found["auto"][k] for k in (0, 2)] == [found["none"][k] for k in (0, 2)] == [20, 20]
     answer = annotated_cells(obs, tables, {"VDJ": beta, "VJ": alpha}, database, options | {"min_reads": 3})
