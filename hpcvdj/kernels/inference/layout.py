@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.kernels.pgen.tables import ORDER, Chain, DEntries, Groups, Mask, TextTree, chains, columns
-from hpcvdj.kernels.sums import summed
+from hpcvdj.kernels.sums import mixed, summed
 from hpcvdj.recombination.alphabet import encode
 from hpcvdj.recombination.germline import SegmentType
 from hpcvdj.recombination.models import Array, Model
@@ -277,7 +277,7 @@ class Layout:
         choices = model.p_v if model.has_d else model.p_vj
         weights = NodeWeights(
             self.v.node_weights(choices, model.v_deletions), self.j.node_weights(model.p_dj, model.j_deletions),
-            _chosen(model.p_dj, self.table_choice) @ self.d.weights(model),
+            mixed(_chosen(model.p_dj, self.table_choice), self.d.weights(model)),
         )  # fmt: skip
         return weights, *chains(model)
 

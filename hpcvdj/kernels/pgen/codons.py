@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.kernels.pgen.tables import Chain, DForms
+from hpcvdj.kernels.sums import mixed
 from hpcvdj.recombination.models import Array
 from hpcvdj.recombination.symbols import Alphabet
 
@@ -89,7 +90,13 @@ class CodonForms(NamedTuple):
         """The D forms of a model's tables."""
         fits = alphabet.codons.astype(np.float64)
         w1, w2, w3, w4 = map(forms.of_length, range(1, 5))
-        # einsum leaves the order of axes to itself; numba would compile each layout.
+        tables, symbols = len(w1), len(fits)
+        # By the two bases of a codon that are summed over.
+        first_two, last_two = (fits.transpose(axes).reshape(16, -1) for axes in ((1, 2, 0, 3), (2, 3, 0, 1)))
+        one_one = mixed(w3.transpose(0, 3, 1, 2).reshape(-1, 16), last_two).reshape(tables, 4, symbols, 4)
+        two_two = mixed(w3.reshape(-1, 16), first_two).reshape(tables, 4, symbols, 4)
+        last_of_one = mixed(w4.transpose(0, 3, 4, 1, 2).reshape(-1, 16), last_two).reshape(tables, 4, 4, symbols, 4)
+        over = mixed(last_of_one.transpose(0, 3, 4, 1, 2).reshape(-1, 16), first_two)
         arrays: dict[str, NDArray[Any]] = {
             "codons": alphabet.codon_sets,
             "first_open": fits.reshape(-1, 4, 16),
@@ -97,11 +104,11 @@ class CodonForms(NamedTuple):
             "empty": forms.weights[:, 0],
             "single": w1,
             "across": w2,
-            "ends_two": np.einsum("tab,sabc->tsc", w2, fits),
-            "one_two": np.einsum("tb,sabc->tsac", w1, fits),
-            "one_three": np.einsum("tbc,sabc->tsa", w2, fits),
-            "one_one": np.einsum("tbcu,sabc->tsau", w3, fits),
-            "two_two": np.einsum("tcuv,ruvx->trcx", w3, fits),
-            "one_over_two": np.einsum("tbcuv,sabc,ruvx->tsrax", w4, fits, fits, optimize=True),
+            "ends_two": mixed(w2.reshape(-1, 16), first_two).reshape(tables, symbols, 4),
+            "one_two": mixed(w1, fits.transpose(2, 0, 1, 3).reshape(4, -1)).reshape(tables, symbols, 4, 4),
+            "one_three": mixed(w2.reshape(-1, 16), last_two).reshape(tables, symbols, 4),
+            "one_one": one_one.transpose(0, 2, 3, 1),
+            "two_two": two_two.transpose(0, 2, 1, 3),
+            "one_over_two": over.reshape(tables, symbols, 4, symbols, 4).transpose(0, 1, 3, 2, 4),
         }
         return CodonForms(**{name: np.ascontiguousarray(values) for name, values in arrays.items()})

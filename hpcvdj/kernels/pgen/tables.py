@@ -24,7 +24,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from hpcvdj.kernels.sums import summed
+from hpcvdj.kernels.sums import mixed, summed
 from hpcvdj.recombination.alphabet import BASES, encode
 from hpcvdj.recombination.models import BASES as MODEL_BASES
 from hpcvdj.recombination.models import Array, Insertion, Model, kept_with_model
@@ -269,7 +269,7 @@ class DForms(NamedTuple):
     def of(model: Model, d_chance: Array) -> "DForms":
         """The D forms of a model; `d_chance` is the probability of each D gene in each table."""
         child, of_d, nodes, longer = _d_forms(model)
-        weights = d_chance @ of_d
+        weights = mixed(d_chance, of_d)
         rows = np.ascontiguousarray(np.where(nodes >= 0, weights[:, nodes], 0.0))
         return DForms(child, weights, rows, longer)
 
@@ -399,16 +399,20 @@ def _without_d(model: Model, pairs: Sequence[tuple[Mask, Mask]]) -> Tables:
     vd, dj = chains(model)
     v_masks = {mask: number for number, mask in enumerate(dict.fromkeys(v for v, _ in pairs))}
     alleles = sorted({place for _, mask in pairs for place in mask})
-    parts = [_factors(model.p_vj[np.ix_(mask, alleles)]) for mask in v_masks]
+    # Of all J alleles, so that a pair has the same numbers to the bit whatever other pairs there are.
+    parts = [_factors(model.p_vj[[*mask]]) for mask in v_masks]
+    parts = [(of_v if len(of_v) == 1 else of_v[alleles], of_j) for of_v, of_j in parts]
     v, first = _joined([_tree(model, "V", mask, of_v) for mask, (of_v, _) in zip(v_masks, parts, strict=True)], vd)
     j, _ = _joined([_tree(model, "J", (place,), np.ones((1, 1))) for place in alleles], dj)
     sizes, groups = [], []
     for v_mask, j_mask in pairs:
         number = v_masks[v_mask]
         of_v, of_j = parts[number]
-        used = [place for place in map(alleles.index, j_mask) if of_j[place]]
+        used = [allele for allele in j_mask if of_j[allele]]
         sizes.append(len(used))
-        groups += [(first[number] + (place if len(of_v) > 1 else 0), place, of_j[place]) for place in used]
+        for allele in used:
+            place = alleles.index(allele)
+            groups.append((first[number] + (place if len(of_v) > 1 else 0), place, of_j[allele]))
     trees_v, trees_j, weights = zip(*groups, strict=True) if groups else ((), (), ())
     of_pairs = Groups.of(sizes, v.root[list(trees_v)], j.root[list(trees_j)], [0] * len(groups), weights)
     return Tables(model, of_pairs, v, j, vd, dj, DForms.of(model, np.ones((1, 1))))

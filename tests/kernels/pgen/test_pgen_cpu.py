@@ -332,6 +332,20 @@ def test_any_slice_and_any_number_of_threads_give_the_same_bits(has_d):
     assert (expected[:, NT] > 0).any()
 
 
+@SETTINGS
+@given(model=models, seed=st.integers(0, 99))
+def test_other_rows_do_not_change_a_rows_bits(model, seed):
+    """A table, a slice and the rows of a rank have other genes beside a row's own."""
+    v, j, rng = model.contributing("V"), model.contributing("J"), np.random.default_rng(seed)
+    texts = [text for text in (sample(model, rng).junction for _ in range(12)) if text] or ["TGTTTT"]
+    calls = [(None, None), *(((a,), None) for a in v), *((None, (b,)) for b in j), *(((a,), (b,)) for a in v for b in j)]
+    rows = [(text, *own) for text in texts for own in calls]
+    together = pgens(model, rows)
+    for own in calls:
+        chosen = [k for k, row in enumerate(rows) if row[1:] == own]
+        assert np.array_equal(pgens(model, [rows[k] for k in chosen]), together[chosen], equal_nan=True)
+
+
 def test_a_unit_that_is_a_part_of_the_rows():
     model = random_model(21, True)
     problem, _ = problem_of(model, [(text, None, None) for text in junctions_of(model, 5, 40)])
