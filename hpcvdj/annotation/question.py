@@ -178,8 +178,8 @@ class AnnotationQuestion(Question[Annotation]):
         if several := sum(sample.several for sample in answer.samples):
             lines.append(
                 f"{several:,} of {sum(sample.clonotypes for sample in answer.samples):,} clonotypes name several V or "
-                f"several J genes, as no record does, and are no hits; {option('ties', 'auto')} takes V genes together "
-                f"that reads hardly tell apart, and {option('match', 'none')} does not read calls"
+                f"several J genes, as no record does, and are no hits; {option('ties', 'auto')}, unless given, takes V "
+                f"genes together that reads hardly tell apart, and {option('match', 'none')} does not read calls"
             )
         if answer.lacks_factor and self.settings.kappa is not None:
             lines.append(

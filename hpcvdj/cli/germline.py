@@ -8,9 +8,9 @@ from hpcvdj.cli import common, options
 from hpcvdj.cli.declared import App
 from hpcvdj.errors import choices
 from hpcvdj.germline_import import AUTO, Imported, Source, import_germline, summaries
+from hpcvdj.germline_import.table import require_writable_germline
 from hpcvdj.options import setting
 from hpcvdj.runs.settings import Overwrite
-from hpcvdj.storage.files import require_writable
 
 app = App(help="Germline tables: which ones have a name, and how to make one from what a database publishes.")
 
@@ -67,7 +67,7 @@ def import_(
 
     Example: hpcvdj germline import TRBV.fasta TRBD.fasta TRBJ.fasta --species 'Homo sapiens' -o human_trb.tsv
     """
-    require_writable(output, overwrite=overwrite)
+    require_writable_germline(output, overwrite=overwrite)
     imported = import_germline(
         sources,
         source_format=source_format,

@@ -111,8 +111,8 @@ class CohortQuestion(Question[A]):
         if dealt.run.is_root and cohort.several_genes > SEVERAL_GENES * cohort.rows:
             log.warning(
                 "%s of %s rows name several V or several J genes; they are sequences of their own, which drawn "
-                "ones, of one V and one J, never are, so fewer seem to be shared than expected; %s takes V genes "
-                "together that reads hardly tell apart",
+                "ones, of one V and one J, never are, so fewer seem to be shared than expected; %s, unless given, "
+                "takes V genes together that reads hardly tell apart",
                 f"{cohort.several_genes:,}", f"{cohort.rows:,}", option("ties", "auto"),
             )  # fmt: skip
         if dealt.run.is_root and cohort.has.reads is None:

@@ -57,7 +57,7 @@ class Imported:
         """
         target = Path(target)
         beside = refused_path(target)
-        require_writable(target, overwrite=overwrite)
+        require_writable_germline(target, overwrite=overwrite)
         # The list of a run whose table could not be used does not keep a corrected run from writing.
         replaces = overwrite or _is_list_of(beside, target.name)
         require_writable(beside, overwrite=replaces)
@@ -91,6 +91,13 @@ def _is_list_of(path: Path, table: str) -> bool:
     except (OSError, ValueError):
         return False
     return header.split("\t") == list(_REFUSED) and all(row.partition("\t")[0] == table for row in rows)
+
+
+def require_writable_germline(target: Path, *, overwrite: bool) -> None:
+    """Raise InputError, with the remedy, unless a germline table may be written at `target`."""
+    if not target.name.lower().endswith((".tsv", ".tsv.gz")):
+        raise InputError(f"{target}: a germline table is TSV, so its name must end in .tsv or .tsv.gz")
+    require_writable(target, overwrite=overwrite)
 
 
 def as_tsv(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -401,6 +401,8 @@ def _templates(
         extended = (extended_v if segment_type == "V" else extended_j)(segment, max_p)
         p5 = 0 if segment_type == "V" else len(extended) - len(segment)
         templates.append(Template(allele, sequence, segment, extended, p5, function, 0 if segment else max(anchor, 0)))
+    if not anchors:
+        raise InputError(f"{lines.path}: lists no gene, so no junction could be made; copy the model again")
     return tuple(templates)
 
 

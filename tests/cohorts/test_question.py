@@ -291,8 +291,8 @@ def test_calls_of_several_genes(few, model, tmp_path, caplog, several, said_of):
     table = few.set_column(few.column_names.index("v_call"), "v_call", pa.array(calls))
     message = (
         f"{several} of 40 rows name several V or several J genes; they are sequences of their own, which drawn ones, "
-        "of one V and one J, never are, so fewer seem to be shared than expected; {} takes V genes together that reads "
-        "hardly tell apart"
+        "of one V and one J, never are, so fewer seem to be shared than expected; {}, unless given, takes V genes "
+        "together that reads hardly tell apart"
     )
     _, _, said = in_memory(table, model)
     read(files_of(table, tmp_path / "in"), model)

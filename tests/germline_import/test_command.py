@@ -25,6 +25,13 @@ def test_the_command(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["g.refused.tsv", "g.tsv", "s.fasta"]
 
 
+def test_names_of_other_kinds_are_refused(tmp_path):
+    (tmp_path / "s.fasta").write_text(fasta([V1, D1, J1]))
+    line = error_line(hpcvdj_command("germline", "import", tmp_path / "s.fasta", "-o", tmp_path / "g.csv", code=2)[1])
+    assert line.rstrip().endswith("g.csv: a germline table is TSV, so its name must end in .tsv or .tsv.gz")
+    assert os.listdir(tmp_path) == ["s.fasta"]
+
+
 def test_the_command_leaves_no_table_that_cannot_be_counted_with(tmp_path):
     (tmp_path / "v.fasta").write_text(fasta([V1]))
     line = error_line(hpcvdj_command("germline", "import", tmp_path / "v.fasta", "-o", tmp_path / "g.tsv", code=2)[1])

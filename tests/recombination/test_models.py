@@ -113,6 +113,13 @@ def test_an_allele_with_two_rows_of_anchors(tmp_path, row):
         read_model(files.write(tmp_path))
 
 
+def test_anchors_of_no_gene(tmp_path):
+    files = vj_files()
+    files.anchors["V"].clear()
+    with pytest.raises(InputError, match=r"V_gene_CDR3_anchors\.csv: lists no gene, so no junction could be made"):
+        read_model(files.write(tmp_path))
+
+
 def test_segments_shorter_than_the_p_nucleotides(tmp_path):
     """They have as many P-nucleotides as bases (TRAV20*03: TGT becomes TGTACA)."""
     files = vj_files()

@@ -338,7 +338,12 @@ def test_other_rows_do_not_change_a_rows_bits(model, seed):
     """A table, a slice and the rows of a rank have other genes beside a row's own."""
     v, j, rng = model.contributing("V"), model.contributing("J"), np.random.default_rng(seed)
     texts = [text for text in (sample(model, rng).junction for _ in range(12)) if text] or ["TGTTTT"]
-    calls = [(None, None), *(((a,), None) for a in v), *((None, (b,)) for b in j), *(((a,), (b,)) for a in v for b in j)]
+    calls = [
+        (None, None),
+        *(((a,), None) for a in v),
+        *((None, (b,)) for b in j),
+        *(((a,), (b,)) for a in v for b in j),
+    ]
     rows = [(text, *own) for text in texts for own in calls]
     together = pgens(model, rows)
     for own in calls:
