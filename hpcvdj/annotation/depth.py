@@ -33,6 +33,9 @@ MOST_REPEATED = 1e3
 _BINS = 2000
 """Bins of log p in which the draws of all classes are counted."""
 
+_POINTS = 128
+"""Numbers of recombinations per factor of e at which the distinct junctions of all classes are computed."""
+
 Pair = tuple[str, str]
 
 
@@ -84,7 +87,8 @@ class Depth:
         mean = np.bincount(of_bin, self.weight * self.p, _BINS)[weight > 0] / weight[weight > 0]
         share = weight[weight > 0] / weight.sum()
         of_one = times_made(np.ones(1), mean)
-        grid = np.linspace(0.0, np.log(most), 2048)
+        # The points do not depend on `most`, so that no class changes the numbers of others.
+        grid = np.arange(np.ceil(np.log(most) * _POINTS) + 1) / _POINTS
         return grid, np.log([(share * chance_of(n * of_one, 1.0) / mean).sum() for n in np.exp(grid)])
 
 

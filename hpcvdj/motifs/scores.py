@@ -75,17 +75,19 @@ class Score:
     def of(self, counters: Any, rows: SideTerms, columns: SideTerms, chance: NDArray[np.float64]) -> Any:
         """Return the scores of counters [d + 1, ...], float64 [...], on the GPU if the counters are there.
 
-        A score that is divided by the norm of a sequence without norm is NaN.
+        A score that is divided by the norm of a sequence without norm is NaN.  Two sequences as given
+        have the same score to the bit whichever is the row.
         """
-        total = array_module(counters).zeros(counters.shape[1:])
+        total, plane = array_module(counters).zeros((2, *counters.shape[1:]))
         for h, weight in enumerate(self.weights):
-            plane = counters[h].astype(np.float64)
+            plane[...] = counters[h]
             self.centre(plane, rows, columns, h, float(chance[h]))
             plane *= weight
             total += plane
         if self.normalised:
-            total /= rows.norm
-            total /= columns.norm
+            plane[...] = rows.norm
+            plane *= columns.norm
+            total /= plane
         return total
 
     def centre(self, plane: Any, rows: SideTerms, columns: SideTerms, h: int, chance: float) -> None:
@@ -136,8 +138,9 @@ class Background(Score):
     centred = True
 
     def centre(self, plane: Any, rows: SideTerms, columns: SideTerms, h: int, chance: float) -> None:
-        plane -= rows.kmers * columns.expected[h]
-        plane -= rows.expected[h] * columns.kmers
+        expected = rows.kmers * columns.expected[h]
+        expected += rows.expected[h] * columns.kmers
+        plane -= expected
         plane += rows.kmers.astype(np.float64) * columns.kmers * chance
 
 

@@ -30,6 +30,19 @@ def test_equally_probable_junctions():
             assert n == pytest.approx(np.log(1 - own / number) / np.log(1 - 1 / number), rel=1e-4, abs=1e-9)
 
 
+def test_other_classes_change_no_number():
+    """A large class moved the numbers of the others by up to 1e-8."""
+    rng = np.random.default_rng(1)
+    pairs = [(f"V{k}", "J") for k in range(6)]
+    depth = Depth(pairs, rng.integers(0, 6, 400), np.exp(rng.uniform(-12, -3, 400)), rng.uniform(0.5, 2, 400))
+    distinct = np.array([1, 3, 20, 60, 200, 6_000])
+    together = depth.recombinations(distinct, pairs)
+    assert (together >= distinct).all()
+    for places in ([0], [2, 4], [0, 1, 2, 3, 4]):
+        alone = depth.recombinations(distinct[places], [pairs[place] for place in places])
+        assert np.array_equal(alone, together[places])
+
+
 @pytest.mark.slow
 @pytest.mark.olga
 @pytest.mark.parametrize("name", ["human_igk", pytest.param("mouse_tra", marks=pytest.mark.exhaustive)])

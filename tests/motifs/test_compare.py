@@ -117,6 +117,21 @@ def test_background_is_the_product_of_centred_counts():
     assert np.allclose(found, expected, rtol=0, atol=1e-13)
 
 
+@pytest.mark.parametrize("kind", ["weights", "cosine", "background"])
+def test_the_order_of_two_sequences_changes_no_score(kind):
+    """A cosine of 0.5 was an edge, or none, by the order of the sequences."""
+    rng = np.random.default_rng(8)
+    texts = ["".join(rng.choice(list("ACGT"), size, p=[0.4, 0.3, 0.2, 0.1])) for size in rng.integers(20, 60, 30)]
+    found = []
+    for order in (1, -1):
+        some = profile(sequence_set(texts[::order]), 4, 1)
+        scoring = Scoring(make_score(kind, [1.0, 0.3], 4, 1), [terms_of(some, 1, np.array([0.4, 0.3, 0.2, 0.1]))])
+        scores = scoring.rectangle(exact_counters(texts[::order], 4, 1).astype(np.uint32), 0, 0, 0)
+        found.append(scores[::order, ::order])
+    assert np.array_equal(found[0], found[0].T)
+    assert np.array_equal(*found)
+
+
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4, 7])
 def test_tiles_of_the_ranks_are_all_tiles_once(ranks):
     for n, load, height in ((100, 20, 10), (7, 100, 3), (1, 1, 1), (33, 8, 8), (33, 4, 33)):
