@@ -33,6 +33,10 @@ MOST_UNLIKE = 0.001
 """Cases and controls differ in another column of the metadata if the p-value of a chi-squared test is at most this."""
 
 
+MANY_ALIKE = 0.25
+"""Users hear of more than this share of donors whose stratum has one value only."""
+
+
 @dataclass(frozen=True)
 class Phenotype:
     """A phenotype of donors.
@@ -57,6 +61,12 @@ class Phenotype:
     def case(self) -> Bools:
         """Which donors are cases, bool [donors]."""
         return np.asarray(self.value == 1)
+
+    @property
+    def alike(self) -> int:
+        """The number of donors whose stratum has one value only, and so says nothing."""
+        of = [self.value[self.stratum == k] for k in range(len(self.strata))]
+        return sum(len(values) for values in of if len({*values.tolist()}) < 2)
 
 
 def phenotypes_of(
@@ -113,12 +123,19 @@ def phenotypes_of(
     if naming.trend is not None:
         ask(naming.trend, "trend", _levels(naming.trend, _values(naming, naming.trend, subject, "trend"), names))
     for phenotype in asked:
-        if all(len({*phenotype.value[phenotype.stratum == k].tolist()}) < 2 for k in range(len(phenotype.strata))):
+        if phenotype.alike == len(phenotype.donors):
             alike = "no stratum has donors of different values" if naming.strata else "all donors have one value"
             remedy = (
                 f"leave out columns of {option('strata')}" if naming.strata else "give donors with other values, too"
             )
             raise InputError(f"{phenotype.name}: nothing can be compared, as {alike}; {remedy}")
+        # Rare alleles have many such strata, which the summary tells.
+        if not told and phenotype.family != "hla" and phenotype.alike > MANY_ALIKE * len(phenotype.donors):
+            log.warning(
+                "%s: %s of %s donors say nothing, as all of their stratum have one value; give %s columns of fewer "
+                "values, such as classes of ages", phenotype.name, f"{phenotype.alike:,}",
+                f"{len(phenotype.donors):,}", option("strata"),
+            )  # fmt: skip
     return asked
 
 

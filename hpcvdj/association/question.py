@@ -90,7 +90,8 @@ class AssociationQuestion(CohortQuestion[Association]):
         facts: dict[str, Any] = {
             "phenotype": phenotype.name, "family": phenotype.family, "donors": len(phenotype.donors),
             "cases": None if phenotype.family == "trend" else int(phenotype.case.sum()),
-            "controls": phenotype.controls or None, "strata": len(phenotype.strata), "sequences": test.sequences,
+            "controls": phenotype.controls or None, "strata": len(phenotype.strata),
+            "donors_in_strata_of_one_value": phenotype.alike, "sequences": test.sequences,
             "tested": int(kept.sum()), "hits": hits,
             "hits_weighted": int(test.is_hit(max_q, copy, weighted=True).sum()),
             "hits_that_are_copies": int((test.q <= max_q).sum()) - hits,
@@ -145,6 +146,8 @@ class AssociationQuestion(CohortQuestion[Association]):
         facts = self._phenotype(answer, test)
         cases = "" if facts["cases"] is None else f"{facts['cases']:,} cases among "
         strata = f", {facts['strata']:,} strata" if facts["strata"] > 1 else ""
+        if alike := facts["donors_in_strata_of_one_value"]:
+            strata += f" ({alike:,} of the donors in strata of one value, which say nothing)"
         having = {*test.phenotype.donors.tolist()}
         left_out = [k for k in range(len(answer.cohort.names)) if k not in having]
         for lacks, of in (("value", answer.cohort.sizes > 0), ("junction", answer.cohort.sizes == 0)):

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from hpcvdj.chance.fit import COMMON
 from hpcvdj.errors import few
 from hpcvdj.reports.elements import PageTable, Section, Statement, Verdict, percent
 from hpcvdj.reports.outputs import Outputs, tables_read
@@ -13,7 +14,10 @@ from hpcvdj.reports.outputs import Outputs, tables_read
 VERDICTS: tuple[Verdict, ...] = ("no", "with care", "yes", "not checked")
 """The verdicts about a comparison, the worst first."""
 
-SERIOUS = ("broken", "truncated", "improbable")
+TRUNCATED = "truncated"
+"""The finding about genes whose deletions are not known: most are rare, and left out of tests."""
+
+SERIOUS = ("broken", TRUNCATED, "improbable")
 """Findings about genes that make tests wrong."""
 
 MANY_IMPOSSIBLE, MANY_CONTRADICTED = 0.1, 0.02
@@ -24,7 +28,7 @@ MOST_LISTED = 3
 
 MEANINGS = {
     "broken": "most rows are improbable: left out of tests",
-    "truncated": "no deletions known: left out of tests",
+    TRUNCATED: "no deletions known: left out of tests",
     "improbable": "many rows are improbable",
     "unmade": "the model never makes it",
     "habit": "called in place of twins",
@@ -124,10 +128,15 @@ def _verdict(fit: dict[str, Any]) -> Verdict:
     unfit = _unfit(fit)
     if unfit >= 0.5:
         return "no"
-    care = fit.get("better") or fit["alleles"] or fit["genes"] or fit["lengths"]
+    care = fit.get("better") or fit["alleles"] or _failing(fit) or fit["lengths"]
     if care or unfit >= MANY_IMPOSSIBLE or fit["miscalled"] > MANY_CONTRADICTED * max(fit["calls"], 1):
         return "with care"
     return "yes" if fit.get("compared", True) else "not checked"
+
+
+def _failing(fit: dict[str, Any]) -> list[dict[str, Any]]:
+    """The genes that fail, without rare ones of which commands say nothing, either."""
+    return [gene for gene in fit["genes"] if gene["finding"] != TRUNCATED or gene["share"] > COMMON]
 
 
 def _unfit(fit: dict[str, Any]) -> float:
@@ -144,7 +153,7 @@ def _causes(fit: dict[str, Any]) -> Iterator[str]:
         yield f"{percent(round(fit['impossible'] * fit['rows']), fit['rows'])} of these are impossible"
     if lacking := fit.get("lacking"):
         yield f"{percent(lacking, fit['rows'] + lacking)} of all rows have genes or alleles that the model lacks"
-    if wrong := [gene["gene"] for gene in fit["genes"] if gene["finding"] in SERIOUS]:
+    if wrong := [gene["gene"] for gene in _failing(fit) if gene["finding"] in SERIOUS]:
         yield f"genes that the model makes wrongly: {', '.join(wrong[:8])}{', …' * (len(wrong) > 8)}"
     if alleles := [allele[0] for allele in fit["alleles"]]:
         yield f"alleles that the model hardly ever chooses: {', '.join(alleles)}"

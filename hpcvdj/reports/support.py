@@ -213,8 +213,8 @@ def _association(outputs: Outputs) -> Iterator[Statement]:
         if inflated:
             text += f"P-values of {inflated[0]['phenotype']} are inflated ({shown(inflated[0]['inflation'])}): "
             text += "something else differs between cases and controls, or very many sequences go with it. "
-        if facts.get("likely_copies"):
-            text += f"{facts['likely_copies']:,} sequences are likely copies, which do not count. "
+        if copies := sum(phenotype.get("hits_that_are_copies", 0) for phenotype in facts["phenotypes"]):
+            text += f"{copies:,} more {'is a likely copy' if copies == 1 else 'are likely copies'}. "
         if facts.get("standing_out"):
             text += "Pairs of individuals share improbable junctions: copies within a batch look like association. "
         for name in ("unmatched", "gene_usage"):

@@ -187,6 +187,19 @@ def test_donors_without_a_junction_are_left_out():
         phenotypes_of(given, subject, empty=set(NAMES[::2]))
 
 
+@pytest.mark.parametrize("alone", [6, 7])
+def test_strata_of_one_value_are_told(caplog, alone):
+    """A quarter of the donors is no news; with a stratum each, 26 of 30 said nothing, and there were 0 hits."""
+    columns = {"arm": ["ill", "well"] * 12, "age": [*range(30, 30 + alone), *[60] * (24 - alone)]}
+    (found,) = donors_of(columns, case={"arm": "ill"}, strata=("age",))
+    assert found.alike == alone
+    line = (
+        "arm=ill: 7 of 24 donors say nothing, as all of their stratum have one value; give strata columns of fewer "
+        "values, such as classes of ages"
+    )
+    assert (line in caplog.text) == (alone == 7)
+
+
 def test_strata_that_differ_in_capitals_are_told(caplog):
     columns = {"arm": ["ill", "well"] * 12, "lane": ["Run2", "run2", "run1"] * 8}
     donors_of(columns, case={"arm": "ill"}, strata=("lane",))

@@ -250,6 +250,18 @@ def test_figures_are_not_read_from_standard_input(tmp_path, small):
     assert "--figures -: only a table can be written to standard output" in error_line(err)
 
 
+@pytest.mark.parametrize("samples", [1, 2])
+def test_lists_of_cdr3s_have_no_genes(tmp_path, report, samples):
+    """Their probabilities were "damaged: 'v'"."""
+    for k in range(samples):
+        (tmp_path / f"{k}.txt").write_text("CASSLGQAYEQYF\nCASSPGTEAFF\nCASSLDRNTEAFF\n")
+        hpcvdj_command("pgen", tmp_path / f"{k}.txt", "-m", "human_trb_m15", "--genes", "any", "--backend", "cpu", "-o",
+                       tmp_path / f"{k}.tsv")  # fmt: skip
+    page = report([tmp_path / f"{k}.tsv" for k in range(samples)])
+    assert "The genes of no row are known." in page.text
+    assert [row["counted"] for row in page.rows("samples_table")] == [3] * samples
+
+
 def test_hidden_files_of_a_folder_are_no_outputs(tmp_path):
     """macOS puts such files beside others."""
     examples.sharing(tmp_path / "s.tsv")
