@@ -71,7 +71,7 @@ def command(
         make_folder_of_several(junctions, output, [target for _, target in work])
         return work
 
-    def compute(item: "tuple[list[Table], Path]", run: "Run") -> None:
+    def compute(item: "tuple[list[Table], Path]", run: "Run") -> int | None:
         tables, target = item
         written = PlottedTable[Any](target, overwrite, resume, plot=plot)
         with naming(name_of(tables).name):
@@ -81,6 +81,7 @@ def command(
         elif answer is not None:
             advice = "".join(f"; {line}" for line in read_once_lines(answer))
             common.say(f"{name_of(tables).name}: {question.line(answer)}, {target}{advice}")
+        return answer.hits if answer is not None else None
 
     with run.request:
         others = run.from_root(lambda: tables_in([control], opened) if control is not None else [])
@@ -88,6 +89,10 @@ def command(
         work = run.from_root(plan)
         loaded = run.from_root(lambda: used_model(model))
         sizes = [sum(table.bytes for table in tables) for tables, _ in work]
-        _, refused = run.deal(work, compute, sizes, common.complain)
+        with common.saying_once():
+            tested, refused = run.deal(work, compute, sizes, common.complain)
+    if len(work) > 1 and tested and run.is_root:
+        hits = [number or 0 for _, number in tested]
+        common.say(f"{sum(hits):,} hits in {sum(map(bool, hits)):,} of {len(hits):,} table(s)")
     if refused:
         raise not_all([name_of(tables).name for (tables, _), _ in refused], len(work), "tested")

@@ -247,9 +247,9 @@ def _kappa_lines(answer: Enrichment) -> Lines:
 
 
 def read_once_lines(answer: Enrichment) -> list[str]:
-    """The lines that tell users that most of their junctions have one read; none if they do not."""
+    """The lines that tell users that most of their junctions have one read; none without hits, as these might be."""
     once = answer.read_once
-    if once is None:
+    if once is None or not (answer.hits or once.hits_without):
         return []
     text = f"most junctions ({once.junctions:,} of {answer.junctions:,}) have one read, as many sequencing errors do"
     if once.hits_without is None:

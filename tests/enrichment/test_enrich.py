@@ -317,7 +317,11 @@ def test_several_tables(table_file, tmp_path, model):
     out, err = hpcvdj_command(*words, "-o", tmp_path / "out", code=2)
     assert "bad.tsv, line 1: no column junction" in err
     assert err.splitlines()[-1].endswith("1 of 3 repertoires were not tested: bad.tsv")
-    assert [line.split(":")[0] for line in out.splitlines()] == ["a.parquet", "c.tsv"]
+    *of_tables, total = out.splitlines()
+    assert [line.split(":")[0] for line in of_tables] == ["a.parquet", "c.tsv"]
+    numbers = [int(line.split(" hits in ")[0].split()[-1].replace(",", "")) for line in of_tables]
+    assert total == f"{sum(numbers):,} hits in {sum(map(bool, numbers))} of 2 table(s)"
+    assert sum(numbers) > 0
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["a.tsv", "a.tsv.json", "c.tsv", "c.tsv.json"]
     hpcvdj_command("enrich", folder / "a.parquet", *words[2:], "-o", tmp_path / "alone.tsv")
     assert (tmp_path / "alone.tsv").read_bytes() == (tmp_path / "out" / "a.tsv").read_bytes()
@@ -327,7 +331,8 @@ def test_several_tables(table_file, tmp_path, model):
     write_table(folder / "bad.tsv", rows.slice(0, 600).to_batches(), overwrite=True)
     out, err = hpcvdj_command(*words, "-o", tmp_path / "out", "--resume")
     assert err.count("is complete already; there is nothing to resume") == 2
-    assert [line.split(":")[0] for line in out.splitlines()] == ["bad.tsv"]
+    assert [line.split(":")[0] for line in out.splitlines()[:-1]] == ["bad.tsv"]
+    assert out.endswith(" of 1 table(s)\n")
     assert before.items() <= {path.name: path.stat().st_mtime_ns for path in (tmp_path / "out").iterdir()}.items()
     _, err = hpcvdj_command(*words, "--max-q", "0.01", "-o", tmp_path / "out", "--resume", code=2)
     assert err.count("is of another run (max_q was 0.001, is 0.01)") == 3

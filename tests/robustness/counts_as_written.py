@@ -194,7 +194,7 @@ def plain_of(value: Any) -> Any:
         return value.digest
     if dataclasses.is_dataclass(value):
         return {own.name: plain_of(getattr(value, own.name)) for own in dataclasses.fields(value)
-                if own.name not in ("run", "seconds", "message", "text")}  # fmt: skip
+                if own.name not in ("run", "seconds", "message", "text", "details")}  # fmt: skip
     if isinstance(value, dict):
         return {key: plain_of(own) for key, own in value.items()}
     return [plain_of(own) for own in value] if isinstance(value, list | tuple) else repr(value)
