@@ -36,9 +36,9 @@ def enrich(junctions: Any, model: Model | str | Path, *, control: Any, **options
     the columns that docs/enrich.md lists; `kappa`, `by_length`, `hits` and `clusters`.
 
     Warns (HpcvdjWarning) of excluded rows, of genes that the model makes wrongly, if there are no read counts to tell
-    likely sequencing errors by, and if most junctions have one read: then `read_once` says how many hits min_reads=2
-    leaves. Raises InputError if the model cannot make half of the rows (unless `force`), if no clonotype is left, or
-    for rows of several repertoires.
+    likely sequencing errors by, and of hits if most junctions have one read: then `read_once` says how many hits
+    min_reads=2 leaves. Raises InputError if the model cannot make half of the rows (unless `force`), if no clonotype
+    is left, or for rows of several repertoires.
     """
     others = given_tables(control) if control is not None else []
     question = EnrichmentQuestion(EnrichmentSettings.of(options), ClonotypeChoice.of(options), others)

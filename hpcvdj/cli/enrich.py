@@ -93,6 +93,6 @@ def command(
             tested, refused = run.deal(work, compute, sizes, common.complain)
     if len(work) > 1 and tested and run.is_root:
         hits = [number or 0 for _, number in tested]
-        common.say(f"{sum(hits):,} hits in {sum(map(bool, hits)):,} of {len(hits):,} table(s)")
+        common.say(f"{sum(hits):,} hits in {sum(map(bool, hits)):,} of {len(hits):,} table(s) tested")
     if refused:
         raise not_all([name_of(tables).name for (tables, _), _ in refused], len(work), "tested")

@@ -202,7 +202,9 @@ class EnrichmentQuestion(Question[Enrichment]):
         bound = " at most" if _is_bound(answer) else ""
         kappa = f", kappa {answer.kappa:.2f}{bound}" if answer.kappa is not None else ""
         clusters = f"{answer.hits:,} hits in {answer.clusters:,} cluster(s)"
-        return f"{answer.rows_read:,} rows, {answer.clonotypes:,} clonotypes{kappa}, {clusters}"
+        # What is said of amino acids is said of the first of several tables only.
+        rows = f"{answer.rows_read:,} rows{' of amino acids' if answer.not_available else ''}"
+        return f"{rows}, {answer.clonotypes:,} clonotypes{kappa}, {clusters}"
 
     def summary(self, answer: Enrichment) -> Lines:
         left_out = "".join(f", {number:,} {reason}" for reason, number in answer.left_out.items() if number)

@@ -95,7 +95,7 @@ def _is_list_of(path: Path, table: str) -> bool:
 
 def require_writable_germline(target: Path, *, overwrite: bool) -> None:
     """Raise InputError, with the remedy, unless a germline table may be written at `target`."""
-    if not target.name.lower().endswith((".tsv", ".tsv.gz")):
+    if not target.name.endswith((".tsv", ".tsv.gz")):
         raise InputError(f"{target}: a germline table is TSV, so its name must end in .tsv or .tsv.gz")
     require_writable(target, overwrite=overwrite)
 

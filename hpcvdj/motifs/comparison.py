@@ -147,7 +147,10 @@ def _task(sequences: SequenceSet | None, config: MotifConfig, run: Run) -> Task:
 
 
 def _terms(forward: Profile, config: MotifConfig, score: Score, run: Run) -> list[Terms]:
-    """Compute the terms of each strand that the score needs, a part on each rank; errors are those of `Run.each`."""
+    """Compute the terms of each strand that the score needs, a part on each rank; errors are those of `Run.each`.
+
+    A reverse complement has the terms of its sequence, since frequencies are then those of both strands.
+    """
     if not (score.normalised or score.centred):
         return [kmer_totals(forward, config.d)] * config.relations
     import numba
@@ -157,15 +160,14 @@ def _terms(forward: Profile, config: MotifConfig, score: Score, run: Run) -> lis
     pacer = Pacer(between=run.raise_if_stopping)
     terms: list[Terms] = []
 
-    def compute(strand: int) -> None:
-        side = part.reverse_complement() if strand else part
+    def compute(side: Profile) -> None:
         side.kmers  # noqa: B018 (once for all steps; on one rank also for the comparison)
         steps = pacer.steps(len(side), numba.get_num_threads())
         parts = [terms_of(side.part(a, b), config.d, frequencies) for a, b in steps]
         terms.append(Terms.joined(parts or [terms_of(side, config.d, frequencies)]))
 
-    run.each(range(config.relations), compute, "before anything was compared; start again with the same command")
-    return [Terms.joined(parts) for parts in zip(*run.gather_everywhere(terms), strict=True)]
+    run.each([part], compute, "before anything was compared; start again with the same command")
+    return [Terms.joined([of for (of,) in run.gather_everywhere(terms)])] * config.relations
 
 
 def _identity(task: Task, read: InputSet) -> Identity:

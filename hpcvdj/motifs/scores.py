@@ -45,12 +45,12 @@ class Terms:
 class SideTerms(NamedTuple):
     """The terms of the rows, or of the columns, of counters, in a shape that broadcasts.
 
-    norm  the root of each sequence's score with itself; NaN unless that is above 0
+    own   each sequence's score with itself; NaN unless that is above 0
     """
 
     kmers: Any
     expected: Any
-    norm: Any
+    own: Any
 
 
 class Score:
@@ -59,7 +59,7 @@ class Score:
     name        the name for users
     formula     the formula in the documentation
     use         when to use the score, in the documentation
-    normalised  whether scores are divided by the `norm` of both sequences
+    normalised  whether scores are divided by the root of the product of both sequences' scores with themselves
     centred     whether the score needs `expected`
     """
 
@@ -75,33 +75,34 @@ class Score:
     def of(self, counters: Any, rows: SideTerms, columns: SideTerms, chance: NDArray[np.float64]) -> Any:
         """Return the scores of counters [d + 1, ...], float64 [...], on the GPU if the counters are there.
 
-        A score that is divided by the norm of a sequence without norm is NaN.  Two sequences as given
-        have the same score to the bit whichever is the row.
+        A score that would be divided by one that is not above 0 is NaN.  Two sequences have the same score to the bit
+        whichever is the row.
         """
-        total, plane = array_module(counters).zeros((2, *counters.shape[1:]))
+        xp, shape = array_module(counters), counters.shape[1:]
+        total, plane = xp.zeros(shape), xp.empty(shape)
         for h, weight in enumerate(self.weights):
             plane[...] = counters[h]
             self.centre(plane, rows, columns, h, float(chance[h]))
             plane *= weight
             total += plane
         if self.normalised:
-            plane[...] = rows.norm
-            plane *= columns.norm
-            total /= plane
+            plane[...] = rows.own
+            plane *= columns.own
+            total /= np.sqrt(plane, out=plane)
         return total
 
     def centre(self, plane: Any, rows: SideTerms, columns: SideTerms, h: int, chance: float) -> None:
         """Subtract the expected counters of distance h, in place."""
 
-    def norm(self, terms: Terms) -> NDArray[np.float64]:
-        """Return the root of each sequence's score with itself, float64 [sequences]; NaN unless that is above 0."""
+    def own(self, terms: Terms) -> NDArray[np.float64]:
+        """Return each sequence's score with itself, float64 [sequences]; NaN unless that is above 0."""
         total = np.zeros(len(terms.kmers))
         for h, weight in enumerate(self.weights):
             plane = terms.own[h].copy()
             if self.centred:
                 plane += terms.kmers.astype(np.float64) ** 2 * terms.chance[h] - 2 * terms.kmers * terms.expected[h]
             total += weight * plane
-        return np.sqrt(np.where(total > 0, total, np.nan))
+        return np.where(total > 0, total, np.nan)
 
 
 class WeightedSum(Score):
@@ -152,7 +153,7 @@ class Scoring:
 
     def __init__(self, score: Score, terms: Sequence[Terms]) -> None:
         self.score, self.terms = score, tuple(terms)
-        self._norms = [score.norm(terms_of_strand) if score.normalised else None for terms_of_strand in self.terms]
+        self._own = [score.own(terms_of_strand) if score.normalised else None for terms_of_strand in self.terms]
 
     def rectangle(self, counters: Any, strand: int, row: int, column: int) -> Any:
         """Return the scores, float64 [rows, columns], of counters [d + 1, rows, columns] from `row` and `column` on."""
@@ -165,9 +166,9 @@ class Scoring:
         return self.score.of(counters, self._side(xp, 0, i), self._side(xp, strand, j), self.terms[0].chance)
 
     def _side(self, xp: Any, strand: int, index: NDArray[Any]) -> SideTerms:
-        terms, norm = self.terms[strand], self._norms[strand]
+        terms, own = self.terms[strand], self._own[strand]
         expected = xp.asarray(terms.expected[:, index]) if self.score.centred else None
-        return SideTerms(xp.asarray(terms.kmers[index]), expected, None if norm is None else xp.asarray(norm[index]))
+        return SideTerms(xp.asarray(terms.kmers[index]), expected, None if own is None else xp.asarray(own[index]))
 
 
 def default_score(*, tables: bool) -> str:

@@ -320,7 +320,7 @@ def test_several_tables(table_file, tmp_path, model):
     *of_tables, total = out.splitlines()
     assert [line.split(":")[0] for line in of_tables] == ["a.parquet", "c.tsv"]
     numbers = [int(line.split(" hits in ")[0].split()[-1].replace(",", "")) for line in of_tables]
-    assert total == f"{sum(numbers):,} hits in {sum(map(bool, numbers))} of 2 table(s)"
+    assert total == f"{sum(numbers):,} hits in {sum(map(bool, numbers))} of 2 table(s) tested"
     assert sum(numbers) > 0
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["a.tsv", "a.tsv.json", "c.tsv", "c.tsv.json"]
     hpcvdj_command("enrich", folder / "a.parquet", *words[2:], "-o", tmp_path / "alone.tsv")
@@ -332,7 +332,7 @@ def test_several_tables(table_file, tmp_path, model):
     out, err = hpcvdj_command(*words, "-o", tmp_path / "out", "--resume")
     assert err.count("is complete already; there is nothing to resume") == 2
     assert [line.split(":")[0] for line in out.splitlines()[:-1]] == ["bad.tsv"]
-    assert out.endswith(" of 1 table(s)\n")
+    assert out.endswith(" of 1 table(s) tested\n")
     assert before.items() <= {path.name: path.stat().st_mtime_ns for path in (tmp_path / "out").iterdir()}.items()
     _, err = hpcvdj_command(*words, "--max-q", "0.01", "-o", tmp_path / "out", "--resume", code=2)
     assert err.count("is of another run (max_q was 0.001, is 0.01)") == 3

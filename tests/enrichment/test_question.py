@@ -426,6 +426,12 @@ def test_the_summary_of_a_table():
     assert lines_of(read_once=once)[-2:] == [hits, ("", read_once_lines(replace(ANSWER, read_once=once))[0])]
 
 
+@pytest.mark.parametrize(("not_available", "said"), [([], " rows, "), (["copies"], " rows of amino acids, ")])
+def test_each_of_several_tables_says_if_it_has_amino_acids(not_available, said):
+    line = EnrichmentQuestion(SETTINGS, ClonotypeChoice()).line(replace(ANSWER, not_available=not_available))
+    assert line.startswith(f"{ANSWER.rows_read:,}{said}")
+
+
 def test_what_is_said_of_kappa():
     estimate = Estimate(2.0, 1.25, 3.5)
     assert lines_of(estimate=estimate)[3] == ("kappa", "2.00 (95 % interval 1.25 to 3.50)")
