@@ -53,8 +53,13 @@ LENGTH_MARGIN = {"out-of-frame": 10.0, "productive": 60.0}
 """The same for lengths: selection removes long junctions, and makes 22 residues 35 times as rare in that donor."""
 
 COMMON = 0.005
-"""The share below which, in table and model, a gene or a length is not judged by its share.  A truncated gene whose
-share is larger is worth a line."""
+"""The share below which, in table and model, a gene or a length is not judged by its share."""
+
+
+def is_told(finding: str | None, share: float) -> bool:
+    """Return whether users hear of a gene that fails: most truncated genes are rare, and explain no other finding."""
+    return finding != "truncated" or share > COMMON
+
 
 HABIT = 8.0
 """The factor by which the odds of a gene among its twins may differ between table and model."""

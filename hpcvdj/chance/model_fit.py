@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from hpcvdj.chance.calls import CONTRADICTED, RARE, more_than_chance
-from hpcvdj.chance.fit import COMMON, GeneFit, LengthFit, at_least, times_text
+from hpcvdj.chance.fit import GeneFit, LengthFit, at_least, is_told, times_text
 from hpcvdj.errors import few, option, told
 
 MOST_IMPOSSIBLE = 0.5
@@ -147,8 +147,7 @@ class ModelFit:
             )
         if self.impossible >= MOST_IMPOSSIBLE:
             return lines
-        # Most truncated genes are rare, and explain no other finding.
-        shown = [gene for gene in self.genes if gene.finding != "truncated" or gene.share > COMMON]
+        shown = [gene for gene in self.genes if is_told(gene.finding, gene.share)]
         # What explains other findings goes first.
         genes = sorted(shown, key=lambda gene: (order.index(str(gene.finding)), -gene.rows))
         of_genes = [(gene.finding, f"{gene}{told(REMEDIES.get(str(gene.finding), ''))}") for gene in genes]

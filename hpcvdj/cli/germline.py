@@ -44,7 +44,9 @@ def list_tables() -> None:
 def import_(
     sources: Annotated[list[Path], options.argument("SOURCE...", f"Files or folders. {summaries()}.")],
     output: Annotated[
-        Path, options.output("GERMLINE.tsv", "Table to write; refused alleles go to GERMLINE.refused.tsv beside it.")
+        Path,
+        options.output("GERMLINE.tsv", "Table to write: .tsv or .tsv.gz. Refused alleles go to GERMLINE.refused.tsv "
+                       "beside it."),
     ],
     locus: tuple[str, ...] = setting(
         "keep only this locus, such as TRB; may be given several times. Also the locus of alleles whose names do not "

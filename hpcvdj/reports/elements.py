@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from string import Formatter
 from typing import Any, Literal
 
 Cell = int | float | str | None
@@ -120,8 +121,13 @@ class PageTable:
         return [dict(zip(keys, row, strict=True)) for row in self.rows]
 
     def peak(self, key: str, words: str) -> str:
-        """`words` with {keys} filled in from the row with the largest value in the column `key`; empty without rows."""
-        rows = [record for record in self.records() if isinstance(record[key], int | float)]
+        """`words` with {keys} filled in from the row that has them and the largest value in the column `key`.
+
+        Empty without such rows.
+        """
+        needed = [name for _, name, *_ in Formatter().parse(words) if name]
+        having = [record for record in self.records() if all(record.get(name) is not None for name in needed)]
+        rows = [record for record in having if isinstance(record[key], int | float)]
         best = max(rows, key=lambda record: float(record[key] or 0), default=None)
         return words.format(**{name: shown(cell) for name, cell in best.items()}) if best else ""
 

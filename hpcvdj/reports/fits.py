@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hpcvdj.chance.fit import COMMON
+from hpcvdj.chance.fit import is_told
 from hpcvdj.errors import few
 from hpcvdj.reports.elements import PageTable, Section, Statement, Verdict, percent
 from hpcvdj.reports.outputs import Outputs, tables_read
@@ -14,10 +14,7 @@ from hpcvdj.reports.outputs import Outputs, tables_read
 VERDICTS: tuple[Verdict, ...] = ("no", "with care", "yes", "not checked")
 """The verdicts about a comparison, the worst first."""
 
-TRUNCATED = "truncated"
-"""The finding about genes whose deletions are not known: most are rare, and left out of tests."""
-
-SERIOUS = ("broken", TRUNCATED, "improbable")
+SERIOUS = ("broken", "truncated", "improbable")
 """Findings about genes that make tests wrong."""
 
 MANY_IMPOSSIBLE, MANY_CONTRADICTED = 0.1, 0.02
@@ -28,7 +25,7 @@ MOST_LISTED = 3
 
 MEANINGS = {
     "broken": "most rows are improbable: left out of tests",
-    TRUNCATED: "no deletions known: left out of tests",
+    "truncated": "no deletions known: left out of tests",
     "improbable": "many rows are improbable",
     "unmade": "the model never makes it",
     "habit": "called in place of twins",
@@ -135,8 +132,8 @@ def _verdict(fit: dict[str, Any]) -> Verdict:
 
 
 def _failing(fit: dict[str, Any]) -> list[dict[str, Any]]:
-    """The genes that fail, without rare ones of which commands say nothing, either."""
-    return [gene for gene in fit["genes"] if gene["finding"] != TRUNCATED or gene["share"] > COMMON]
+    """The genes that fail, without those of which commands say nothing."""
+    return [gene for gene in fit["genes"] if is_told(gene["finding"], gene["share"])]
 
 
 def _unfit(fit: dict[str, Any]) -> float:

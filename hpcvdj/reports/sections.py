@@ -112,13 +112,12 @@ def genes(outputs: Outputs) -> Section:
     """The section about genes: the V–J pairs of a single sample, or the V genes and the J genes of several."""
     members = list(once(outputs))
     figures = []
+    of_segment = {key: list(shares(outputs, members, lambda survey: survey.usage, [key])) for key in "vj"}
     # Bare lists of CDR3s have no genes.
-    known = [
-        key for key in "vj" if any(row[key] for row in shares(outputs, members, lambda survey: survey.usage, [key]))
-    ]
-    if not known:
+    of_segment = {key: rows for key, rows in of_segment.items() if any(row[key] for row in rows)}
+    if not of_segment:
         return Section("genes", "V and J genes", ["The genes of no row are known."])
-    if len(members) == 1 and len(known) == 2:
+    if len(members) == 1 and len(of_segment) == 2:
         rows = list(shares(outputs, members, lambda survey: survey.usage, ["v", "j"]))
         table = PageTable.of("pairs_table", "V–J pairs", "v j rows share", sorted(rows, key=lambda row: -row["rows"]))
         j, v = (sorted({row[key] for row in rows}, key=natural_key) for key in "jv")
@@ -127,9 +126,8 @@ def genes(outputs: Outputs) -> Section:
         chart = charts.heatmap(table, "j", "v", "share", (j, v))
         figures.append(Figure("vj", "Heat map", caption, chart, (table,), wide=len(j) > charts.NARROW))
     else:
-        for key in known:
+        for key, rows in of_segment.items():
             name = key.upper()
-            rows = list(shares(outputs, members, lambda survey: survey.usage, [key]))
             table = PageTable.of(f"{key}_table", f"{name} genes by sample", f"sample group {key} rows share", rows)
             order = sorted({row[key] for row in rows}, key=natural_key)
             samples = list(dict.fromkeys(row["sample"] for row in rows))

@@ -31,7 +31,7 @@ def test_equally_probable_junctions():
 
 
 def test_other_classes_change_no_number():
-    """A large class moved the numbers of the others by up to 1e-8."""
+    """A large class moved the numbers of the others by up to 8e-8."""
     rng = np.random.default_rng(1)
     pairs = [(f"V{k}", "J") for k in range(6)]
     depth = Depth(pairs, rng.integers(0, 6, 400), np.exp(rng.uniform(-12, -3, 400)), rng.uniform(0.5, 2, 400))

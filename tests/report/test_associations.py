@@ -156,3 +156,15 @@ def test_a_table_before_its_facts_had_reads(tmp_path, report):
         del pair["reads"]
     path.with_name("t.tsv.json").write_text(json.dumps(facts))
     assert set(report([path]).specs) == {"expansion_1_qq"}
+
+
+@pytest.mark.parametrize(
+    ("copies", "said"), [(0, ""), (1, "1 more is a likely copy. "), (4, "4 more are likely copies. ")]
+)
+def test_copies_among_the_hits_are_counted(tmp_path, report, copies, said):
+    """Not those of the whole cohort, of which there are 30."""
+    path = examples.association(tmp_path / "a.tsv", likely_copies=30)
+    facts = json.loads(path.with_name("a.tsv.json").read_text())
+    facts["phenotypes"][0]["hits_that_are_copies"] = copies
+    path.with_name("a.tsv.json").write_text(json.dumps(facts))
+    assert f"2 hits among 150 tests. {said}A hit goes with the phenotype" in report([path]).text

@@ -262,6 +262,19 @@ def test_lists_of_cdr3s_have_no_genes(tmp_path, report, samples):
     assert [row["counted"] for row in page.rows("samples_table")] == [3] * samples
 
 
+def test_the_largest_share_is_of_a_known_gene(tmp_path, report):
+    """It was that of the missing gene, "– in l"."""
+    (tmp_path / "list.txt").write_text("CASSLGQAYEQYF\nCASSPGTEAFF\n")
+    table = "v_call\tj_call\tjunction_aa\nTRBV9\tTRBJ2-7\tCASSLGQAYEQYF\n"
+    (tmp_path / "genes.tsv").write_text(table)
+    for name, *words in (("list.txt", "--genes", "any"), ("genes.tsv",)):
+        hpcvdj_command("pgen", tmp_path / name, *words, "-m", "human_trb_m15", "--backend", "cpu", "-o",
+                       tmp_path / f"{name}.parquet")  # fmt: skip
+    page = report([tmp_path / "list.txt.parquet", tmp_path / "genes.tsv.parquet"])
+    for gene in ("TRBV9", "TRBJ2-7"):
+        assert f"Largest share: {gene} in genes" in page.text
+
+
 def test_hidden_files_of_a_folder_are_no_outputs(tmp_path):
     """macOS puts such files beside others."""
     examples.sharing(tmp_path / "s.tsv")

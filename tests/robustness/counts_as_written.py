@@ -35,6 +35,7 @@ from kill_outputs import with_copies
 
 import hpcvdj
 from hpcvdj.errors import InputError
+from hpcvdj.recombination.exclusions import Exclusion
 
 COLUMN = "duplicate_count"
 MODEL = mutate.MODEL[1]
@@ -192,9 +193,12 @@ def plain_of(value: Any) -> Any:
         return repr(value.tolist())
     if isinstance(value, hpcvdj.Model):
         return value.digest
+    if isinstance(value, Exclusion):
+        # An example is written as the table has it.
+        return [repr(value.kind), [detail for detail in map(repr, value.details) if not detail.startswith("('text'")]]
     if dataclasses.is_dataclass(value):
         return {own.name: plain_of(getattr(value, own.name)) for own in dataclasses.fields(value)
-                if own.name not in ("run", "seconds", "message", "text", "details")}  # fmt: skip
+                if own.name not in ("run", "seconds", "message", "text")}  # fmt: skip
     if isinstance(value, dict):
         return {key: plain_of(own) for key, own in value.items()}
     return [plain_of(own) for own in value] if isinstance(value, list | tuple) else repr(value)
