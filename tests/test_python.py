@@ -166,7 +166,7 @@ def test_report(tmp_path):
     results = [tmp_path / "counts" / "1.h5", tmp_path / "counts" / "2.h5"]
     tables = [tmp_path / "1.tsv", tmp_path / "2.tsv"]
     hpcvdj_command("count", *tables, "-g", GERMLINE, "--max-n", 2, "-o", tmp_path / "counts")
-    for library in ("altair", "itables", "jinja2", "networkx", "vl_convert"):
+    for library in ("itables", "jinja2", "networkx", "vl_convert"):
         pytest.importorskip(library)
     drawn = hpcvdj.report(results, tmp_path / "page.html", name=["a", "b"])
     out, _ = hpcvdj_command("report", *results, "--name", "a", "--name", "b", "-o", tmp_path / "c.html")

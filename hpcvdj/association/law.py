@@ -202,6 +202,12 @@ class Laws:
         """Twice the smaller probability of the two extreme values, at most 1, float64 [sequences]."""
         return np.asarray(np.minimum(2 * np.minimum(self.least, self.mass[self.begins[:-1]][self.of]), 1.0))
 
+    def needed(self, sequence: int, p: float) -> int | None:
+        """The smallest value of a sequence whose upper tail is at most p; None if none is."""
+        k = int(self.of[sequence])
+        small = np.flatnonzero(self._at_least[self.begins[k] : self.begins[k + 1]] <= p)
+        return int(self.lowest[k] + small[0]) if len(small) else None
+
     def odds_ratio(self, sequence: int, value: int) -> tuple[float, float, float]:
         """The odds ratio ψ of cases by conditional maximum likelihood, and its exact 95 % interval.
 

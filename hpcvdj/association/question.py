@@ -13,7 +13,7 @@ from hpcvdj.association.phenotypes import phenotypes_of, unmatched_in
 from hpcvdj.association.settings import AssociationSettings, Donors
 from hpcvdj.association.tested import Tested
 from hpcvdj.chance.dealing import Alike, Dealt
-from hpcvdj.chance.p_values import quantiles
+from hpcvdj.chance.p_values import needs_text, quantiles
 from hpcvdj.chance.question import Lines, Rows
 from hpcvdj.cohorts.cohort import Cohort
 from hpcvdj.cohorts.improbable import pairs_text
@@ -98,6 +98,9 @@ class AssociationQuestion(CohortQuestion[Association]):
             "inflation": inflation(test.uniform[kept]), "qq": quantiles(test.uniform[kept]),
         }  # fmt: skip
         if test.fisher is not None:
+            alike = [other for other in answer.tested if other.phenotype.family == phenotype.family]
+            tests = sum(int(other.kept.sum()) for other in alike)
+            facts["a_hit_needs"] = test.needed(max_q / max(tests, 1))
             facts["inflation_of_fisher"] = inflation(test.fisher[1][kept])
             facts["qq_of_fisher"] = quantiles(test.fisher[1][kept])
         return facts
@@ -156,6 +159,8 @@ class AssociationQuestion(CohortQuestion[Association]):
         lines = [(facts["phenotype"], f"{cases}{facts['donors']:,} donors{strata}; {facts['tested']:,} of "
                   f"{facts['sequences']:,} sequences can be hits: {facts['hits']:,} hits, {facts['hits_weighted']:,} "
                   "with weights")]  # fmt: skip
+        if needed := facts.get("a_hit_needs"):
+            lines.append(("", f"a hit alone needs {needs_text(needed)}"))
         if facts["controls"] is not None:
             listed = [f"{value} ({number:,})" for value, number in facts["controls"].items()]
             lines.append(("", f"controls: {few(listed, 5)}"))

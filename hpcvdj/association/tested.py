@@ -11,7 +11,11 @@ from hpcvdj.association.law import Law, Laws, fisher, laws_of_cases, laws_of_lev
 from hpcvdj.association.phenotypes import Phenotype
 from hpcvdj.association.settings import AssociationSettings
 from hpcvdj.chance.p_values import Bools, Counts, Floats, randomised
+from hpcvdj.results.facts import Facts
 from hpcvdj.runs.run import Run
+
+MOST_NEEDED = 3
+"""Numbers of carriers of which `Tested.needed` says how many cases a hit needs."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,24 @@ class Tested:
     q: Floats
     q_weighted: Floats
     sequences: int
+
+    def needed(self, p: float) -> list[Facts]:
+        """What is needed for a p-value of at most p: `carriers`, the `cases` among them, and the cases `expected`.
+
+        The fewest carriers of which it can be, and the next ones of at least twice and four times as many.  Where
+        strata have several laws of one number of carriers, it is the one that needs the fewest cases.
+        """
+        _, first = np.unique(self.laws.of[self.kept], return_index=True)
+        mean, needed = self.laws.mean, []
+        for k in np.flatnonzero(self.kept)[first].tolist():
+            cases = self.laws.needed(k, p)
+            if cases is not None:
+                needed.append((int(self.carriers[k]), cases, float(mean[k])))
+        shown: list[Facts] = []
+        for carriers, cases, expected in sorted(needed):
+            if len(shown) < MOST_NEEDED and (not shown or carriers >= 2 * shown[-1]["carriers"]):
+                shown.append({"carriers": carriers, "cases": cases, "expected": expected})
+        return shown
 
     def is_hit(self, max_q: float, copy: Bools | None, *, weighted: bool = False) -> Bools:
         """Which tests have a q-value of at most `max_q`, without likely copies, bool [tests]."""

@@ -1,6 +1,8 @@
 """P-values and q-values of numbers that are Poisson by chance, and their comparison with uniform p-values."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,3 +96,10 @@ def quantiles(p_values: Floats) -> dict[str, list[float]]:
     low, high = betaincinv(ranks, tests + 1 - ranks, np.array([[1 - BAND], [1 + BAND]]) / 2)
     columns = {"expected": ranks / (tests + 1), "observed": np.sort(p_values)[ranks - 1], "low": low, "high": high}
     return {name: values.tolist() for name, values in columns.items()}
+
+
+def needs_text(needed: Sequence[Mapping[str, Any]]) -> str:
+    """Say which numbers of carriers, and of cases among them, a hit needs: those of the fact `a_hit_needs`."""
+    first, *more = needed
+    others = "".join(f", or {need['cases']:,} of {need['carriers']:,}" for need in more)
+    return f"{first['cases']:,} cases of {first['carriers']:,} carriers ({first['expected']:.1f} expected){others}"

@@ -3,5 +3,5 @@
 `outputs` reads the files, those of `count` and `pgen` with `survey`; `repertoires` are what the others tell.
 `support`, `findings`, `associations`, `fits`, `samples` and `sections` make the sections of the page from `elements`,
 with the figures of `charts`.  `page` writes it.
-Tables are those of DataTables, which itables brings; figures are those of Vega-Lite, which Altair writes.
+Tables are those of DataTables, which itables brings; figures are drawn by Vega-Lite, which vl_convert brings.
 """

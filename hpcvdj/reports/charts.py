@@ -1,4 +1,4 @@
-"""Charts of the tables of a report, in Altair; a chart refers to its tables by name."""
+"""Charts of the tables of a report, in Vega-Lite; a chart refers to its tables by name."""
 
 import json
 from functools import cache
@@ -6,13 +6,12 @@ from importlib import resources
 from textwrap import wrap
 from typing import Any
 
-import altair as alt
 import vl_convert
 
-from hpcvdj.reports.elements import Figure, PageTable
+from hpcvdj.reports.elements import Chart, Figure, PageTable
 
-VEGA_LITE = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
-"""The version of Vega-Lite that Altair writes, as major.minor."""
+VEGA_LITE = "6.1"
+"""The version of Vega-Lite, as major.minor."""
 
 CONFIG: dict[str, Any] = json.loads(resources.files("hpcvdj.reports").joinpath("templates/figures.json").read_text())
 """The look of all figures: fonts, colours, sizes."""
@@ -27,149 +26,135 @@ _WIDEST, _STEP = 1080, 14
 """Pixels: the most for all cells of a heat map, which leaves room for its labels on the page; the side of a cell."""
 
 _WHITE = "#ffffff"
-_LOG = alt.Scale(type="log")
+_LOG = {"type": "log"}
+_EXPONENTS = {"grid": False, "format": ".0e", "labelOverlap": True}
+"""An axis of powers of ten."""
 
 
-def heatmap(table: PageTable, x: str, y: str, key: str, orders: tuple[list[Any], list[str]]) -> Any:
+def heatmap(table: PageTable, x: str, y: str, key: str, orders: tuple[list[Any], list[str]]) -> Chart:
     """A heat map of the column `key` by `x` and `y`, on a logarithmic scale; grey where it is 0.
 
     orders  of the values of `x` and of `y`
 
     The axis of `x` has a title if `x` is a number.
     """
-    column = table.column(x)
     axis: dict[str, Any] = {"labelAngle": -90, "labelOverlap": True}
     title = None
-    if column.kind == "number":
+    if table.column(x).kind == "number":
         axis |= {"format": ".0e", "formatType": "number"}
-        title = column.title
-    cells = _of(table, width=alt.Step(min(_STEP, _WIDEST / max(1, len(orders[0])))), height=alt.Step(_STEP)).mark_rect(
-        stroke=_WHITE, strokeWidth=0.5
-    )
+        title = table.column(x).title
     positive = [value for record in table.records() if isinstance(value := record[key], int | float) and value > 0]
     least, most = min(positive, default=1), max(positive, default=1)
-    scale = alt.Scale(type="log", domain=[least, most] if least < most else [most / 2, most], nice=False)
-    return cells.encode(
-        x=alt.X(f"{x}:N", title=title, sort=orders[0], scale=alt.Scale(domain=orders[0]), axis=axis),
-        y=alt.Y(f"{y}:N", title=None, sort=orders[1]),
-        color=alt.condition(
-            f"datum.{key} > 0", _column(alt.Color, table, key, scale=scale, legend=alt.Legend(format=".3~g")),
-            alt.value("#d4d4d4"),
-        ),
+    scale = {"type": "log", "domain": [least, most] if least < most else [most / 2, most], "nice": False}
+    colour = _column(table, key, scale=scale, legend={"format": ".3~g"})
+    cells = _of(
+        table, {"type": "rect", "stroke": _WHITE, "strokeWidth": 0.5},
+        x=_nominal(x, title=title, sort=orders[0], scale={"domain": orders[0]}, axis=axis),
+        y=_nominal(y, sort=orders[1]),
+        color={"condition": {"test": f"datum.{key} > 0", **colour}, "value": "#d4d4d4"},
     )  # fmt: skip
+    return {**cells, "width": {"step": min(_STEP, _WIDEST / max(1, len(orders[0])))}, "height": {"step": _STEP}}
 
 
-def lines(table: PageTable, x: str, y: str, *, log_x: bool = False) -> Any:
+def lines(table: PageTable, x: str, y: str, *, log_x: bool = False) -> Chart:
     """The column `y` by `x`: a line for each sample, in the colour of its group or of the sample."""
-    axis = alt.Axis(grid=False, format=".0e", labelOverlap=True) if log_x else alt.Axis(grid=False)
-    scale = alt.Scale(type="log", nice=False) if log_x else alt.Scale(zero=False, nice=False, padding=4)
-    chart = _of(table).mark_line(point=alt.OverlayMarkDef(size=14), strokeWidth=1.5, opacity=0.8)
-    return chart.encode(
-        _column(alt.X, table, x, scale=scale, axis=axis), _column(alt.Y, table, y), alt.Detail("sample:N"),
-        *_colours(table),
+    axis = _EXPONENTS if log_x else {"grid": False}
+    scale = {**_LOG, "nice": False} if log_x else {"zero": False, "nice": False, "padding": 4}
+    return _of(
+        table, {"type": "line", "point": {"size": 14}, "strokeWidth": 1.5, "opacity": 0.8},
+        x=_column(table, x, scale=scale, axis=axis), y=_column(table, y), **_by_sample(table),
     )  # fmt: skip
 
 
-def spectrum(table: PageTable) -> Any:
+def spectrum(table: PageTable) -> Chart:
     """Sequences by the number of individuals that have them: observed as points, expected as lines with a band."""
-    base = _of(table).transform_filter("datum.number > 0")
-    x, y = _individuals(), alt.Y("number:Q", title="sequences", scale=_LOG)
-    colour = alt.Color("series:N", title=None, sort=None, legend=alt.Legend(symbolOpacity=1))
-    band = base.transform_filter("datum.low > 0").mark_area(opacity=0.25).encode(
-        x=x, y=alt.Y("low:Q", scale=_LOG, title="sequences"), y2="high:Q", color=colour
+    x, y = _individuals(), _number("number", "sequences", scale=_LOG)
+    colour = _nominal("series", sort=None, legend={"symbolOpacity": 1})
+    dashes = _nominal("series", sort=None, legend=None)
+    low = _number("low", "sequences", scale=_LOG)
+    return _layers(
+        _of(table, {"type": "area", "opacity": 0.25}, "datum.number > 0", "datum.low > 0",
+            x=x, y=low, y2={"field": "high"}, color=colour),
+        _of(table, {"type": "line", "strokeWidth": 1.5}, "datum.number > 0", "datum.series != 'observed'",
+            x=x, y=y, color=colour, strokeDash=dashes),
+        _of(table, {"type": "point", "filled": True, "size": 45, "opacity": 1}, "datum.number > 0",
+            "datum.series == 'observed'", x=x, y=y, color=colour),
     )  # fmt: skip
-    expected = base.transform_filter("datum.series != 'observed'").mark_line(strokeWidth=1.5)
-    observed = base.transform_filter("datum.series == 'observed'").mark_point(filled=True, size=45, opacity=1)
-    dashes = alt.StrokeDash("series:N", sort=None, legend=None)
-    return alt.layer(
-        band, expected.encode(x=x, y=y, color=colour, strokeDash=dashes), observed.encode(x=x, y=y, color=colour)
+
+
+def ratio(table: PageTable) -> Chart:
+    """Observed over expected sequences by the number of individuals, with the band of the expectation."""
+    x = _individuals()
+    y, low = (_number(key, "observed / expected", scale=_LOG) for key in ("ratio", "low"))
+    return _layers(
+        _of(table, {"type": "area", "opacity": 0.25}, x=x, y=low, y2={"field": "high"}),
+        _of(table, {"type": "point", "filled": True, "size": 45, "opacity": 1}, "datum.ratio > 0", x=x, y=y),
+        _plain(table, {"type": "rule", "strokeDash": [4, 3]}, y={"datum": 1, "scale": _LOG}),
     )
 
 
-def ratio(table: PageTable) -> Any:
-    """Observed over expected sequences by the number of individuals, with the band of the expectation."""
-    base, x = _of(table), _individuals()
-    y, low = (alt.Y(f"{key}:Q", title="observed / expected", scale=_LOG) for key in ("ratio", "low"))
-    return alt.layer(
-        base.mark_area(opacity=0.25).encode(x=x, y=low, y2="high:Q"),
-        base.transform_filter("datum.ratio > 0").mark_point(filled=True, size=45, opacity=1).encode(x=x, y=y),
-        alt.Chart(alt.NamedData(table.name)).mark_rule(strokeDash=[4, 3]).encode(y=alt.YDatum(1, scale=_LOG)),
-    )  # fmt: skip
-
-
-def _individuals() -> Any:
+def _individuals() -> Chart:
     """The numbers of individuals as the horizontal axis."""
-    return alt.X("n_individuals:Q", title="individuals", axis=alt.Axis(tickMinStep=1, grid=False))
+    return _number("n_individuals", "individuals", axis={"tickMinStep": 1, "grid": False})
 
 
-def carry_over(table: PageTable) -> Any:
+def carry_over(table: PageTable) -> Chart:
     """The share of clones that another individual has, by their reads."""
     order = list(dict.fromkeys(str(record["reads of the clone"]) for record in table.records()))
-    base = _of(table, width=alt.Step(52)).transform_filter("datum.rate > 0")
-    return base.mark_line(point=True, strokeWidth=1.5).encode(
-        x=alt.X("reads of the clone:O", sort=order, axis=alt.Axis(labelAngle=0)),
-        y=_column(alt.Y, table, "rate", scale=_LOG), color=alt.Color("series:N", title=None, sort=None),
+    reads = {"field": "reads of the clone", "type": "ordinal", "sort": order, "axis": {"labelAngle": 0}}
+    chart = _of(
+        table, {"type": "line", "point": True, "strokeWidth": 1.5}, "datum.rate > 0",
+        x=reads, y=_column(table, "rate", scale=_LOG), color=_nominal("series", sort=None),
     )  # fmt: skip
+    return {**chart, "width": {"step": 52}}
 
 
-def roc(table: PageTable) -> Any:
+def roc(table: PageTable) -> Chart:
     """True by false positive rates of predictors."""
-    curves = _of(table, width=260, height=260).mark_line(strokeWidth=1.5, interpolate="step-after")
-    color = alt.Color("predictor:N", title=None, sort=None, legend=alt.Legend(labelLimit=400))
-    return alt.layer(
-        _dashed(table).encode(x="false:Q", y="false:Q"),
-        curves.encode(_column(alt.X, table, "false"), _column(alt.Y, table, "true"), color),
-    )
+    curves = _of(
+        table, {"type": "line", "strokeWidth": 1.5, "interpolate": "step-after"},
+        x=_column(table, "false"), y=_column(table, "true"),
+        color=_nominal("predictor", sort=None, legend={"labelLimit": 400}),
+    )  # fmt: skip
+    return {**_layers(_dashed(table, x=_number("false"), y=_number("false")), curves), "width": 260, "height": 260}
 
 
-def quantiles(table: PageTable) -> Any:
+def quantiles(table: PageTable) -> Chart:
     """−log10 of observed p-values by that of expected ones, with the band that holds without any effect."""
-    base = _of(table)
-    x = _column(alt.X, table, "expected", axis=alt.Axis(grid=False))
-    y = _column(alt.Y, table, "observed")
-    band = base.mark_area(opacity=0.3, color="#888888").encode(
-        x=x, y=alt.Y("low:Q", title=table.column("observed").title), y2="high:Q"
-    )
-    points = base.mark_line(point=alt.OverlayMarkDef(size=14), strokeWidth=1.2)
-    return alt.layer(
-        band, _dashed(table).encode(x="expected:Q", y="expected:Q"),
-        points.encode(x, y, alt.Detail("sample:N"), *_colours(table)),
+    x, y = _column(table, "expected", axis={"grid": False}), _column(table, "observed")
+    return _layers(
+        _of(table, {"type": "area", "opacity": 0.3, "color": "#888888"}, x=x, y=_number("low", y["title"]),
+            y2={"field": "high"}),
+        _dashed(table, x=_number("expected"), y=_number("expected")),
+        _of(table, {"type": "line", "point": {"size": 14}, "strokeWidth": 1.2}, x=x, y=y, **_by_sample(table)),
     )  # fmt: skip
 
 
-def _dashed(table: PageTable) -> Any:
-    """A dashed line, of which only the axes are missing."""
-    return alt.Chart(alt.NamedData(table.name)).mark_line(color="#5c5c5c", strokeDash=[4, 3])
-
-
-def shares(cells: PageTable, hits: PageTable | None = None) -> Any:
+def shares(cells: PageTable, hits: PageTable | None = None) -> Chart:
     """Shares of reads after by those before: circles for all clonotypes, points for hits, a line for no change."""
-    axis = alt.Axis(grid=False, format=".0e", labelOverlap=True)
-    scale = alt.Scale(type="log", nice=False, padding=6)
-    x = _column(alt.X, cells, "share_before", scale=scale, axis=axis)
-    y = _column(alt.Y, cells, "share_after", scale=scale, axis=axis)
-    size = alt.Size("clonotypes:Q", scale=alt.Scale(type="log", range=[6, 160]), legend=alt.Legend(columns=4))
-    same = alt.Y("unchanged:Q", title=cells.column("share_after").title, scale=scale)
+    scale = {**_LOG, "nice": False, "padding": 6}
+    x, y = (_column(cells, key, scale=scale, axis=_EXPONENTS) for key in ("share_before", "share_after"))
+    size = _number("clonotypes", scale={**_LOG, "range": [6, 160]}, legend={"columns": 4})
     layers = [
-        _of(cells, without=("unchanged",)).mark_circle(color="#8a8a8a", opacity=0.7).encode(x, y, size),
-        _dashed(cells).encode(x, same),
+        _of(cells, {"type": "circle", "color": "#8a8a8a", "opacity": 0.7}, without=("unchanged",), x=x, y=y, size=size),
+        _dashed(cells, x=x, y=_number("unchanged", y["title"], scale=scale)),
     ]
     if hits is not None:
-        layers.append(_of(hits).mark_point(filled=True, size=40, opacity=0.9).encode(x, y))
-    return alt.layer(*layers)
+        layers.append(_of(hits, {"type": "point", "filled": True, "size": 40, "opacity": 0.9}, x=x, y=y))
+    return _layers(*layers)
 
 
-def network(nodes: PageTable, edges: PageTable) -> Any:
+def network(nodes: PageTable, edges: PageTable) -> Chart:
     """Clonotypes as circles, with lines between those that differ in at most one residue."""
-    position: dict[str, Any] = {"axis": None, "scale": alt.Scale(zero=False, padding=12)}
-    x, y = alt.X("x:Q", **position), alt.Y("y:Q", **position)
-    rules = alt.Chart(alt.NamedData(edges.name)).mark_rule(color="#8a8a8a", strokeWidth=0.8)
-    circles = _of(nodes, without=("x", "y", "colour")).mark_circle(opacity=0.9, stroke=_WHITE, strokeWidth=0.5)
-    size = alt.Size("excess:Q", title=nodes.column("excess").title, scale=alt.Scale(type="log", range=[30, 420]))
-    colour = alt.Color("colour:N", title="V gene", sort=None, legend=alt.Legend(columns=4))
-    return alt.layer(
-        rules.encode(x=x, y=y, x2="x2:Q", y2="y2:Q"), circles.encode(x=x, y=y, size=size, color=colour)
-    ).properties(width=560, height=420)  # fmt: skip
+    x, y = (_number(key, axis=None, scale={"zero": False, "padding": 12}) for key in "xy")
+    rules = _plain(edges, {"type": "rule", "color": "#8a8a8a", "strokeWidth": 0.8}, x=x, y=y, x2={"field": "x2"},
+                   y2={"field": "y2"})  # fmt: skip
+    circles = _of(
+        nodes, {"type": "circle", "opacity": 0.9, "stroke": _WHITE, "strokeWidth": 0.5}, without=("x", "y", "colour"),
+        x=x, y=y, size=_number("excess", nodes.column("excess").title, scale={**_LOG, "range": [30, 420]}),
+        color=_nominal("colour", title="V gene", sort=None, legend={"columns": 4}),
+    )  # fmt: skip
+    return {**_layers(rules, circles), "width": 560, "height": 420}
 
 
 @cache
@@ -189,7 +174,7 @@ def png(*figures: Figure) -> bytes:
 def _picture(figures: tuple[Figure, ...]) -> str:
     """Figures on white as JSON, with their data; several are side by side below their captions."""
     datasets = {table.name: table.records() for figure in figures for table in figure.tables}
-    spec: dict[str, Any]
+    spec: Chart
     if not figures:
         spec = {"data": {"values": [{}]}, "mark": {"type": "text", "text": "There is nothing to draw."}}
     elif len(figures) == 1:
@@ -202,24 +187,53 @@ def _picture(figures: tuple[Figure, ...]) -> str:
     return json.dumps({**spec, "datasets": datasets, "config": config})
 
 
-def _of(table: PageTable, *, without: tuple[str, ...] = (), **size: Any) -> alt.Chart:
+def _plain(table: PageTable, mark: Chart, *filters: str, **encoding: Any) -> Chart:
+    """A chart of a table: marks of the rows that pass the filters."""
+    chosen: Chart = {"transform": [{"filter": text} for text in filters]} if filters else {}
+    return {"data": {"name": table.name}, **chosen, "mark": mark, "encoding": encoding}
+
+
+def _of(table: PageTable, mark: Chart, *filters: str, without: tuple[str, ...] = (), **encoding: Any) -> Chart:
     """A chart of a table, with its columns in the tooltip."""
-    tooltip = [_column(alt.Tooltip, table, column.key) for column in table.columns if column.key not in without]
-    return alt.Chart(alt.NamedData(table.name), **size).encode(tooltip=tooltip)
+    tooltip = [
+        _column(table, column.key, **({"format": ",.4~g"} if column.kind == "number" else {}))
+        for column in table.columns if column.key not in without
+    ]  # fmt: skip
+    return _plain(table, mark, *filters, **encoding, tooltip=tooltip)
 
 
-def _column(channel: Any, table: PageTable, key: str, **options: Any) -> Any:
-    """A column as a channel, such as `alt.X`, with its title."""
+def _dashed(table: PageTable, **encoding: Any) -> Chart:
+    """A dashed line."""
+    return _plain(table, {"type": "line", "color": "#5c5c5c", "strokeDash": [4, 3]}, **encoding)
+
+
+def _layers(*charts: Chart) -> Chart:
+    return {"layer": list(charts)}
+
+
+def _column(table: PageTable, key: str, **options: Any) -> Chart:
+    """A column as a channel, with its title."""
     column = table.column(key)
-    if column.kind == "number" and channel is alt.Tooltip:
-        options["format"] = ",.4~g"
-    return channel(f"{key}:{'Q' if column.kind == 'number' else 'N'}", title=column.title, **options)
+    kind = _number if column.kind == "number" else _nominal
+    return kind(key, column.title, **options)
 
 
-def _colours(table: PageTable) -> list[Any]:
-    """The channel that gives lines the colour of their group, or else of their sample; none if there are many."""
+def _number(field: str, title: str | None = None, **options: Any) -> Chart:
+    """A channel of numbers."""
+    return {"field": field, "type": "quantitative", **({} if title is None else {"title": title}), **options}
+
+
+def _nominal(field: str, title: str | None = None, **options: Any) -> Chart:
+    """A channel of names."""
+    return {"field": field, "type": "nominal", "title": title, **options}
+
+
+def _by_sample(table: PageTable) -> dict[str, Any]:
+    """A line for each sample, in the colour of its group, or else of the sample; in one colour if there are many."""
+    encoding: dict[str, Any] = {"detail": {"field": "sample", "type": "nominal"}}
     for key in ("group", "sample"):
         names = list(dict.fromkeys(row.get(key) for row in table.records()))
         if len(names) > 1:
-            return [alt.Color(f"{key}:N", title=None, sort=list(map(str, names)))] if len(names) <= MOST_COLOURS else []
-    return []
+            coloured = {"color": _nominal(key, sort=list(map(str, names)))} if len(names) <= MOST_COLOURS else {}
+            return {**encoding, **coloured}
+    return encoding

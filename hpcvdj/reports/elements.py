@@ -9,6 +9,9 @@ from typing import Any, Literal
 Cell = int | float | str | None
 """A value of a table; None if there is no value."""
 
+Chart = dict[str, Any]
+"""A chart, or a part of one, in Vega-Lite."""
+
 Kind = Literal["number", "text", "code", "long", "names"]
 
 MOST_LISTED = 1000
@@ -39,6 +42,7 @@ _TITLES = {
     "found": "hits", "hits_called": "hits called", "epitopes_called": "epitopes called", "record": "nearest record",
     "distance": "residues exchanged", "fdr": "false discovery rate", "precursor_frequency": "precursor frequency",
     "members": "sequences of the ball", "odds_ratio": "odds ratio", "hits_weighted": "hits with weights",
+    "donors_in_strata_of_one_value": "donors in strata of one value",
     "hits_that_are_copies": "likely copies among hits", "inflation_of_fisher": "inflation of Fisher's test",
     "depth_ratio": "depth ratio", "log2_fold_change": "fold change, log2",
     **dict.fromkeys(("odds_ratio_low", "log2_fold_change_low", "ratio_low"), "95 % interval, from"),
@@ -139,23 +143,21 @@ class Figure:
     name     the name of its files
     kind     the kind of chart, such as "Heat map"
     caption  what it shows, with its main numbers
-    chart    an Altair chart whose data are the `tables`, by name
+    chart    in Vega-Lite; its data are the `tables`, by name
     wide     whether it takes the width of the page
     """
 
     name: str
     kind: str
     caption: str
-    chart: Any
+    chart: Chart
     tables: tuple[PageTable, ...]
     wide: bool = False
 
     @property
-    def spec(self) -> dict[str, Any]:
-        """The chart in Vega-Lite, without data, and with a description for those who cannot see it."""
-        spec: dict[str, Any] = self.chart.properties(description=f"{self.kind}. {self.caption}").to_dict(validate=False)
-        # The page names no addresses and has one configuration for all figures.
-        return {key: value for key, value in spec.items() if key not in ("$schema", "config")}
+    def spec(self) -> Chart:
+        """The chart, with a description for those who cannot see it."""
+        return {"description": f"{self.kind}. {self.caption}", **self.chart}
 
 
 Verdict = Literal["yes", "with care", "no", "not checked"]

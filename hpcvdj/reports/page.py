@@ -24,7 +24,7 @@ from hpcvdj.storage.damage import MISREAD, damage
 from hpcvdj.storage.files import atomic_path, require_distinct, require_writable
 from hpcvdj.storage.folders import make_folder
 
-LIBRARIES = ("altair", "itables", "jinja2", "networkx", "vl_convert")
+LIBRARIES = ("itables", "jinja2", "networkx", "vl_convert")
 
 _DEFAULTS = ReportSettings()
 
@@ -78,7 +78,7 @@ def write_report(
 
 def _write(outputs: Outputs, target: Path, folders: Mapping[str, Path], *, overwrite: bool) -> int:
     """Write the page, and what else `folders` are for; return the number of figures."""
-    # Altair takes time to import, and may be missing.
+    # vl_convert takes time to import, and may be missing.
     from hpcvdj.reports.charts import png, svg
 
     sections, text = _page(outputs)

@@ -57,7 +57,7 @@ class PlottedTable(AnswerTable[A]):
 def require_drawable(target: Path, *, overwrite: bool) -> None:
     """Raise InputError if no figure can be drawn to `target`, a new .png or .svg; callers check before they compute."""
     require_picture(target, overwrite=overwrite)
-    for library in ("altair", "networkx", "vl_convert"):
+    for library in ("networkx", "vl_convert"):
         require(library, "report")
 
 

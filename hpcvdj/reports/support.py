@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from hpcvdj.chance.clonotypes import REPEATED, REPEATED_ROWS
+from hpcvdj.chance.p_values import needs_text
 from hpcvdj.errors import few
 from hpcvdj.reports.associations import inflation_of, noise_text
 from hpcvdj.reports.elements import PageTable, Section, Statement, Verdict, percent, shown
@@ -226,6 +227,8 @@ def _association(outputs: Outputs) -> Iterator[Statement]:
             text += "So few tests say little of other sequences." * bool(tested)
         else:
             text += "Chance explains it."
+        if not hits and len(facts["phenotypes"]) == 1 and (needed := facts["phenotypes"][0].get("a_hit_needs")):
+            text += f" A hit alone needs {needs_text(needed)}."
         yield Statement("Do sequences go with the phenotype?", _verdict(tested, hits), text.strip())
 
 

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +13,7 @@ import hpcvdj
 from hpcvdj.association.law import Laws, laws_of_cases, rates
 from hpcvdj.association.multiplicity import q_values
 from hpcvdj.association.question import AssociationQuestion
-from hpcvdj.association.settings import AssociationSettings
+from hpcvdj.association.settings import AssociationSettings, Donors
 from hpcvdj.errors import HpcvdjWarning, InputError
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.repertoires.writers import write_table
@@ -101,6 +102,29 @@ def test_rows_are_those_of_loops_over_donors(answer, tables):
     assert sorted(reaching) == sorted(key for key, row in rows.items() if row["q_value"] is not None)
     q = q_values(np.array([rows[key]["p_value"] for key in reaching]))
     assert [rows[key]["q_value"] for key in reaching] == pytest.approx(q.tolist())
+
+
+@pytest.mark.slow
+def test_what_a_hit_needs(tables, model):
+    """A sequence of so many carriers and cases is a hit if no other one is, and with one case fewer it is none."""
+    answer = asked(tables, model)
+    question = AssociationQuestion(Donors(metadata=metadata(CASE), case={"disease": "ill"}), AssociationSettings())
+    (facts,) = question.facts(answer, None)["phenotypes"]
+    needs, tested = facts["a_hit_needs"], facts["tested"]
+    assert tested == int(answer.tested[0].kept.sum()) > 10
+    assert [need["carriers"] for need in needs] == sorted(need["carriers"] for need in needs)
+    assert all(b["carriers"] >= 2 * a["carriers"] for a, b in pairwise(needs))
+    rows = [row for row in answer.table.to_pylist() if row["q_value"] is not None]
+    assert needs[0]["carriers"] == min(row["carriers"] for row in rows)
+    for need in needs:
+        first, mass = laws_of_cases(answer.sizes, CASE, np.array([need["carriers"]]))[0]
+        enough, fewer = (mass[need["cases"] - first - k :].sum() for k in (0, 1))
+        assert enough <= 0.05 / tested < fewer
+        assert need["expected"] == pytest.approx(((first + np.arange(len(mass))) * mass).sum())
+    summary = [text for _, text in AssociationQuestion(None, AssociationSettings()).summary(answer)]
+    first = needs[0]
+    assert any(text.startswith(f"a hit alone needs {first['cases']} cases of {first['carriers']} carriers (")
+               for text in summary)  # fmt: skip
 
 
 def hits_of(answer, max_q=0.05):

@@ -90,6 +90,18 @@ def test_strata_are_those_of_all_sets_of_donors_in_each():
         assert one.least_of_both[0] == pytest.approx(both, rel=1e-11)
 
 
+def test_needed_values_are_the_smallest_with_small_tails():
+    rng = np.random.default_rng(5)
+    sizes, case = rng.lognormal(0, 1, 14), np.repeat([True, False], [6, 8])
+    carriers = np.arange(1, 14)[:, None]
+    laws = Laws.given(carriers, lambda _, numbers: laws_of_cases(sizes, case, numbers))
+    for row, m in enumerate(carriers[:, 0].tolist()):
+        expected = by_enumeration(sizes, case.astype(int), m)
+        for p in (0.9, 0.05, 1e-3, 1e-9):
+            small = [a for a in expected if sum(q for b, q in expected.items() if b >= a) <= p]
+            assert laws.needed(row, p) == min(small, default=None)
+
+
 def test_values_whose_probability_is_0_in_floating_point_are_beyond_the_law():
     """All carriers are among the shallow donors: it was the probability of a value of another law, or an IndexError."""
     sizes = np.exp(np.random.default_rng(0).normal(10, 1.5, 666))

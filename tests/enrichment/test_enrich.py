@@ -286,7 +286,7 @@ def table_file(tmp_path, with_planted):
 @pytest.mark.slow
 def test_the_command(table_file, tmp_path, model, with_planted):
     words = ["enrich", table_file, "-m", model.name, "--backend", "cpu"]
-    pytest.importorskip("altair")
+    pytest.importorskip("vl_convert")
     out, err = hpcvdj_command(*words, "-o", tmp_path / "o.tsv", "--plot", tmp_path / "f.svg")
     assert "10 cluster(s)" in out
     assert ElementTree.parse(tmp_path / "f.svg").getroot().tag.endswith("svg")

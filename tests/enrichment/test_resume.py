@@ -20,7 +20,7 @@ def words(tmp_path_factory):
 @pytest.mark.slow
 def test_table_and_facts_belong_together(words, tmp_path):
     target, plot = tmp_path / "o.tsv", tmp_path / "f.svg"
-    pytest.importorskip("altair")
+    pytest.importorskip("vl_convert")
     given = [*words, "-o", target, "--plot", plot]
     hpcvdj_command(*given)
     content = target.read_bytes()

@@ -105,7 +105,8 @@ def association(path, names=NAMES, tested=150, hits=2, inflation=1.05, **facts):
     phenotype = {
         "phenotype": "disease=MS", "family": "case", "donors": len(names), "cases": 2, "strata": 1,
         "sequences": tested + 7, "tested": tested, "hits": hits, "hits_weighted": hits, "hits_that_are_copies": 0,
-        "inflation": inflation,
+        "inflation": inflation, "donors_in_strata_of_one_value": 0,
+        "a_hit_needs": [{"carriers": 4, "cases": 4, "expected": 1.96}, {"carriers": 8, "cases": 7, "expected": 3.9}],
     }  # fmt: skip
     known = {
         "command": "associate", "model": "human_trb_m15", "settings": {"unit": "sequence"},

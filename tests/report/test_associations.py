@@ -111,6 +111,12 @@ def test_few_tests_without_a_hit_explain_nothing(tmp_path, report):
     assert "Chance explains it." in report([examples.association(tmp_path / "a.tsv", tested=10, hits=0)]).text
 
 
+def test_without_a_hit_the_page_says_what_one_needs(tmp_path, report):
+    needed = "A hit alone needs 4 cases of 4 carriers (2.0 expected), or 7 of 8."
+    assert needed in report([examples.association(tmp_path / "a.tsv", hits=0)]).text
+    assert "hit alone needs" not in report([examples.association(tmp_path / "a.tsv", hits=1)]).text
+
+
 def test_a_bound_of_kappa_is_no_estimate(tmp_path, report):
     of_samples = {"a": (1.5, [1.2, 1.9]), "b": (6.69, [0.0, 6.69]), "c": (2.0, None)}
     page = report(

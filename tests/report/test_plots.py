@@ -58,7 +58,7 @@ def test_a_table_without_anything_to_draw(tmp_path):
     assert "nothing to draw" in (tmp_path / "f.svg").read_text()
 
 
-@pytest.mark.parametrize("missing", ["altair", "networkx", "vl_convert"])
+@pytest.mark.parametrize("missing", ["networkx", "vl_convert"])
 def test_what_is_asked_before_the_work(tmp_path, monkeypatch, missing):
     require_drawable(tmp_path / "f.png", overwrite=False)
     with pytest.raises(InputError, match=r"f\.pdf: the name must end in \.png or \.svg"):

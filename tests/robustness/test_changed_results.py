@@ -65,7 +65,7 @@ def test_tables_in_a_folder_of_generate_like_are_inputs(tmp_path):
 
 
 def test_facts_are_inputs_of_a_report(tmp_path):
-    pytest.importorskip("altair")
+    pytest.importorskip("vl_convert")
     (tmp_path / "page").mkdir()
     shutil.copy(SMALL, tmp_path / "t.tsv")
     hpcvdj_command("-q", *COUNT, "page/o.tsv", cwd=tmp_path)
