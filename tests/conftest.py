@@ -31,6 +31,8 @@ def pytest_configure():
     from hpcvdj.kernels.compiling import compile_once
 
     compile_once(dispatcher)
+    # What tests write need not outlast a loss of power, and disks take long.
+    os.fsync = lambda descriptor: None
     # What is collected stays until the end: to look for garbage in it takes as long as a fifth of the collection.
     gc.disable()
 

@@ -118,7 +118,17 @@ def test_what_is_no_number(tmp_path):
     _, err = hpcvdj_command("infer", SMALL, "-m", "human_trb_m15", "-o", tmp_path / "o", "--bootstrap", "1", code=2)
     assert error_line(err).endswith("--bootstrap 1: give 2 or more, as one draw has no standard deviation, or 0")
     _, err = hpcvdj_command("convert", SMALL, "-o", tmp_path / "o.tsv", "--columns", "junction", code=2)
-    assert "--columns junction: give FIELD=COLUMN, as in" in error_line(err)
+    assert "--columns junction: give FIELD=COLUMN, each field once, as in" in error_line(err)
+    twice = "v_call=v_call,v_call=j_call"
+    _, err = hpcvdj_command("convert", SMALL, "-o", tmp_path / "o.tsv", "--columns", twice, code=2)
+    assert f"--columns {twice}: give FIELD=COLUMN, each field once, as in" in error_line(err)
+
+
+def test_a_misspelled_field(tmp_path):
+    _, err = hpcvdj_command("convert", SMALL, "-o", tmp_path / "o.tsv", "--columns", "duplicate_cuont=v_call")
+    assert "--columns duplicate_cuont: no field that is read; is duplicate_count meant?" in err
+    _, err = hpcvdj_command("convert", SMALL, "-o", tmp_path / "p.tsv", "--columns", "c_call=v_call,mine=j_call")
+    assert "no field that is read" not in err
 
 
 @pytest.mark.parametrize("words", COMMANDS)

@@ -4,6 +4,7 @@ A sample of the table's rows is compared with junctions that the model makes (`h
 have a name, and with the calls of other genes (`hpcvdj.chance.calls`).
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -57,6 +58,9 @@ FEWEST_TO_SAY, FEWEST_TO_REFUSE = 20, 100
 
 FEW_WITH_ENDS = 0.2
 """The largest share of rows with the ends of a junction in a table of CDR3s, which have such ends by chance."""
+
+MANY_WITH_ENDS = 0.9
+"""The share of CDR3s with such ends from which on they are whole junctions."""
 
 MOST_REVERSED = 0.5
 """The share of rows with the ends of a reversed junction from which on a table is of the other strand: by chance, one
@@ -145,6 +149,7 @@ def check_tables(
             log.warning("%s", line)
         if not checks.force:
             _require_readable(sample, model, together.names)
+            _require_cdr3s(sample, reading, together.names)
         return check_model(checks, sample, model, compared, together.names)
 
     fit = (run or Run()).once(("fit", *of), None, check)
@@ -217,6 +222,24 @@ def _require_readable(sample: Junctions, model: Model, names: str) -> None:
         of = f"{names}: " if names else ""
         fault = exchanged_calls(tally, model) or f"{species_warning(tally, model)} Give their model"
         raise InputError(f"{of}{fault}; {option('force', True)} goes on")
+
+
+def _require_cdr3s(sample: Junctions, reading: Reading, tables: str) -> None:
+    """Raise InputError if the CDR3s of a table, in amino acids, are whole junctions."""
+    if reading.sequence_field != "cdr3_aa":
+        return
+    first, last = reading.ends
+    texts = sequences(sample.repertoire, np.arange(len(sample)))
+    whole = np.asarray(pc.match_substring_regex(texts, f"^{first}{FIRST}.*[{LAST}]{re.escape(last)}$"))
+    names = sample.repertoire_ids or [tables]
+    shares = [(names[k], whole[own].mean()) for k in range(len(names)) if (own := sample.repertoire_of == k).any()]
+    if wrong := [name for name, share in shares if share >= MANY_WITH_ENDS]:
+        column = dict(reading.opening.columns).get("cdr3_aa", "cdr3_aa")
+        remedy = f"{option('columns', {'junction_aa': column})} says so; {option('force', True)} goes on"
+        raise InputError(
+            f"{few(wrong)}{': ' * bool(wrong[0])}most sequences of cdr3_aa begin with C and end with F, V or W: they "
+            f"are junctions, not CDR3s; {remedy}"
+        )
 
 
 def _require_possible(fit: ModelFit, model: Model, sample: Junctions) -> None:

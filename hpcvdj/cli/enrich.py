@@ -93,6 +93,8 @@ def command(
             tested, refused = run.deal(work, compute, sizes, common.complain)
     if len(work) > 1 and tested and run.is_root:
         hits = [number or 0 for _, number in tested]
-        common.say(f"{sum(hits):,} hits in {sum(map(bool, hits)):,} of {len(hits):,} table(s) tested")
+        complete = len(work) - len(tested) - len(refused)
+        more = f"; {complete:,} more complete already" if complete else ""
+        common.say(f"{sum(hits):,} hits in {sum(map(bool, hits)):,} of {len(hits):,} table(s) tested{more}")
     if refused:
         raise not_all([name_of(tables).name for (tables, _), _ in refused], len(work), "tested")

@@ -42,6 +42,8 @@ def names_in(call: str) -> list[str]:
     (['TRBV6-2*01', 'TRBV6-3*01'], ['TRBV5'])
     >>> names_in("TRBV12-3/12-4"), names_in("TRAV29/DV5,TRBV20/OR9-2")
     (['TRBV12-3', 'TRBV12-4'], ['TRAV29/DV5', 'TRBV20/OR9-2'])
+    >>> names_in("TRBV12-3/4"), names_in("TRBV6-5*01/02")
+    (['TRBV12-3', 'TRBV12-4'], ['TRBV6-5*01', 'TRBV6-5*02'])
     >>> names_in("TRBV5-4*02;TRBV9*01"), names_in("TRBV20-1|TRBV9")
     (['TRBV5-4*02', 'TRBV9*01'], ['TRBV20-1', 'TRBV9'])
     >>> names_in("NA"), names_in("nan")
@@ -54,10 +56,18 @@ def names_in(call: str) -> list[str]:
 
 
 def _genes(name: str) -> list[str]:
-    """Return the genes of a name such as `TRBV6-2/6-3`."""
+    """Return the genes, or alleles, of a name such as `TRBV6-2/6-3`, `TRBV6-2/3` and `TRBV6-2*01/02`."""
     first, *others = _SEVERAL.split(name)
-    family = re.split("[^A-Za-z]", first, maxsplit=1)[0]
-    return [first, *(family + other for other in others)]
+    locus = re.split("[^A-Za-z]", first, maxsplit=1)[0]
+
+    def whole(other: str) -> str:
+        # A number alone is that of an allele, or else of a gene of the same family.
+        mark = next((mark for mark in "*-" if mark in first), None)
+        if mark is None or re.search("[*-]", other):
+            return locus + other
+        return first[: first.index(mark) + 1] + other
+
+    return [first, *map(whole, others)]
 
 
 def meant_by(call: str, find: Callable[[str], Any]) -> list[str]:

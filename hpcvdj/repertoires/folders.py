@@ -31,6 +31,7 @@ def _tables_in(folder: Path, opening: Opening) -> list[Table]:
     tables: list[Table] = []
     unknown: list[Table] = []
     hidden: list[str] = []
+    otherwise: list[str] = []
     folders = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
     inner = [own.name for own in folders if any(map(_is_named_like_a_table, _files_in(own)))]
     besides = opening.besides
@@ -38,6 +39,8 @@ def _tables_in(folder: Path, opening: Opening) -> list[Table]:
         if besides is not None and besides.exists() and path.exists() and path.samefile(besides):
             continue
         if not _is_named_like_a_table(path):
+            if not path.name.startswith(".") and not _is_beside(path):
+                otherwise.append(path.name)
             continue
         table, certain = table_at(path, opening), path.name.lower().endswith(table_suffixes())
         if path.name.startswith("."):
@@ -55,6 +58,7 @@ def _tables_in(folder: Path, opening: Opening) -> list[Table]:
             others.append(table.path.name)
     for names, what in (
         (others, "not tables of junctions"),
+        (otherwise, "not named like tables of junctions"),
         (hidden, "hidden files"),
         (inner, "folders, which are read only if you name them"),
     ):
@@ -71,6 +75,11 @@ def _files_in(folder: Path) -> list[Path]:
     with suppress(OSError):
         return [path for path in folder.iterdir() if path.is_file()]
     return []
+
+
+def _is_beside(path: Path) -> bool:
+    """Whether a file has the facts of a table, or is a figure of it: both have its name and another ending."""
+    return path.suffix in (".json", ".png", ".svg")
 
 
 def _is_named_like_a_table(path: Path) -> bool:

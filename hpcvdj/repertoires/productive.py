@@ -9,6 +9,9 @@ from hpcvdj.recombination.productive import PRODUCTIVE
 
 COLUMN = "productive"
 
+TRUE, FALSE = ("true", "t", "1", "1.0", "yes", "y"), ("false", "f", "0", "0.0", "no", "n")
+"""True and false as Python, Rust, R, Excel and people spell them, in lower case."""
+
 
 def telling_column(columns: Sequence[str], sequence_field: str) -> str | None:
     """The column of a table that determines which rows are productive; None if no column does."""
@@ -18,6 +21,6 @@ def telling_column(columns: Sequence[str], sequence_field: str) -> str | None:
 def productive_rows(column: pa.Array, name: str) -> pa.Array:
     """Whether each row is productive, by its text in the column `name`, as of `telling_column`; null stays null."""
     if name == COLUMN:
-        true = pc.is_in(pc.utf8_lower(column), value_set=pa.array(("t", "true", "1", "1.0", "yes", "y"), column.type))
+        true = pc.is_in(pc.utf8_lower(column), value_set=pa.array(TRUE, column.type))
         return pc.if_else(pc.is_null(column), pa.scalar(None, pa.bool_()), true)
     return pc.match_substring_regex(column, PRODUCTIVE[name], ignore_case=True)

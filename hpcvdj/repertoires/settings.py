@@ -1,8 +1,9 @@
 """The options of users for opening and reading tables, and for the germline table or the model that calls refer to."""
 
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Annotated, Any
 
-from hpcvdj.errors import choices
+from hpcvdj.errors import choices, log, option
 from hpcvdj.options import Option, Settings, setting
 from hpcvdj.recombination import germline
 from hpcvdj.recombination.calls import Policy
@@ -14,10 +15,14 @@ if TYPE_CHECKING:
     from hpcvdj.repertoires.reading import Reading
 
 
+MISSPELLED = 0.8
+"""How like a field, as of `difflib`, a name must be to be taken for a misspelling of it."""
+
+
 def pairs_in(text: str) -> dict[str, str]:
-    """`a=b,c=d` as a dict; ValueError for other texts."""
+    """`a=b,c=d` as a dict; ValueError for other texts, and for names that are there twice."""
     pairs = [[part.strip() for part in pair.split("=", 1)] for pair in text.split(",") if pair.strip()]
-    if not all(len(pair) == 2 and all(pair) for pair in pairs):
+    if not all(len(pair) == 2 and all(pair) for pair in pairs) or len({pair[0] for pair in pairs}) < len(pairs):
         raise ValueError(text)
     return dict(pairs)
 
@@ -30,12 +35,15 @@ class TableSettings(Settings):
     columns: dict[str, str] | None = setting(
         "which columns are which AIRR fields, as in {junction: cdr3nt, v_call: v}", None,
         shell="which columns are which AIRR fields, as in junction=cdr3nt,v_call=v", metavar="FIELD=COLUMN",
-        parse=pairs_in, remedy="give FIELD=COLUMN, as in junction=cdr3nt,v_call=v,j_call=j")  # fmt: skip
+        parse=pairs_in, remedy="give FIELD=COLUMN, each field once, as in junction=cdr3nt,v_call=v")  # fmt: skip
 
     def opening(self) -> "Opening":
         """How tables are opened; OptionError for an unknown format."""
-        from hpcvdj.repertoires.formats.format import Opening
+        from hpcvdj.repertoires.formats.format import FIELDS, Opening
 
+        for name in self.columns or {}:
+            if name not in FIELDS and (meant := get_close_matches(name, FIELDS, 1, MISSPELLED)):
+                log.warning("%s: no field that is read; is %s meant?", option("columns", name), meant[0])
         return Opening(self.format, tuple((self.columns or {}).items()))
 
 

@@ -28,6 +28,7 @@ from hpcvdj.repertoires.reading import Reading, reading_of
 from hpcvdj.repertoires.table import table_at, table_of
 from hpcvdj.repertoires.writers import write_table
 from tests.asked import sample_of_table, warnings_said
+from tests.commands import error_line, hpcvdj_command
 from tests.loci import LOCI, exhaustive_but
 
 COLUMNS = ["v_call", "j_call", "junction"]
@@ -252,6 +253,30 @@ def test_cdr3s_in_a_column_of_junctions(field):
     lengthened = pa.array([text[:ends] * 40 + text for text in table[field].to_pylist()])
     with pytest.raises(InputError, match="are they of another species"):
         check_model(Checks(), sample_of_table(table.set_column(2, field, lengthened), model, reading), model)
+
+
+@pytest.mark.parametrize(("column", "rows"), [("cdr3_aa", 400), ("cdr3_aa", 1), ("aa", 30)])
+def test_junctions_in_a_column_of_cdr3s(column, rows, tmp_path):
+    """With genes=any, they had probabilities a trillion times too small, and nothing said so."""
+    model = load_model("human_trb_m15")
+    table = hpcvdj.generate(model, rows, seed=5, productive=True, backend="cpu").select(
+        ["v_call", "j_call", "junction_aa"]
+    )
+    options = [] if column == "cdr3_aa" else ["--columns", f"cdr3_aa={column}"]
+    whole, good, bad = table.rename_columns(["v_call", "j_call", column]), tmp_path / "good.tsv", tmp_path / "bad.tsv"
+    cdr3s = pa.array([text[1:-1] for text in table["junction_aa"].to_pylist()])
+    write_table(good, whole.set_column(2, column, cdr3s).to_batches(), overwrite=False)
+    write_table(bad, whole.to_batches(), overwrite=False)
+    message = "bad.tsv: most sequences of cdr3_aa begin with C and end with F, V or W: they are junctions, not CDR3s; "
+    message += f"--columns junction_aa={column} says so; --force goes on"
+    words = ["-m", model.name, "-o", tmp_path / "o.tsv", "--overwrite", *options]
+    for genes in ("any", "call"):
+        _, err = hpcvdj_command("pgen", bad, *words, "--genes", genes, code=2)
+        assert error_line(err) == f"hpcvdj: error: {message}"
+        hpcvdj_command("pgen", good, *words, "--genes", genes)
+    _, err = hpcvdj_command("sharing", good, bad, *words, "--draws", "1000", code=2)
+    assert error_line(err).endswith(message)
+    hpcvdj_command("pgen", bad, *words, "--force")
 
 
 @pytest.mark.olga

@@ -332,7 +332,7 @@ def test_several_tables(table_file, tmp_path, model):
     out, err = hpcvdj_command(*words, "-o", tmp_path / "out", "--resume")
     assert err.count("is complete already; there is nothing to resume") == 2
     assert [line.split(":")[0] for line in out.splitlines()[:-1]] == ["bad.tsv"]
-    assert out.endswith(" of 1 table(s) tested\n")
+    assert out.endswith(" of 1 table(s) tested; 2 more complete already\n")
     assert before.items() <= {path.name: path.stat().st_mtime_ns for path in (tmp_path / "out").iterdir()}.items()
     _, err = hpcvdj_command(*words, "--max-q", "0.01", "-o", tmp_path / "out", "--resume", code=2)
     assert err.count("is of another run (max_q was 0.001, is 0.01)") == 3

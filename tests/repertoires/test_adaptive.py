@@ -326,15 +326,21 @@ def test_what_the_reasons_say():
 # --- the species
 
 
-def test_the_species_of_a_table():
-    assert species_of([("TCRBV20-01", 5)]) == "human"
+def test_the_species_of_a_table(caplog):
     assert species_of([("TCRBV13-03*01", 5), ("TCRBV13-01", 2)]) == "mouse"
     assert species_of([("TCRBV13-03*01", 5), ("TCRBV06-05", 7)]) == "human"
     assert species_of([]) == "human"
+    assert not caplog.records
+    assert species_of([("TCRBV20-01", 5), ("TCRBJ02-07", 5)]) == "human"
+    assert "all V and J genes of Adaptive's names are of human and of mouse" in caplog.text
     values = VERSIONS["bio"] | {"v_resolved": "TCRBV13-01"}
     both = pa.Table.from_pylist([values, values | {"v_resolved": "TCRBV31-01"}])
     assert [row["v_call"] for row in rows_of(both, ["v_call"])] == ["TRBV13-1", "TRBV31"]
     assert [row["v_call"] for row in rows_of(both.slice(0, 1), ["v_call"])] == ["TRBV13"]
+    # The column decides, if the table has it.
+    for species, call in (("Mouse", "TRBV13-1"), ("human", "TRBV13"), ("", "TRBV13")):
+        stated = both.slice(0, 1).append_column("species", pa.array([species]))
+        assert [row["v_call"] for row in rows_of(stated, ["v_call"])] == [call]
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
@@ -353,6 +359,19 @@ def test_a_text_tells_its_species_from_its_beginning(tmp_path, monkeypatch, end,
     path.write_bytes(data[:-1] + b"\xe9\n")
     with pytest.raises(hpcvdj.InputError, match="not UTF-8"):
         rows_of_file(path)
+
+
+def test_what_is_excluded_stays_so_when_it_is_converted(tmp_path):
+    """The amino acids of a row whose junction does not fit them were counted from the converted table."""
+    values = VERSIONS["bio"]
+    rows = [values, values | {"v_index": "23"}]
+    (tmp_path / "a.tsv").write_text("\n".join("\t".join(row) for row in [values, *(row.values() for row in rows)]))
+    hpcvdj.convert(tmp_path / "a.tsv", tmp_path / "airr.tsv")
+    read = [hpcvdj.pgen(tmp_path / name, "human_trb_m15", sequence_field="junction_aa").to_pandas()
+            for name in ("a.tsv", "airr.tsv")]  # fmt: skip
+    for frame in read:
+        assert frame["pgen_aa"].notna().tolist() == [True, False]
+    assert read[0]["pgen_aa"][0] == read[1]["pgen_aa"][0]
 
 
 # --- immunarch
@@ -391,3 +410,17 @@ def test_immunarch_of_adaptives_tables(tmp_path, caplog):
     assert [row["junction"] for row in got] == [JUNCTION, JUNCTION, ""]
     assert [bool(row[REASON]) for row in got] == [False, False, True]
     assert len([record for record in caplog.records if "immunoSEQ reads" in record.message]) == 1
+
+
+def test_several_chains_in_a_row_of_immunarch(tmp_path):
+    path = tmp_path / "a.tsv"
+    rows = [
+        ["Clones", "CDR3.nt", "CDR3.aa", "V.name", "J.name"],
+        ["5", JUNCTION, PROTEIN, "TRBV6-1", "TRBJ2-7"],
+        ["5", f"{JUNCTION};{JUNCTION}", f"{PROTEIN};{PROTEIN}", "TRAV1-2;TRBV9", "TRAJ33;TRBJ2-7"],
+    ]
+    path.write_text("\n".join("\t".join(row) for row in rows) + "\n")
+    got = rows_of_file(path, [*FIELDS, "junction_aa"])
+    assert [row["junction"] for row in got] == [JUNCTION, ""]
+    assert [row["junction_aa"] for row in got] == [PROTEIN, ""]
+    assert [row[REASON] for row in got] == ["", Exclusion.of(ExclusionKind.SEVERAL_CHAINS).text]

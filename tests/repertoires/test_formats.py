@@ -144,3 +144,61 @@ def test_values_with_line_ends(tmp_path, monkeypatch):
     path.write_text(head + rows[0] + 's1,"TRBV1,TRBJ1-1,TGT,\n' + "s2,TRBV1,TRBJ1-1,TGT,\n" * 9_000)
     with pytest.raises(InputError, match="line 4: a quote that is not closed, or a carriage return"):
         rows_of(path)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize(
+    ("values", "wrong"),
+    [
+        (["x", '"5 prime', "y", "z"], 3),
+        (["x", "y", '"z'], None),  # Nothing is lost: the last value of the last row.
+        (['"x', '"y', "z"], 2),
+        (["x", '"y', '', '"', "z"], None),  # One value of three lines: nothing tells that it is none.
+        (['5" x', 'y "z"', "z"], None),
+    ],
+)  # fmt: skip
+def test_a_quote_that_is_not_closed_swallows_no_rows(tmp_path, end, values, wrong):
+    """Arrow and csv take all lines up to the end of the table for one value."""
+    path, head = tmp_path / "a.csv", "sequence_id,v_call,j_call,junction,note"
+    lines = [f"s{k},V,J,TGT,{value}" if value != '"' else '"' for k, value in enumerate(values)]
+    path.write_bytes(end.join([head, *lines, ""]).encode())
+    if wrong is None:
+        rows = rows_of(path)
+        assert len(rows) == len(values) - 2 * ('"' in values)
+    else:
+        for _ in range(2):
+            with pytest.raises(InputError, match=rf"a\.csv, line {wrong}: a quote that is not closed"):
+                rows_of(path)
+            path.write_bytes(path.read_bytes().rstrip(b"\r\n"))
+
+
+def test_quotes_of_spreadsheets(tmp_path):
+    """Excel's text with tabs has quotes around values with commas, not around names of columns."""
+    path = tmp_path / "a.tsv"
+    path.write_text(
+        'v_call\tj_call\tjunction\t5" note\n"TRBV6-2*01,TRBV6-3*01"\tTRBJ1-1\tTGT\t"a ""b"""\nTRBV1\t"\tTGT\t"5\n'
+    )
+    rows = rows_of(path)
+    assert [row["v_call"] for row in rows] == ["TRBV6-2*01,TRBV6-3*01", "TRBV1"]
+    assert [row["j_call"] for row in rows] == ["TRBJ1-1", '"']
+    assert [row['5" note'] for row in rows] == ['a "b"', '"5']
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"BZh91AY&SY", "packed by bzip2; unpack it first"),
+        (b"\xfd7zXZ\0\0", "packed by xz; unpack it first"),
+        ("v_call\tj_call\tjunction\n".encode("utf-16-le"), "a binary file, or text in UTF-16"),
+    ],
+)
+def test_files_that_are_no_text(tmp_path, data, message):
+    (tmp_path / "a.tsv").write_bytes(data)
+    with pytest.raises(InputError, match=message):
+        rows_of(tmp_path / "a.tsv")
+
+
+def test_many_lines_before_the_header(tmp_path):
+    path = tmp_path / "a.tsv"
+    path.write_text("".join(f"# {k}\n" for k in range(40)) + "v_call\tj_call\tjunction\nV\tJ\tTGT\n")
+    assert [row["junction"] for row in rows_of(path)] == ["TGT"]

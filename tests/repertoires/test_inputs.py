@@ -93,6 +93,15 @@ def test_folders_within_a_folder(tmp_path, caplog):
     assert f"{tmp_path}: batch1: folders, which are read only if you name them, left out" in caplog.text
 
 
+def test_files_that_are_not_named_like_tables(tmp_path, caplog):
+    """Donors whose tables have another ending were left out without a word."""
+    names = ["a.tsv", "b.tsv.bz2", "c.airr", "README", "a.tsv.json", "a.png", ".hidden"]
+    for name in names:
+        (tmp_path / name).touch()
+    assert [table.path.name for table in tables_in([tmp_path])] == ["a.tsv"]
+    assert f"{tmp_path}: README, b.tsv.bz2, c.airr: not named like tables of junctions, left out" in caplog.text
+
+
 def test_metadata_beside_the_tables_are_no_table(tmp_path, caplog):
     (tmp_path / "a.tsv").write_text("v_call\tj_call\tjunction\nV1\tJ1\tTGTGCCTTT\n")
     (tmp_path / "donors.tsv").write_text("donor\tbatch\na\t1\n")

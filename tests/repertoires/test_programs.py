@@ -102,6 +102,8 @@ def test_mixcr_cells_and_regions_that_are_not_covered(tmp_path):
         ("TRBV2*00(401.5),TRBV1*00(401.5),TRBV3*00(12)", "TRBV2,TRBV1"),
         ("TRBV2*00(12),TRBV1*00(401.5)", "TRBV1"),
         ("TRBV2*01(9),TRBV2*02(9.0)", "TRBV2*01,TRBV2*02"),
+        ("TRBV2*00(1.2E3),TRBV1*00(900)", "TRBV2"),
+        ("TRBV2*00(900),TRBV1*00(1e+03)", "TRBV1"),
         ("TRBV2,TRBV1", "TRBV2"),
         ("TRBV2*00", "TRBV2"),
         ("TRAV14DV4*00(5)", "TRAV14/DV4"),
@@ -132,6 +134,23 @@ def test_10x_contigs_that_are_no_cells_have_a_reason_unless_all_are_read(tmp_pat
     assert not any(rows[2][name] for name in ("junction_aa", "cdr3", "cdr3_aa"))
 
 
+@pytest.mark.parametrize(
+    ("column", "word", "kind"),
+    [
+        *(("is_cell", word, "contig is not of a cell") for word in ("0.0", "no", "N", " False", "F")),
+        *(("is_cell", word, "") for word in ("1.0", "Yes", "TRUE ", "unknown")),
+        *(("chain", word, "contig of several chains") for word in ("multi", "MULTI")),
+    ],
+)
+def test_spellings_of_10x_columns(column, word, kind, tmp_path):
+    path = written(tmp_path, "10x")
+    header, first, *_ = (line.split(",") for line in path.read_text().splitlines())
+    first[header.index(column)] = word
+    path.write_text("\n".join([",".join(header), ",".join(first), ""]))
+    (row,) = rows_of(path)
+    assert (row[REASON], row["junction"], row["junction_aa"]) == (kind, "" if kind else NT, "" if kind else AA)
+
+
 def test_10x_tables_of_several_samples_have_their_ids(tmp_path):
     file, text = TABLES["10x"]
     path = tmp_path / file
@@ -154,6 +173,7 @@ def test_tcrdist_reads_are_cut_to_the_junction(tmp_path):
     rows = rows_of(written(tmp_path, "tcrdist3"))
     assert [row["junction"] for row in rows] == [NT, NT, ""]
     assert rows[2][REASON].startswith("the junction cannot be cut out of the read")
+    assert [bool(row["junction_aa"]) for row in rows] == [True, True, False]
     assert [row["repertoire_id"] for row in rows] == ["d1", "d2", "d2"]
 
 

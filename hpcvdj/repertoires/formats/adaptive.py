@@ -7,6 +7,7 @@ ends.  `hpcvdj.kernels.reads` cuts junctions out of reads and completes them.
 import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
+from typing import cast, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -70,6 +71,7 @@ class Adaptive(Format):
     def fields(self, columns: Sequence[str]) -> Mapping[str, Field]:
         """The junction is cut out of the read.  Names of genes become IMGT's."""
         self._of_v, of_d, self._of_j = (_columns_of(columns, segment) for segment in "vdj")
+        self._of_species = _present(columns, ("species",))
         # Without these columns, readers report the first name as missing.
         read, amino_acids = (first_of(columns, *names) or names[0] for names in (_READ, _AMINO_ACIDS))
         frame, counts = _present(columns, _FRAME)[:1], _present(columns, _COUNTS)
@@ -97,10 +99,16 @@ class Adaptive(Format):
 
     @cached_property
     def _species(self) -> Species:
-        """The species, by the names of V and J in the first rows."""
-        batch = self.first_rows([*self._of_v.values(), *self._of_j.values()])
-        columns = batch.columns if batch is not None else ()
-        return species_of(tuple(item.values()) for column in columns for item in pc.value_counts(column).to_pylist())
+        """The species, by the column of it, else by the names of V and J, in the first rows."""
+        batch = self.first_rows([*self._of_v.values(), *self._of_j.values(), *self._of_species])
+        if batch is None:
+            return "human"
+        calls = batch.columns[: batch.num_columns - len(self._of_species)]
+        stated = {text.strip().lower() for name in self._of_species for text in batch.column(name).to_pylist()}
+        named = [species for species in get_args(Species) if species in stated]
+        if len(named) == 1:
+            return cast(Species, named[0])
+        return species_of(tuple(item.values()) for column in calls for item in pc.value_counts(column).to_pylist())
 
     def _calls(self, names: Sequence[str], *columns: pa.Array) -> pa.Array:
         """The AIRR calls of rows whose columns are called `names`."""

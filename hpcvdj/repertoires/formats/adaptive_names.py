@@ -10,6 +10,7 @@ from functools import cache, partial
 from itertools import takewhile
 from typing import Literal, get_args
 
+from hpcvdj.errors import log
 from hpcvdj.recombination.germline import Germline, read_germline
 from hpcvdj.recombination.packaged import germline_paths
 
@@ -162,15 +163,20 @@ def _names_gene(text: str) -> bool:
 
 
 def species_of(names: Iterable[tuple[str, int]]) -> Species:
-    """The species of a table: the one with more rows whose genes only its packaged germline tables list, else human.
+    """The species of a table: the one with more rows whose genes only its packaged germline tables list.
+
+    Human, with a warning, if no gene tells them apart.
 
     names  (genes, rows) of each text in the columns of V and J
     """
-    rows = dict.fromkeys(get_args(Species), 0)
+    rows, of_both = dict.fromkeys(get_args(Species), 0), False
     for text, count in names:
         lists = [species for species in get_args(Species) if _lists(species, text)]
         if len(lists) == 1:
             rows[lists[0]] += count
+        of_both |= len(lists) > 1
+    if of_both and len({*rows.values()}) == 1:
+        log.warning("all V and J genes of Adaptive's names are of human and of mouse: they are read as human ones")
     return max(get_args(Species), key=lambda species: rows[species])
 
 

@@ -7,12 +7,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hpcvdj.errors import InputError, choices, few, option, require_choice, told
 from hpcvdj.recombination.repertoire import ANCHOR_LETTERS
 
 REASON = "reader_excluded"
 """A column beside the AIRR fields: why a row has no junction, as `Exclusion.text`; empty for rows that have one."""
+
+_SEQUENCES = ("junction", "junction_aa", "cdr3", "cdr3_aa")
+"""The fields that are empty in rows that have a `REASON`."""
 
 AIRR = "airr"
 """The name of the format whose fields all others are read as."""
@@ -25,6 +29,12 @@ REQUIRED = (
 
 OPTIONAL = ("cdr3", "duplicate_count", "repertoire_id")
 """Further AIRR fields that are read."""
+
+FIELDS = (
+    *REQUIRED, *OPTIONAL, "cdr3_aa", "locus", "c_call", "umi_count", "consensus_count", "cell_id", "clone_id",
+    "sequence_aa", "cdr1_aa", "cdr2_aa",
+)  # fmt: skip
+"""AIRR fields that users name columns for."""
 
 ROW_ID = "sequence_id"
 """The AIRR field that is the number of the data row, from 1, if a format has no ids."""
@@ -238,7 +248,7 @@ class Translation:
 
     def sources(self, wanted: Sequence[str]) -> list[str]:
         """The table's columns that `wanted`, some of `columns` and `REASON`, are made of, each once; at least one."""
-        fields = [self._fields[name] for name in wanted if name in self._fields]
+        fields = [self._fields[name] for name in (*wanted, *self._with_reason(wanted)) if name in self._fields]
         sources = dict.fromkeys([*(source for field in fields for source in field.sources), *self.copied(wanted)])
         return list(sources) or self._table_columns[:1]
 
@@ -262,7 +272,18 @@ class Translation:
                 results[key] = field.make(*(batch.column(source) for source in field.sources))
             return results[key] if field.part is None else results[key][field.part]
 
-        return pa.RecordBatch.from_arrays([column(name) for name in wanted], names=list(wanted))
+        arrays = [column(name) for name in wanted]
+        for name in self._with_reason(wanted)[:1]:
+            is_left = pc.equal(column(name), "")
+            arrays = [
+                pc.if_else(is_left, array, pa.scalar("", array.type)) if own in _SEQUENCES and own in self._fields
+                else array for own, array in zip(wanted, arrays, strict=True)
+            ]  # fmt: skip
+        return pa.RecordBatch.from_arrays(arrays, names=list(wanted))
+
+    def _with_reason(self, wanted: Iterable[str]) -> list[str]:
+        """`REASON`, if fields among `wanted` are empty in rows that have one."""
+        return [REASON] if self.explains and not self._fields.keys().isdisjoint({*_SEQUENCES} & {*wanted}) else []
 
     def _is_number(self, name: str) -> bool:
         return self._numbered and name == ROW_ID

@@ -13,10 +13,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hpcvdj.errors import log
+from hpcvdj.recombination.exclusions import ExclusionKind
 from hpcvdj.repertoires.batches import by_text
 from hpcvdj.repertoires.formats.adaptive_names import Species, family_of_first, species_of
 from hpcvdj.repertoires.formats.format import REASON, Field, Format
-from hpcvdj.repertoires.formats.steps import after, counts, kept, present, productive, without
+from hpcvdj.repertoires.formats.steps import after, counts, kept, present, productive, reason, without
 
 stated = after(lambda column: column.cast(pa.large_string()), without("NA"))
 """A step that replaces R's NA by the empty string."""
@@ -80,7 +81,8 @@ class Immunarch(Format):
         length = _bases(read) if is_cut else 3 * size
         no_j = pa.array([""] * rows, pa.large_string())
         junctions, reasons = cut_reads(read, proteins, no_j, start, length, from_cysteine=not is_cut)
-        return {"junction": junctions, REASON: reasons}
+        several = pc.match_substring(read, ";")
+        return {"junction": junctions, REASON: reason(ExclusionKind.SEVERAL_CHAINS, several, reasons)}
 
 
 def _amino_acids(column: pa.Array) -> pa.Array:

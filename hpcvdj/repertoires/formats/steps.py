@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hpcvdj.recombination.exclusions import Exclusion, ExclusionKind
 from hpcvdj.recombination.names import MISSING
 from hpcvdj.repertoires.formats.format import Field
-from hpcvdj.repertoires.productive import productive_rows
+from hpcvdj.repertoires.productive import FALSE, TRUE, productive_rows
 
 Step = Callable[[pa.Array], pa.Array]
 
@@ -55,9 +55,9 @@ def productive(amino_acids: pa.Array) -> pa.Array:
 
 
 def truth(column: pa.Array) -> pa.Array:
-    """T or F for true and false as Python, Rust, R and Excel spell them; empty for other values."""
-    lower = pc.utf8_lower(column)
-    true, false = (pc.is_in(lower, pa.array(words, lower.type)) for words in (["true", "t", "1"], ["false", "f", "0"]))
+    """T or F for words that mean true and false; empty for other values."""
+    lower = pc.utf8_lower(pc.utf8_trim_whitespace(column))
+    true, false = (pc.is_in(lower, pa.array(words, lower.type)) for words in (TRUE, FALSE))
     return kept(_letter(true), pc.or_(true, false))
 
 
@@ -116,7 +116,9 @@ def best_hits(column: pa.Array) -> pa.Array:
 
 def _scores(hits: pa.Array) -> NDArray[np.float64]:
     """The scores of hits; -1 for hits without a score."""
-    written = pc.replace_substring_regex(hits, r"^.*\(([0-9]{1,15}(?:\.[0-9]{0,15})?)\)\s*$|^.*$", r"\1")
+    written = pc.replace_substring_regex(
+        hits, r"^.*\(([0-9]{1,15}(?:\.[0-9]{0,15})?(?:[eE][+-]?[0-9]{1,2})?)\)\s*$|^.*$", r"\1"
+    )
     scores = pc.if_else(pc.equal(written, ""), "-1", written).cast(pa.float64())
     return np.asarray(scores.to_numpy(zero_copy_only=False))
 

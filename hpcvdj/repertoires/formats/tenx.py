@@ -20,7 +20,8 @@ def _why(cdr3: pa.Array, cell: pa.Array, confidence: pa.Array, chain: pa.Array) 
     why = steps.reason(ExclusionKind.LOW_CONFIDENCE, pc.equal(steps.truth(confidence), "F"))
     why = steps.reason(ExclusionKind.NOT_A_CELL, pc.equal(steps.truth(cell), "F"), why)
     return steps.kept(
-        steps.reason(ExclusionKind.SEVERAL_CHAINS, pc.equal(chain, "Multi"), why), pc.not_equal(stated(cdr3), "")
+        steps.reason(ExclusionKind.SEVERAL_CHAINS, pc.equal(pc.utf8_lower(chain), "multi"), why),
+        pc.not_equal(stated(cdr3), ""),
     )
 
 
@@ -28,36 +29,29 @@ class Contigs(Format):
     name = "10x_all"
     summary = "10x contigs, with those that are of no cell, of low confidence or of several chains"
 
-    JUNCTION: tuple[str, ...] = ("cdr3_nt",)
-    """The columns that determine a row's junction."""
-
     ID = "contig_id"
-
-    def junction(self, *columns: pa.Array) -> pa.Array:
-        """The junction of the columns `JUNCTION`; empty for rows that are excluded."""
-        return stated(columns[0])
 
     def fields(self, columns: Sequence[str]) -> Mapping[str, Field]:
         """10x calls the junction CDR3.  Its columns cdr1, cdr3 and so on are amino acids, AIRR's are nucleotides."""
         sample = steps.first_of(columns, "sample")
         regions = "fwr1", "cdr1", "fwr2", "cdr2", "fwr3", "fwr4"
-        junction = self.JUNCTION
+        junction = ("cdr3_nt",)
 
-        def amino_acids(of: pa.Array, *rest: pa.Array) -> pa.Array:
-            return steps.kept(stated(of), pc.not_equal(self.junction(*rest), ""))
+        def amino_acids(protein: pa.Array, nucleotides: pa.Array) -> pa.Array:
+            return steps.kept(stated(protein), pc.not_equal(stated(nucleotides), ""))
 
         return {
             "sequence_id": Field((sample, self.ID), steps.joined) if sample else Field((self.ID,)),
             "v_call": Field(("v_gene",), steps.after(stated, steps.slashed)),
             "j_call": Field(("j_gene",), steps.after(stated, steps.slashed)),
-            "junction": Field(junction, self.junction),
+            "junction": Field(junction, stated),
             **steps.present(columns, {
                 "d_call": Field(("d_gene",), stated),
                 "c_call": Field(("c_gene",), stated),
                 "junction_aa": Field(("cdr3", *junction), amino_acids),
-                "cdr3": Field(junction, lambda *arrays: steps.trimmed(self.junction(*arrays), 3)),
+                "cdr3": Field(junction, lambda column: steps.trimmed(stated(column), 3)),
                 "cdr3_aa": Field(("cdr3", *junction), lambda *arrays: steps.trimmed(amino_acids(*arrays), 1)),
-                "locus": Field(("chain",), steps.without("None", "Multi")),
+                "locus": Field(("chain",), steps.without("None", "Multi", "multi")),
                 "productive": Field(("productive",), steps.truth),
                 "duplicate_count": Field(("umis",), steps.counts),
                 "umi_count": Field(("umis",), steps.counts),
@@ -75,17 +69,11 @@ class CellContigs(Contigs):
     name = "10x"
     summary = "10x contig annotations (all_contig_, filtered_contig_annotations.csv)"
 
-    JUNCTION = ("cdr3_nt", "is_cell", "high_confidence", "chain")
-
-    def junction(self, *columns: pa.Array) -> pa.Array:
-        """Empty for rows that have a reason."""
-        return steps.kept(stated(columns[0]), pc.equal(_why(*columns), ""))
-
     signatures = (frozenset({"barcode", "contig_id", "cdr3_nt", "v_gene", "j_gene"}),)
 
     def fields(self, columns: Sequence[str]) -> Mapping[str, Field]:
         """The fields of `Contigs`, and the reason of contigs that Cell Ranger does not count."""
-        return {**super().fields(columns), REASON: Field(self.JUNCTION, _why)}
+        return {**super().fields(columns), REASON: Field(("cdr3_nt", "is_cell", "high_confidence", "chain"), _why)}
 
 
 class Consensus(Contigs):

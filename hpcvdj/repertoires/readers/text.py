@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain, islice
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
 from hpcvdj.errors import InputError
@@ -21,19 +23,23 @@ from hpcvdj.storage.inputs import DAMAGE, packing, unpacked
 BLOCK_BYTES = 16 << 20
 """Text is read in blocks of so many bytes.  A line may not be longer."""
 
-_PREAMBLE = 8
+_PREAMBLE = 100
 """The largest number of lines before the header."""
 
 NOT_TABLES = {
     b"PK\x03\x04": "a zip archive or a workbook (.xlsx); unpack it and give the tables in it, or save the sheet as "
     "tab-separated text",
     **dict.fromkeys((b"\xff\xfe", b"\xfe\xff"), "text in UTF-16, as some spreadsheets write; save the table as UTF-8"),
+    b"BZh": "packed by bzip2; unpack it first, or pack it by gzip or zstd",
+    b"\xfd7zXZ": "packed by xz; unpack it first, or pack it by gzip or zstd",
     b"[{": "JSON and no table; export an AIRR table (.tsv) from the program",
     b"{": "JSON, as Vidjil and others write it, and no table; export an AIRR table (.tsv) from the program",
 }
 """The first bytes of files that are no tables, and what to give instead."""
 
 _HEADER_BYTES = 1 << 20
+
+_OPEN_QUOTE = "a quote that is not closed, or a carriage return within a line; remove it"
 
 
 def _filled(stream: Any, delimiter: bytes, columns: int, needed: int) -> io.BufferedReader:
@@ -79,7 +85,8 @@ def _is_preamble(line: str) -> bool:
 class TextReader(TableReader):
     """Tab- or comma-separated text, plain, gzip or zstd: any file that no other reader recognises.
 
-    Values may be quoted if commas separate the columns, or if the header is quoted.
+    Values may be quoted.  Tabs and line ends may be within quotes only if commas separate the columns, or if the header
+    is quoted.
     """
 
     name = "text"
@@ -94,7 +101,7 @@ class TextReader(TableReader):
         skipped = next((k for k, line in enumerate(lines) if not _is_preamble(line)), len(lines))
         header = lines[skipped] if skipped < len(lines) else ""
         delimiter = "\t" if "\t" in header or "," not in header else ","
-        quoted = delimiter == "," or '"' in header
+        quoted = delimiter == "," or re.search('(^|\t)"', header) is not None
         parsing = pacsv.ParseOptions(
             delimiter=delimiter, quote_char='"' if quoted else False, newlines_in_values=quoted
         )
@@ -138,7 +145,7 @@ class TextReader(TableReader):
         if not lines[0].strip():
             raise InputError(f"{self.path}, line 1: is blank; a table starts with a line of column names")
         if b"\0" in lines[0]:
-            raise InputError(f"{self.path}: a binary file; give a text table or Parquet")
+            raise InputError(f"{self.path}: a binary file, or text in UTF-16; give text in UTF-8, or Parquet")
         try:
             # The last line may end within a letter.  Lines are checked when they are read.
             return [lines[0].decode("utf-8-sig"), *(line.decode(errors="replace") for line in lines[1 : _PREAMBLE + 1])]
@@ -176,10 +183,7 @@ class TextReader(TableReader):
                 yield of_row[0][0], "".join(line for _, line in of_row).encode("latin-1")
                 of_row.clear()
         except csv.Error:
-            raise InputError(
-                f"{self.path}, line {of_row[0][0]}: a quote that is not closed, or a carriage return within a line; "
-                "remove it"
-            ) from None
+            raise InputError(f"{self.path}, line {of_row[0][0]}: {_OPEN_QUOTE}") from None
 
     def row_name(self, row: int) -> str:
         """The line of a data row, in words.  Empty lines are no rows."""
@@ -194,7 +198,32 @@ class TextReader(TableReader):
             plain = packing(self.path) is None and self._needed is None
             return pa.OSFile(str(self.path)) if plain else pa.PythonFile(self._stream(), "r")
 
-        return self._parsed(columns, stream)
+        rows = 0
+        for batch in self._parsed(columns, stream):
+            rows += batch.num_rows
+            yield batch
+        if self._layout[1].quote_char:
+            self._require_closed_quotes(rows)
+
+    def _require_closed_quotes(self, rows: int) -> None:
+        """Raise InputError for a quote that is not closed, which makes one row of several, up to the end of the table.
+
+        rows  how many were read: there are more lines if some values have line ends
+        """
+        lines, last = 0, b""
+        with self._stream() as stream:
+            while block := stream.read(_HEADER_BYTES):
+                lines, last = lines + max(block.count(b"\n"), block.count(b"\r")), block[-1:]
+        if lines + (last not in b"\r\n") <= rows + self.lines_before_rows:
+            return
+        with self._stream() as stream:
+            for number, line in self.lines(stream):
+                text = line.decode("latin-1")
+                if re.search("[\r\n]", text.rstrip("\r\n")):
+                    try:
+                        _next(csv.reader([text], delimiter=self._layout[1].delimiter, strict=True))
+                    except csv.Error:
+                        raise InputError(f"{self.path}, line {number}: {_OPEN_QUOTE}") from None
 
     def _first_rows(self, columns: Sequence[str]) -> pa.RecordBatch | None:
         # Arrow reads many blocks ahead, so it gets the first bytes only.
@@ -212,7 +241,8 @@ class TextReader(TableReader):
         )
         try:
             with stream_of() as stream:
-                yield from pacsv.open_csv(stream, *self._layout, as_text)
+                for batch in pacsv.open_csv(stream, *self._layout, as_text):
+                    yield batch if self._layout[1].quote_char else _unquoted(batch)
         except pa.ArrowInvalid as error:
             # The second message is about a header line without a line end.
             if "Empty CSV" in str(error) or "Could not skip initial" in str(error):
@@ -245,6 +275,18 @@ class TextReader(TableReader):
             f"{self.path}: the {packing(self.path)} stream is damaged or cut short ({first_line(error)}); copy or "
             "compress it again"
         )
+
+
+def _unquoted(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The values without quotes around them, which spreadsheets put around values that have commas."""
+    columns = [
+        pc.if_else(
+            pc.match_substring_regex(column, '^".*"$'),
+            pc.replace_substring(pc.utf8_slice_codeunits(column, 1, -1), '""', '"'), column,
+        ) if pc.any(pc.starts_with(column, '"')).as_py() else column
+        for column in batch.columns
+    ]  # fmt: skip
+    return pa.RecordBatch.from_arrays(columns, batch.schema.names)
 
 
 def _next(rows: Iterator[Any]) -> Any:
