@@ -12,7 +12,7 @@ from hpcvdj.api.tables import germline as germline_of
 from hpcvdj.api.tables import model_of
 from hpcvdj.chance.settings import Checks
 from hpcvdj.errors import InputError, log, option
-from hpcvdj.inference.folder import named, write_files
+from hpcvdj.inference.folder import named, texts_of, write_files
 from hpcvdj.inference.infer import Fit
 from hpcvdj.inference.selection import SelectionFit, sonia_model
 from hpcvdj.inference.selection_question import SelectionQuestion
@@ -23,10 +23,8 @@ from hpcvdj.model_views.comparison import Comparison, compare
 from hpcvdj.recombination.calls import Ties
 from hpcvdj.recombination.events import events
 from hpcvdj.recombination.germline import Germline, Tables
-from hpcvdj.recombination.igor_writer import model_texts
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.origin import Origin
-from hpcvdj.recombination.selection import FILE as SELECTION
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.runs.run import Run
 from hpcvdj.storage.folders import exclusive_folder
@@ -124,7 +122,8 @@ def model_from_sonia(folder: str | Path, *, backend: str = AUTO) -> Model:
 def write_model(model: Model, folder: str | Path, *, overwrite: bool = False) -> None:
     """Write a recombination model to a folder in IGoR's format, which `load_model`, OLGA and other programs read.
 
-    If the model has a selection factor, the folder has a file with it, which other programs ignore.
+    The folder has files with the selection factor, if there is one, and with what is known of the model's origin, such
+    as from how few rows it was inferred.  Other programs ignore them.
 
     model      a Model
     folder     the folder to write
@@ -132,11 +131,8 @@ def write_model(model: Model, folder: str | Path, *, overwrite: bool = False) ->
 
     Raises InputError if there is something else of that name.
     """
-    texts = model_texts(model)
-    if model.selection is not None:
-        texts[SELECTION] = model.selection.text(named(model, model.name).digest)
     with exclusive_folder(Path(folder), overwrite=overwrite):
-        write_files(Path(folder), texts, overwrite=overwrite)
+        write_files(Path(folder), texts_of(model), overwrite=overwrite)
 
 
 @documented()

@@ -329,13 +329,14 @@ def limits_of(model: Model, names: tuple[str, ...], number: int = DRAWN) -> tupl
     number  of recombinations that are drawn
     """
     of_drawn = _draws_in_frames(model, names, number)["productive"].p
-    return float(of_drawn.max(initial=0.0)), float(np.quantile(of_drawn, TAIL))
+    return float(of_drawn.max(initial=0.0)), float(np.quantile(of_drawn, TAIL)) if len(of_drawn) else 0.0
 
 
 @kept_with_model
 def likely_of_length(model: Model, names: tuple[str, ...], share: float) -> Floats:
     """Return the probability that all but `share` of the productive draws of each length have, float64 [256].
 
+    It is 0 if the model makes no productive junction.
     Rare lengths get draws of the nearest lengths, until there are `FEWEST_OF_LENGTH`.
     """
     drawn = _draws_in_frames(model, names)["productive"]
@@ -343,6 +344,8 @@ def likely_of_length(model: Model, names: tuple[str, ...], share: float) -> Floa
     ends = np.searchsorted(drawn.repertoire.lengths[order].astype(np.int64), np.arange(257))
     missing = np.maximum(FEWEST_OF_LENGTH - np.diff(ends), 0)
     ranges = zip(np.maximum(ends[:-1] - missing, 0).tolist(), (ends[1:] + missing).tolist(), strict=True)
+    if not len(drawn.p):
+        return np.zeros(256)
     return np.array([np.quantile(drawn.p[order[low:high]], share) for low, high in ranges])
 
 

@@ -15,7 +15,16 @@ from hpcvdj.recombination.events import events
 from hpcvdj.recombination.igor import FILES, folder_texts, model_digest
 from hpcvdj.recombination.igor_writer import model_texts
 from hpcvdj.recombination.models import Model
-from hpcvdj.recombination.origin import FACTS, FORMAT, SELECTION_FACTS, SELECTION_FORMAT, json_facts, read_facts
+from hpcvdj.recombination.origin import (
+    FACTS,
+    FORMAT,
+    ORIGIN,
+    ORIGIN_FORMAT,
+    SELECTION_FACTS,
+    SELECTION_FORMAT,
+    json_facts,
+    read_facts,
+)
 from hpcvdj.recombination.selection import FILE as SELECTION
 from hpcvdj.runs.folder import Identity, complete, is_of_another_run
 from hpcvdj.storage.folders import atomic_folder, require_unchanged_folder
@@ -24,7 +33,7 @@ from hpcvdj.storage.json_text import json_text
 ITERATIONS, ERRORS, UNEXPLAINED = "iterations.tsv", "standard_errors.tsv", "unexplained.tsv"
 """The evaluations; the standard error of each probability; the rows that the model cannot make."""
 
-_RECORDS = (FACTS, ITERATIONS, ERRORS, UNEXPLAINED, SELECTION_FACTS)
+_RECORDS = (FACTS, ORIGIN, ITERATIONS, ERRORS, UNEXPLAINED, SELECTION_FACTS)
 MODEL_FILES = (*FILES, SELECTION, *_RECORDS)
 """All files that hpcvdj reads from, or writes to, the folder of a model."""
 
@@ -52,6 +61,17 @@ def write_folder(
         texts[UNEXPLAINED] = _tsv(list(unexplained[0]), (row.values() for row in unexplained))
     texts[FACTS] = json_text({"format": FORMAT, **facts})
     write_files(target, texts, overwrite=overwrite)
+
+
+def texts_of(model: Model) -> dict[str, str]:
+    """Return the files of a model in memory: IGoR's, the selection factor, and the origin, so that cautions stay."""
+    texts = model_texts(model)
+    if model.selection is not None:
+        texts[SELECTION] = model.selection.text(named(model, model.name).digest)
+    known = {"purpose": model.origin.purpose, "rows_counted": model.origin.rows, "species": model.species}
+    if facts := {name: value for name, value in known.items() if value not in ("", None)}:
+        texts[ORIGIN] = json_text({"format": ORIGIN_FORMAT, **facts})
+    return texts
 
 
 def _with_errors(fit: Fit) -> bool:

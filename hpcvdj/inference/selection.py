@@ -19,7 +19,7 @@ from hpcvdj.chance.dealing import Dealt
 from hpcvdj.chance.depth import Draws, Holders, recombinations_of
 from hpcvdj.chance.draws import Chance
 from hpcvdj.chance.model_fit import UNCHECKED, ModelFit
-from hpcvdj.errors import TooFewError, log
+from hpcvdj.errors import TooFewError, few, log
 from hpcvdj.inference.distinct import SingleGeneJunctions, of_individuals
 from hpcvdj.inference.regression import Regression, fit
 from hpcvdj.inference.settings import FEWEST_JUNCTIONS, SelectionSettings
@@ -28,7 +28,7 @@ from hpcvdj.recombination.exclusions import Exclusion
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.productive import with_factor
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS
-from hpcvdj.recombination.selection import Counts, Floats, Genes, SelectionFactor, features
+from hpcvdj.recombination.selection import Counts, Floats, Genes, SelectionFactor, features, genes_of
 from hpcvdj.recombination.sonia import read_sonia
 from hpcvdj.repertoires.genes import as_read, has_nucleotides
 from hpcvdj.repertoires.tally import Tally
@@ -144,7 +144,8 @@ def infer_selection(
     def fitted(real: _Real) -> SelectionFit:
         # Without broken genes, the probabilities of the other genes add up to this share.
         share = int(generated.times.sum() + fresh.times.sum()) / (2 * number)
-        return _fitted(real, [_Sample.of(*sample, share) for sample in zip(parts, p, strict=True)], fresh, model, plan)
+        samples = [_Sample.of(*sample, share) for sample in zip(parts, p, strict=True)]
+        return _fitted(real, samples, fresh, model, plan, fits.broken)
 
     return run.on_root(fitted, real)
 
@@ -216,12 +217,14 @@ class _Sample:
 
 
 def _fitted(
-    real: _Real, samples: Sequence[_Sample], fresh: SingleGeneJunctions, model: Model, plan: SelectionSettings
-) -> SelectionFit:
+    real: _Real, samples: Sequence[_Sample], fresh: SingleGeneJunctions, model: Model, plan: SelectionSettings,
+    broken: frozenset[str],
+) -> SelectionFit:  # fmt: skip
     """Fit the factor.
 
     samples  the real junctions, the draws to compare them with, and held-out draws
     fresh    draws for the mean of Q
+    broken   genes that none of these have
     """
     taken, drawn, further = samples
     draws = drawn.times.sum()
@@ -239,13 +242,16 @@ def _fitted(
     auc = _auc(*held, selection)
     rows, individuals = (len(inferring[0].log_p), len(held[0].log_p)), int((real.of_individual > 0).sum())
     warnings = _warnings(len(selection.weights), rows[0], gain, error)
+    left_out = broken & {genes_of(template.allele) for template in (*model.v, *model.j)}
+    if left_out:
+        warnings.append(f"Q of {few(sorted(left_out))} is 1, as the model makes these genes wrongly")
     facts = {
         "rows": rows[0], "held_out": rows[1], "individuals": individuals,
         "recombinations": round(holders.recombinations), "generated": round(draws), "fresh": int(fresh.times.sum()),
         "ridge": ridge, "seed": plan.seed, "gain_nats": gain, "gain_standard_error": error, "auc": auc,
         "warnings": warnings,
     }  # fmt: skip
-    selected = with_factor(model, replace(normalised(selection, fresh), facts=facts))
+    selected = with_factor(model, replace(normalised(selection, fresh), left_out=left_out, facts=facts))
     return SelectionFit(
         selected, rows, individuals, gain, error, auc, real.left_out, tuple(warnings), real.tally.rows_read,
         sum(number for _, number in real.tally.excluded), real.tally.excluded,

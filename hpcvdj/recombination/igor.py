@@ -39,7 +39,7 @@ from hpcvdj.recombination.origin import Origin, read_origin
 from hpcvdj.recombination.packaged import model_paths
 from hpcvdj.recombination.productive import with_factor
 from hpcvdj.recombination.selection import FILE as SELECTION
-from hpcvdj.recombination.selection import SelectionFactor, read_selection
+from hpcvdj.recombination.selection import SelectionFactor, finite_number, read_selection
 from hpcvdj.storage.inputs import read_text
 
 PARAMETERS = ("model_params.txt", "model_parms.txt", "models/model_params.txt", "models/model_parms.txt")
@@ -191,6 +191,7 @@ def read_model(folder: Path, name: str | None = None, *, pseudogenes: bool = Fal
     common: dict[str, Any] = {
         "name": name or str(folder), "digest": model_digest(check.texts.values()), "corrected": check.corrected,
         "origin": origin_of(folder), "v": v, "j": j, "v_deletions": tables["v_3_del"], "j_deletions": tables["j_5_del"],
+        "error_rate": _error_rate(params),
     }  # fmt: skip
     if "d_gene" not in events:
         model = Model(
@@ -360,7 +361,9 @@ def _anchors(lines: _Lines) -> dict[str, tuple[int, str]]:
     anchors = {}
     number = 1
     try:
-        for number, row in enumerate(csv.reader(io.StringIO(lines.text)), 1):
+        # OLGA writes commas, IGoR semicolons.
+        delimiter = ";" if ";" in lines.text.partition("\n")[0] else ","
+        for number, row in enumerate(csv.reader(io.StringIO(lines.text), delimiter=delimiter), 1):
             if number > 1 and row:
                 gene = row[0].strip()
                 if gene in anchors:
@@ -369,6 +372,13 @@ def _anchors(lines: _Lines) -> dict[str, tuple[int, str]]:
     except (IndexError, ValueError, csv.Error):
         raise lines.error(number, "not a gene, its anchor and its function") from None
     return anchors
+
+
+def _error_rate(lines: _Lines) -> float:
+    """Return the rate of errors that are equally frequent everywhere; 0 if the file has no such rate."""
+    _, _, text = lines.text.partition("#SingleErrorRate\n")
+    rate = finite_number(text.partition("\n")[0])
+    return rate if rate is not None and 0 <= rate < 1 else 0.0
 
 
 def _palindrome(lines: _Lines, events: _Events, event: str) -> int:

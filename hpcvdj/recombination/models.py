@@ -135,8 +135,8 @@ class Model:
     p_vdj        float64 [V, D, J]: P(V, D, J) if D and J depend on V; `p_v` and `p_dj` are then its marginals, which
                  OLGA uses
     joint        use P(V, D, J) = `p_vdj` instead of P(V) P(D, J)
-    error_rate   P(a base of V, D or J, including P-nucleotides, is misread) from the inference of the model; it is a
-                 property of the sequencing, and generation probabilities do not use it
+    error_rate   P(a base of V, D or J, including P-nucleotides, is misread) in the rows that the model was inferred
+                 from; it is a property of the sequencing, and generation probabilities do not use it
     selection    the selection factor of productive junctions, if one was inferred
     ties         groups of V genes that count as one gene: a call of one means all of them
     by_gene      a call of an allele that the model lacks, or (nearly) never chooses, means all alleles of its gene

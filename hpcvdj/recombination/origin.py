@@ -10,6 +10,9 @@ FACTS = "inference.json"
 
 FORMAT = "hpcvdj-inference"
 
+ORIGIN, ORIGIN_FORMAT = "origin.json", "hpcvdj-origin"
+"""The file with the origin of a model that Python wrote, without the other facts about its inference; its `format`."""
+
 SELECTION_FACTS, SELECTION_FORMAT = "selection.json", "hpcvdj-selection"
 """The file with the facts about the inference of the selection factor, and its `format`."""
 
@@ -51,8 +54,11 @@ class Origin:
 
 
 def read_origin(folder: Path) -> Origin:
-    """Return the origin of the model in a folder, from inference.json; its species also from selection.json."""
-    facts = read_facts(folder) or {}
+    """Return the origin of the model in a folder, from inference.json or origin.json.
+
+    The species is also that of selection.json.
+    """
+    facts = read_facts(folder) or json_facts(folder / ORIGIN, ORIGIN_FORMAT) or {}
     rows, start = facts.get("rows_counted"), facts.get("start")
     selected = json_facts(folder / SELECTION_FACTS, SELECTION_FORMAT) or {}
     # Older versions wrote no species, but the name of the model or germline table.

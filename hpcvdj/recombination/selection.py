@@ -4,7 +4,8 @@ Q(s) is the exponential of a sum of weights.  Each feature of a junction has a w
 with the length, and the residue at each of nine positions from either end (the left-right features of Sethna et al.,
 PLoS Computational Biology 16:e1008394, 2020).  A feature that was absent from the inference has weight 0.  The sum is
 clipped to the range that occurred in the inference.  The mean of Q over productive junctions of the model is 1, so
-P(s | productive) Q(s) is a probability, too.  Factors of SONIA have other features (`SONIA`).
+P(s | productive) Q(s) is a probability, too.  Q is 1 for junctions of genes that were left out of the inference.
+Factors of SONIA have other features (`SONIA`).
 
 The factor of a model is in `selection.tsv` in the model's folder.  Other programs ignore this file.
 """
@@ -36,7 +37,7 @@ RESIDUES = "ACDEFGHIKLMNPQRSTVWY"
 _HEAD = "#hpcvdj-selection "
 _COLUMNS = "feature\tvalue"
 _NUMBERS = ("intercept", "smallest", "largest")
-_MEAN = "mean"
+_MEAN, _LEFT_OUT = "mean", "left_out"
 _REMEDY = "copy the file again, or make it again with `hpcvdj infer-selection` or `hpcvdj models from-sonia`"
 
 Genes = tuple[str, str]
@@ -68,7 +69,7 @@ _PAIRS = f"(V_J|{_MEAN}):[^:]+:[^:]+"
 
 HPCVDJ = Scheme(
     1, True, range(1, SIDE + 1), 1,
-    rf"{_PAIRS}|[VJ]_length:[^:]+:\d+|(left|right):[1-{SIDE}]:[{RESIDUES}]",
+    rf"{_PAIRS}|{_LEFT_OUT}:[^:]+|[VJ]_length:[^:]+:\d+|(left|right):[1-{SIDE}]:[{RESIDUES}]",
 )  # fmt: skip
 """The features that `hpcvdj infer-selection` infers."""
 
@@ -132,6 +133,7 @@ class SelectionFactor:
     smallest, largest  the range of ln Q
     means              the mean of Q over productive junctions that the model makes with a V and a J gene, for pairs of
                        genes that it makes often enough
+    left_out           genes that took no part in the inference: Q of their junctions is 1
     facts              the facts about the inference
     scheme             which features the factor has
     usage              returns how often productive recombinations have a V and a J gene: the weights of several genes
@@ -142,6 +144,7 @@ class SelectionFactor:
     smallest: float
     largest: float
     means: Mapping[Genes, float] = field(default_factory=dict)
+    left_out: frozenset[str] = frozenset()
     facts: Mapping[str, Any] = field(default_factory=dict)
     scheme: Scheme = HPCVDJ
     usage: Callable[[Genes], float] = _equal
@@ -173,13 +176,18 @@ class SelectionFactor:
             rows = np.flatnonzero(number[pair] > turn)
             genes, weights = zip(*(pairs[turn % len(pairs)] for pairs in listed), strict=True)
             logs = self._sum(genes, pair[rows], letters[rows], lengths[rows]).clip(self.smallest, self.largest)
+            logs[np.array([not self.left_out.isdisjoint(own) for own in genes], dtype=bool)[pair[rows]]] = 0.0
             total[rows] = np.logaddexp(total[rows], logs + np.log(weights)[pair[rows]])
         return total
 
     def log_mean(self, v_genes: Sequence[str], j_genes: Sequence[str]) -> Floats:
         """Return ln of the mean of Q over junctions with the genes of each pair, float64 [pairs]; NaN if not known."""
+
+        def mean(pair: Genes) -> float:
+            return self.means.get(pair, np.nan) if self.left_out.isdisjoint(pair) else 1.0
+
         listed = self._weighted(v_genes, j_genes)
-        return np.array([np.log(sum(weight * self.means.get(pair, np.nan) for pair, weight in of)) for of in listed])
+        return np.array([np.log(sum(weight * mean(pair) for pair, weight in of)) for of in listed])
 
     def _weighted(self, v_genes: Sequence[str], j_genes: Sequence[str]) -> list[list[tuple[Genes, float]]]:
         """Return all combinations of V and J genes for each pair, with weights that add up to 1.
@@ -209,6 +217,7 @@ class SelectionFactor:
     def _lines(self) -> list[str]:
         numbers = {
             **{name: getattr(self, name) for name in _NUMBERS},
+            **{f"{_LEFT_OUT}:{gene}": 1.0 for gene in sorted(self.left_out)},
             **{":".join((_MEAN, *genes)): mean for genes, mean in sorted(self.means.items())},
             **dict(sorted(self.weights.items())),
         }
@@ -259,10 +268,13 @@ def read_selection(path: Path, model_digest: str) -> SelectionFactor:
     for name in [name for name in numbers_by_name if name.startswith(f"{_MEAN}:")]:
         _, v, j = name.split(":")
         means[v, j] = numbers_by_name.pop(name)
+    left_out = frozenset(name.partition(":")[2] for name in numbers_by_name if name.startswith(f"{_LEFT_OUT}:"))
+    for gene in left_out:
+        numbers_by_name.pop(f"{_LEFT_OUT}:{gene}")
     numbers: dict[str, Any] = {name: numbers_by_name.pop(name) for name in _NUMBERS}
     if numbers["smallest"] > numbers["largest"] or any(mean <= 0 for mean in means.values()):
         raise error(4, "the range of the factor is empty, or a mean is not above 0")
-    return SelectionFactor(numbers_by_name, **numbers, means=means, facts=facts, scheme=scheme)
+    return SelectionFactor(numbers_by_name, **numbers, means=means, left_out=left_out, facts=facts, scheme=scheme)
 
 
 def _digest(lines: Sequence[str]) -> str:

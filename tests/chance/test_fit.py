@@ -9,7 +9,7 @@ import pytest
 
 import hpcvdj
 from hpcvdj.chance import check as checking
-from hpcvdj.chance.check import check_calls, check_fit, check_model, check_tables
+from hpcvdj.chance.check import check_calls, check_fit, check_model, check_tables, likely_of_length, limits_of
 from hpcvdj.chance.first_rows import WITH_OPTION, WITHOUT_COLUMN, lacking_nucleotides, other_amino_acids
 from hpcvdj.chance.fit import BROKEN, MISFIT, GeneFit, Side, at_least, compare, truncated_genes
 from hpcvdj.chance.model_fit import MANY_IMPOSSIBLE, UNCHECKED, ModelFit
@@ -467,6 +467,16 @@ def test_wrong_options():
 
 
 @pytest.mark.slow
+def test_a_model_that_makes_no_productive_junction():
+    """It was an IndexError."""
+    model = load_model("human_trb_m15")
+    none = replace(
+        model, j=tuple(replace(own, segment="TAA" * 20, extended="TAA" * 20, p5=0) for own in model.j), digest="0"
+    )
+    assert limits_of(none, ("pgen_nt",)) == (0.0, 0.0)
+    assert likely_of_length(none, ("pgen_nt",), 0.1).tolist() == [0.0] * 256
+
+
 def test_a_large_table_is_sampled(model, monkeypatch):
     monkeypatch.setattr(checking, "SAMPLE", 500)
     table = rows_of(model, 2_000, productive=True)

@@ -100,7 +100,7 @@ def test_ranks_write_the_same_bytes(table, model, tmp_path, on_ranks):
         assert (folder / "iterations.tsv").read_text().splitlines()[0].endswith("\terror_rate")
         assert "\nerror_rate\t\t\t" in (folder / "standard_errors.tsv").read_text()
         assert f"error rate {facts['error_rate']:.3g} per base" in out
-        hpcvdj.load_model(folder)
+        assert hpcvdj.load_model(folder).error_rate == facts["error_rate"]
     assert digests[0] == digests[1]
 
 

@@ -6,12 +6,15 @@ import math
 import re
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import hpcvdj
+from hpcvdj.chance.fit import GeneFit
+from hpcvdj.chance.model_fit import ModelFit
 from hpcvdj.errors import InputError
 from hpcvdj.inference import selection as module
 from hpcvdj.inference.distinct import of_individuals
@@ -192,6 +195,33 @@ def test_the_mean_of_q_is_one(fit, model):
         rows = fresh.pair == pair
         mean, spread = np.average(q[rows], weights=fresh.times[rows]), q[rows].std() / math.sqrt(rows.sum())
         assert abs(mean - np.exp(expected)) < 5 * spread * math.sqrt(2), fresh.genes[pair]
+
+
+def test_genes_that_were_left_out_have_q_of_one(selected, model, tmp_path):
+    """Their Q was that of lengths and residues alone, and probabilities after selection added up to less than 1."""
+    fits = ModelFit(1, genes=(GeneFit("V", "TRBV5-1", 9, 0.0, 0.0, 0.0, 0.1, 0.1, "productive", "broken"),))
+    junctions = read_table(selected, model, productive_reading())
+    fit = infer_selection(dealt_of(junctions, model), model, SelectionSettings(), "cpu", fits)
+    assert fit.selection.left_out == {"TRBV5-1"}
+    assert "Q of TRBV5-1 is 1, as the model makes these genes wrongly" in fit.warnings
+    fresh = distinct(hpcvdj.generate(model, 30_000, seed=9, productive=True, backend="cpu"), model)
+    q = np.exp(fresh.log_factor(fit.selection))
+    v, j = ([own[k] for own in fresh.genes] for k in (0, 1))
+    broken = np.array([gene == "TRBV5-1" for gene in v])
+    assert 0.05 < fresh.times[broken[fresh.pair]].sum() / fresh.times.sum() < 0.9
+    assert set(q[broken[fresh.pair]].tolist()) == {1.0}
+    assert np.unique(q[~broken[fresh.pair]]).size > 100
+    for part in (broken, ~broken, broken | True):
+        rows = part[fresh.pair]
+        mean, spread = np.average(q[rows], weights=fresh.times[rows]), q[rows].std() / math.sqrt(rows.sum())
+        assert abs(mean - 1) <= 4 * spread * math.sqrt(2)
+    assert set(fit.selection.log_mean(v, j)[broken].tolist()) == {0.0}
+    assert (fit.selection.relative(fresh.log_factor(fit.selection), v, j, fresh.pair)[broken[fresh.pair]] == 0).all()
+    hpcvdj.write_model(fit.model, tmp_path / "model")
+    again = load_model(tmp_path / "model").selection
+    assert (again.left_out, again.digest) == (fit.selection.left_out, fit.selection.digest)
+    assert (fresh.log_factor(again) == fresh.log_factor(fit.selection)).all()
+    assert replace(again, left_out=frozenset()).digest != again.digest
 
 
 def test_what_was_never_seen_and_what_is_beyond_the_range():

@@ -19,6 +19,7 @@ from hpcvdj.recombination.igor_writer import model_texts
 from hpcvdj.recombination.models import Model, Template, stationary
 from tests.conftest import TABLES
 from tests.kernels.pgen.models import mutated, pgens, random_model, sample
+from tests.recombination.igor_files import vdj_files
 
 FUNCTIONS = ("F", "(F)", "ORF", "P", "[F]")
 
@@ -170,3 +171,25 @@ def test_models_of_germline_tables_are_read_as_they_were_written(tmp_path, table
 
     model = from_germline(read_germline(table, d_alleles="all"))
     require_same(written(model, tmp_path / "m"), model)
+
+
+@pytest.mark.parametrize(
+    ("text", "rate"),
+    [("0.001", 0.001), ("9.8e-3 ", 0.0098), ("0", 0.0), ("1", 0.0), ("nan", 0.0), ("-0.1", 0.0), ("", 0.0), ("a", 0.0)],
+)
+def test_the_error_rate(tmp_path, text, rate):
+    """A model that was read and written again had none."""
+    change = {"model_params.txt": ("#SingleErrorRate\n0.001", f"#SingleErrorRate\n{text}")}
+    model = load_model(vdj_files().write(tmp_path / "m", change))
+    assert model.error_rate == written(model, tmp_path / "again").error_rate == rate
+    other = {"model_params.txt": ("#SingleErrorRate\n0.001", "#Hypermutation_global_errorrate;5\n0.2")}
+    assert load_model(vdj_files().write(tmp_path / "n", other)).error_rate == 0.0
+
+
+def test_anchors_with_semicolons(tmp_path):
+    """IGoR writes these, OLGA writes commas."""
+    model = load_model(vdj_files().write(tmp_path / "m"))
+    for path in tmp_path.glob("m/*.csv"):
+        path.write_text(path.read_text().replace(",", ";"))
+    again = load_model(tmp_path / "m")
+    assert (again.v, again.j) == (model.v, model.j)

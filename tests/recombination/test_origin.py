@@ -155,6 +155,34 @@ def test_results_record_the_purpose_and_the_rows(tables, tmp_path):
     assert f"human_trb_m15 is {facts['model_purpose']}" == EXAMPLE
 
 
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"rows_counted": 5_000},
+        {"rows_counted": 2_036, "purpose": "an example of one donor"},
+        {"rows_counted": 70_000, "species": "mouse"},
+    ],
+)
+def test_a_model_that_python_writes_keeps_its_origin(facts, tmp_path):
+    """Copies were used without a word of caution."""
+    model = load_model(folder_of(tmp_path / "m", **facts))
+    hpcvdj.write_model(model, tmp_path / "copy")
+    copy = load_model(tmp_path / "copy")
+    assert (
+        copy.origin == model.origin == Origin(facts.get("purpose", ""), facts["rows_counted"], facts.get("species", ""))
+    )
+    assert (copy.caution is None) == (model.caution is None)
+    # It has no other facts about the inference.
+    assert read_facts(tmp_path / "copy") is None
+    out, _ = hpcvdj_command("models", "show", tmp_path / "copy")
+    assert "inferred" not in out
+
+
+def test_a_model_of_unknown_origin_has_no_file_of_it(tmp_path):
+    hpcvdj.write_model(load_model(vdj_files().write(tmp_path / "m")), tmp_path / "copy")
+    assert not (tmp_path / "copy" / "origin.json").exists()
+
+
 @pytest.mark.slow
 def test_an_inferred_model_knows_its_rows(tmp_path):
     model = load_model(folder_of(tmp_path / "start", rows_counted=FEW_ROWS))

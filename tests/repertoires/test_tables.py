@@ -27,7 +27,7 @@ BAD = {
     "truncated gzip": (gzip.compress(TEXT.encode())[:-400], "gzip stream is damaged"),
     "corrupt gzip": (gzip.compress(TEXT.encode())[:60] + b"\0" * 60, "gzip stream is damaged"),
     "gzip of nothing": (gzip.compress(b""), "the file is empty"),
-    "binary file": (binary(), "a binary file; give|not UTF-8"),
+    "binary file": (binary(), "a binary file, or text|not UTF-8"),
     "latin-1": (TEXT.encode().replace(b"s1500", b"s\xe9500"), "line 1502: not UTF-8"),
     "parquet magic only": (b"PAR1 and then nothing", "not a readable Parquet file"),
     "short row": (TEXT.replace("s1500\tTRBV1", "s1500").encode(), "line 1502: 3 values for 4 columns"),
