@@ -466,7 +466,6 @@ def test_wrong_options():
         Checks(ties="all")
 
 
-@pytest.mark.slow
 def test_a_model_that_makes_no_productive_junction():
     """It was an IndexError."""
     model = load_model("human_trb_m15")
@@ -477,6 +476,7 @@ def test_a_model_that_makes_no_productive_junction():
     assert likely_of_length(none, ("pgen_nt",), 0.1).tolist() == [0.0] * 256
 
 
+@pytest.mark.slow
 def test_a_large_table_is_sampled(model, monkeypatch):
     monkeypatch.setattr(checking, "SAMPLE", 500)
     table = rows_of(model, 2_000, productive=True)
