@@ -55,6 +55,18 @@ def pytest_itemcollected(item):
         item.add_marker("slow")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    # Before `-m` chooses.
+    seen = set()
+    for item in items:
+        if marker := item.get_closest_marker("slow_others"):
+            case = item.nodeid.partition("[")[0], *(repr(item.callspec.params[name]) for name in marker.args)
+            if case in seen:
+                item.add_marker("slow")
+            seen.add(case)
+
+
 def pytest_runtest_setup(item):
     if item.get_closest_marker("olga") and find_spec("olga") is None:
         pytest.skip("olga is not installed")

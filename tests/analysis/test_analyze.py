@@ -195,6 +195,7 @@ def test_a_comma_in_a_name_is_refused_before_the_first_step(cohort, tmp_path):
     hpcvdj_command(*line)
 
 
+@pytest.mark.slow
 def test_a_refused_resume_forgets_no_file(cohort, tmp_path):
     """A sample that was taken out of the folder stayed on the page: --overwrite, which the error names, kept it."""
     folder, output = tmp_path / "tables", tmp_path / "out"

@@ -145,6 +145,7 @@ def test_hits_are_those_of_a_loop(model, drawn, match, mismatches):
     assert abs(len(expected) - mean) <= 4 * np.sqrt(mean + 1)
 
 
+@pytest.mark.slow_others("said")
 @pytest.mark.parametrize(
     ("options", "said"),
     [

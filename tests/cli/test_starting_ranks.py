@@ -34,6 +34,7 @@ ABSENT = "sys.modules['{}'] = None"
 """`import` then fails as it does where there is no such package."""
 
 
+@pytest.mark.slow_others
 @pytest.mark.parametrize("victims", [(0,), (1,), (0, 1)])
 def test_ranks_without_mpi4py(tmp_path, victims):
     code, (said,) = start(tmp_path, ABSENT.format("mpi4py"), victims=victims)
@@ -41,6 +42,7 @@ def test_ranks_without_mpi4py(tmp_path, victims):
     assert said.startswith("hpcvdj: error: started as 2 ranks, but there is no MPI library to join them")
 
 
+@pytest.mark.slow_others("package")
 @pytest.mark.parametrize("victims", [(1,), (0, 1)])
 @pytest.mark.parametrize("package", ["numpy", "h5py"])
 def test_ranks_without_a_package(tmp_path, package, victims):
@@ -57,6 +59,7 @@ INTERRUPTED = {
 }
 
 
+@pytest.mark.slow_others
 @pytest.mark.parametrize("moment", INTERRUPTED)
 def test_a_rank_that_is_interrupted(tmp_path, moment):
     code, said = start(tmp_path, INTERRUPTED[moment], ranks=3)
@@ -74,6 +77,7 @@ def test_a_rank_that_is_stopped(tmp_path):
     assert said[0].startswith("hpcvdj: error: rank 1 waited 2 s for MPI to start: a rank did not come")
 
 
+@pytest.mark.slow
 def test_what_a_rank_prints_that_hangs_at_the_end(tmp_path):
     """Where MPI itself would wait without end."""
     program = tmp_path / "program.py"

@@ -32,6 +32,7 @@ def fitted(sequences, exponent, truth, seed, fixed_q=None):
 CASES = pytest.mark.parametrize(("sequences", "exponent"), [(20_000, 0.8), (20_000, 1.0), (100_000, 1.0)])
 
 
+@pytest.mark.slow_others("sequences", "exponent")
 @pytest.mark.parametrize("seed", [1, 2])
 @CASES
 def test_no_selection_is_found_where_there_is_none(sequences, exponent, seed):
@@ -43,6 +44,7 @@ def test_no_selection_is_found_where_there_is_none(sequences, exponent, seed):
     assert sizes == pytest.approx(np.full(3, 20_000), rel=0.05)
 
 
+@pytest.mark.slow_others("sequences", "exponent")
 @pytest.mark.parametrize("seed", [1, 2])
 @CASES
 def test_selection_is_found(sequences, exponent, seed):

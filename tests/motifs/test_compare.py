@@ -70,6 +70,7 @@ KINDS = ("weights", 1), ("cosine", 2), ("background", 2)
 LAYOUTS = (512, 512), (7, 3), (4, 4)
 
 
+@pytest.mark.slow_others("minimum")
 @pytest.mark.parametrize(("minimum", "top"), [(0.2, None), (None, 2), (0.05, 3), (None, 100), (9.0, 1)])
 @pytest.mark.parametrize(
     ("kind", "strands", "layout"),

@@ -22,6 +22,7 @@ def test_the_command_gives_all_pairs(host, fasta, tmp_path, run, method):
     assert np.array_equal(content(out), exact())
 
 
+@pytest.mark.slow_others("score")
 @pytest.mark.parametrize("options", [("--min-score", 0.2), ("--top", 2), ("--min-score", 0.05, "--top", 3)])
 @pytest.mark.parametrize("score", ["weights", "cosine", "background"])
 def test_the_command_gives_the_edges_of_the_cpu(host, fasta, tmp_path, run, score, options):

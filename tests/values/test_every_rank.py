@@ -147,6 +147,7 @@ def stopped(words, target, monkeypatch, after):
     assert not target.exists()
 
 
+@pytest.mark.slow_others("name")
 @pytest.mark.parametrize("name", [n for n in NAMES if n not in ("count", "pgen")])
 @pytest.mark.parametrize("ending", [".tsv.gz", ".dataset"])
 def test_a_stopped_run_continues(tables, tmp_path, monkeypatch, name, ending):

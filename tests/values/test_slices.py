@@ -62,6 +62,7 @@ def part_files(target):
     return sorted((target.parent / f"{target.name}.parts").glob("part-*.h5"))
 
 
+@pytest.mark.slow_others("name", "rows")
 @pytest.mark.parametrize("block", [1 << 24, 5_000])
 @pytest.mark.parametrize("name", ["t.tsv", "t.tsv.gz", "t.parquet"])
 @pytest.mark.parametrize("rows", [1, 100, ROWS, 500, 9999])

@@ -99,6 +99,7 @@ def test_tables_are_the_model_without_the_impossible(name):
     assert number == 1 + len(model.v) + max(1, len(model.d)) + len(model.j)
 
 
+@pytest.mark.slow_others("has_d")
 @pytest.mark.parametrize("has_d", [True, False], ids=["VDJ", "VJ"])
 @pytest.mark.parametrize("seed", range(6))
 def test_every_junction_is_as_frequent_as_the_definition_says(seed, has_d):

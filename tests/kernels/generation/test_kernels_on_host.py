@@ -13,6 +13,7 @@ from tests.kernels.host import fake_cupy
 pytestmark = pytest.mark.skipif(fake_cupy.COMPILER is None, reason="no g++")
 
 
+@pytest.mark.slow_others
 @pytest.mark.parametrize("name", NAMES)
 def test_the_same_bits_as_on_cpu_cores(cuda_on_host, monkeypatch, name):
     from hpcvdj.kernels.generation import draw_cuda

@@ -35,6 +35,7 @@ def usable(method, k):
     return k <= choices(KmerMethod)[method].longest_k.get("cpu", 32)
 
 
+@pytest.mark.slow_others("method", "k")
 @pytest.mark.parametrize("distinct", [False, True])
 @pytest.mark.parametrize(("k", "d"), [(4, 3), (5, 0), (8, 2), (11, 1), (12, 2), (16, 3), (17, 2), (31, 1), (32, 3)])
 @pytest.mark.parametrize("method", METHODS)

@@ -52,6 +52,7 @@ LARGE = "TGTGCCAGCAGTTACTCGGTACGAACGGATTACGAGCAGTACTTC"
 OTHER = "TGTGCCTTAGGCATCCATTGCAAGGTCCGATACCAGTTCGAATTC"
 
 
+@pytest.mark.slow_others("text")
 @pytest.mark.parametrize("text", [LARGE, LARGE + LARGE[:19], LARGE + LARGE[:20], LARGE * 2 + "ACG" * 12])
 @pytest.mark.parametrize("number", range(5))
 @pytest.mark.parametrize("reads", [1, 7])

@@ -54,6 +54,7 @@ def test_blocks_and_tiles(cuda_on_host, paper_germline, method, threads, order):
     assert np.array_equal(on_host(problem, method, threads_per_block=threads), count_with(problem, "direct"))
 
 
+@pytest.mark.slow_others
 @pytest.mark.parametrize("path", TABLES, ids=lambda path: path.stem)
 def test_every_locus_and_length(cuda_on_host, path):
     germline = read_germline(path)

@@ -16,6 +16,7 @@ from tests.problems import METHODS, Case, cases, count_with, method_named, reper
 kinds = pytest.mark.parametrize("kind", ["paper", "distinct"])
 
 
+@pytest.mark.slow_others("method")
 @pytest.mark.parametrize("method", METHODS)
 @kinds
 @settings(max_examples=40, deadline=None)

@@ -99,6 +99,7 @@ def test_texts_that_no_sequence_needs_have_no_value(has_d):
         assert np.array_equal(values[~np.isnan(values)], everything[~np.isnan(values)])
 
 
+@pytest.mark.slow_others("most_bytes")
 @pytest.mark.parametrize("ball", [False, True])
 @pytest.mark.parametrize("most_bytes", [0, 20_000, 1 << 28])
 @pytest.mark.parametrize("model", [random_model(5, True), joint_model(7), random_model(3, False), product_model(3)])

@@ -23,6 +23,7 @@ def compared(some, d, count=tables_exact, **options):
     return count(some, d, "cuda", **{"threads_per_block": 64, "buckets": 8, **options})
 
 
+@pytest.mark.slow_others("kernel")
 @pytest.mark.parametrize("order", fake_cupy.ORDERS)
 @pytest.mark.parametrize(("kernel", "variant"), VARIANTS)
 def test_every_kernel_in_every_order(host, kernel, variant, order):
@@ -40,6 +41,7 @@ def test_bucket_counts_and_hashes(host, kernel, buckets):
         assert np.array_equal(found, upper(exact(hostile(), 7, 1)))
 
 
+@pytest.mark.slow_others("kernel")
 @pytest.mark.parametrize(("encoding", "k", "d"), [("3x64", 21, 1), ("2x32", 16, 1), ("2x64", 32, 1), ("2x64", 6, 3)])
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_encodings(host, kernel, encoding, k, d):
