@@ -46,13 +46,13 @@ def names_in(call: str) -> list[str]:
     (['TRBV12-3', 'TRBV12-4'], ['TRBV6-5*01', 'TRBV6-5*02'])
     >>> names_in("TRBV5-4*02;TRBV9*01"), names_in("TRBV20-1|TRBV9")
     (['TRBV5-4*02', 'TRBV9*01'], ['TRBV20-1', 'TRBV9'])
-    >>> names_in("NA"), names_in("nan")
-    ([], [])
+    >>> names_in("NA"), names_in("nan"), names_in("."), names_in("<NA>")
+    ([], [], [], [])
     """
     parts = (part.strip() for part in _BETWEEN.split(call))
     named = (name for part in parts for name in (_IMGT_NAME.findall(part) if " " in part else [part]) or [part])
     names = (gene for name in named for gene in _genes(_SCORE.sub("", name)))
-    return list(dict.fromkeys(name.removesuffix("*00") for name in names if name and name not in MISSING))
+    return list(dict.fromkeys(name.removesuffix("*00") for name in names if name and name not in (*MISSING, ".", "-")))
 
 
 def _genes(name: str) -> list[str]:

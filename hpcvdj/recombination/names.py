@@ -7,7 +7,7 @@ from functools import lru_cache
 _SECOND_NAME = re.compile(r"(?<=[\dDN])[-/]?(DV|OR)(?=\d)")
 """The beginning of the second part in the name of a V gene of alpha and delta chains, or of an orphon."""
 
-MISSING = ("NA", "na", "N/A", "n/a", "NaN", "nan", "None", "none", "NULL", "null")
+MISSING = ("NA", "na", "N/A", "n/a", "NaN", "nan", "None", "none", "NULL", "Null", "null", "NONE", "<NA>")
 """Missing values as R, pandas and databases write them."""
 
 
