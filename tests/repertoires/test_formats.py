@@ -172,6 +172,15 @@ def test_a_quote_that_is_not_closed_swallows_no_rows(tmp_path, end, values, wron
             path.write_bytes(path.read_bytes().rstrip(b"\r\n"))
 
 
+def test_values_with_line_ends_between_tabs(tmp_path):
+    path, head = tmp_path / "a.tsv", '"v_call"\tj_call\tjunction\tnote\n'
+    path.write_text(f'{head}V\tJ\tTGT\t"a,\n""b"",\tc"\nV\tJ\tTGT\tx\n')
+    assert [row["note"] for row in rows_of(path)] == ['a,\n"b",\tc', "x"]
+    path.write_text(f'{head}V\tJ\tTGT\t"a,\nV\tJ\tTGT\t"b"\n')
+    with pytest.raises(InputError, match="line 2: a quote that is not closed"):
+        rows_of(path)
+
+
 def test_quotes_of_spreadsheets(tmp_path):
     """Excel's text with tabs has quotes around values with commas, not around names of columns."""
     path = tmp_path / "a.tsv"
