@@ -148,6 +148,8 @@ def test_infer(made, model, kind, folder, tmp_path):
         path for path in (tmp_path / "own").rglob("*") if path.is_file() and path.name not in (MARK, "origin.json")
     ]
     assert len(files) > 2
+    # The command writes more than that.
+    assert hpcvdj.load_model(tmp_path / "own").origin == hpcvdj.load_model(target).origin
     for file in files:
         assert file.read_bytes() == (target / file.relative_to(tmp_path / "own")).read_bytes(), file.name
 

@@ -36,7 +36,7 @@ class DatabaseSettings(Settings, kw_only=True):
         "of a database that hpcvdj does not know, which columns are which fields, as in {epitope: peptide, "
         "junction_aa: cdr3}", None, shell="of a database that hpcvdj does not know, which columns are which fields, as "
         "in epitope=peptide,junction_aa=cdr3,v_call=v,j_call=j", metavar="FIELD=COLUMN", parse=pairs_in,
-        remedy="give FIELD=COLUMN, as in epitope=peptide,junction_aa=cdr3,v_call=v,j_call=j", more=True)  # fmt: skip
+        remedy="give FIELD=COLUMN, each field once, as in epitope=peptide,junction_aa=cdr3", more=True)  # fmt: skip
 
     def records(self, database: Any) -> "Records":
         """Read the records of a database: a file, or a table in memory."""

@@ -67,7 +67,8 @@ def infer(junctions: Any, model: Model | str | Path | None, **options: Any) -> F
     inferred = infer_tables(inputs, first, plan, Run(), options["backend"])
     assert inferred is not None
     fit = inferred.fit
-    return replace(fit, model=replace(named(fit.model, "inferred"), origin=Origin(rows=fit.counted[0])))
+    origin = Origin(rows=fit.counted[0], species=fit.model.species)
+    return replace(fit, model=replace(named(fit.model, "inferred"), origin=origin))
 
 
 class _InferSelection(Checks, SelectionSettings, OfTables):

@@ -98,9 +98,7 @@ class AssociationQuestion(CohortQuestion[Association]):
             "inflation": inflation(test.uniform[kept]), "qq": quantiles(test.uniform[kept]),
         }  # fmt: skip
         if test.fisher is not None:
-            alike = [other for other in answer.tested if other.phenotype.family == phenotype.family]
-            tests = sum(int(other.kept.sum()) for other in alike)
-            facts["a_hit_needs"] = test.needed(max_q / max(tests, 1))
+            facts["a_hit_needs"] = test.needed(max_q / max(test.in_family, 1))
             facts["inflation_of_fisher"] = inflation(test.fisher[1][kept])
             facts["qq_of_fisher"] = quantiles(test.fisher[1][kept])
         return facts

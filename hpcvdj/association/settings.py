@@ -40,7 +40,7 @@ class Donors(Individuals, kw_only=True):
     case: Mapping[str, Any] | None = setting(
         "which donors are cases, as in {disease: MS}: those that have this value in the column; donors without a value "
         "are left out", None, shell="the column and value of cases, as in disease=MS", metavar="COLUMN=VALUE",
-        parse=pairs_in, remedy="give COLUMN=VALUE, as in disease=MS")  # fmt: skip
+        parse=pairs_in, remedy="give one COLUMN=VALUE, as in disease=MS")  # fmt: skip
     hla: str | None = setting(
         "the column that has the HLA alleles of each donor, separated by commas: each allele of ten donors or more is "
         "tested like a disease", None, shell="a column of HLA alleles: each of ten donors or more is tested",

@@ -33,6 +33,7 @@ class Tested:
     kept      bool [tests]: whether it can reach the threshold, and is tested; the others have q-values of 1
     q, q_weighted  float64 [tests]
     sequences  how many sequences enough donors have, whether they are among `rows` or not
+    in_family  how many tests its family has
     """
 
     phenotype: Phenotype
@@ -48,6 +49,7 @@ class Tested:
     q: Floats
     q_weighted: Floats
     sequences: int
+    in_family: int = 0
 
     def needed(self, p: float) -> list[Facts]:
         """What is needed for a p-value of at most p: `carriers`, the `cases` among them, and the cases `expected`.
@@ -166,4 +168,4 @@ def _with_q_values(carriers: Carriers, tests: list[Tested], settings: Associatio
     q[kept], weighted[kept] = multiplicity.q_values(p[kept]), multiplicity.q_values(p[kept], weight)
     ends = np.cumsum([len(test.rows) for test in tests])[:-1]
     parts = zip(tests, *(np.split(values, ends) for values in (q, weighted)), strict=True)
-    return [replace(test, q=a, q_weighted=b) for test, a, b in parts]
+    return [replace(test, q=a, q_weighted=b, in_family=int(kept.sum())) for test, a, b in parts]

@@ -59,8 +59,8 @@ FEWEST_TO_SAY, FEWEST_TO_REFUSE = 20, 100
 FEW_WITH_ENDS = 0.2
 """The largest share of rows with the ends of a junction in a table of CDR3s, which have such ends by chance."""
 
-MANY_WITH_ENDS = 0.9
-"""The share of CDR3s with such ends from which on they are whole junctions."""
+MANY_WITH_ENDS = 0.5
+"""The share of rows with such ends from which on a table of CDR3s has junctions."""
 
 MOST_REVERSED = 0.5
 """The share of rows with the ends of a reversed junction from which on a table is of the other strand: by chance, one
@@ -225,21 +225,27 @@ def _require_readable(sample: Junctions, model: Model, names: str) -> None:
 
 
 def _require_cdr3s(sample: Junctions, reading: Reading, tables: str) -> None:
-    """Raise InputError if the CDR3s of a table, in amino acids, are whole junctions."""
+    """Raise InputError if the CDR3s of a table, in amino acids, are whole junctions; warn if it has few rows."""
     if reading.sequence_field != "cdr3_aa":
         return
-    first, last = reading.ends
+    first, last = map(re.escape, reading.ends)
     texts = sequences(sample.repertoire, np.arange(len(sample)))
-    whole = np.asarray(pc.match_substring_regex(texts, f"^{first}{FIRST}.*[{LAST}]{re.escape(last)}$"))
+    has_ends = np.asarray(pc.match_substring_regex(texts, f"^{first}{FIRST}.*[{LAST}]{last}$"))
     names = sample.repertoire_ids or [tables]
-    shares = [(names[k], whole[own].mean()) for k in range(len(names)) if (own := sample.repertoire_of == k).any()]
-    if wrong := [name for name, share in shares if share >= MANY_WITH_ENDS]:
-        column = dict(reading.opening.columns).get("cdr3_aa", "cdr3_aa")
-        remedy = f"{option('columns', {'junction_aa': column})} says so; {option('force', True)} goes on"
-        raise InputError(
-            f"{few(wrong)}{': ' * bool(wrong[0])}most sequences of cdr3_aa begin with C and end with F, V or W: they "
-            f"are junctions, not CDR3s; {remedy}"
-        )
+    of_table = [(name, has_ends[sample.repertoire_of == k]) for k, name in enumerate(names)]
+    wrong = {name: len(own) for name, own in of_table if len(own) and own.mean() >= MANY_WITH_ENDS}
+    if not wrong:
+        return
+    column = dict(reading.opening.columns).get("cdr3_aa", "cdr3_aa")
+    fault = (
+        f"{few(wrong)}{': ' * any(wrong)}most sequences of cdr3_aa begin with C and end with F, V or W: they are "
+        f"junctions, not CDR3s; {option('columns', {'junction_aa': column})} says so"
+    )
+    # A few CDR3s may have such ends.
+    if max(wrong.values()) < FEWEST_TO_SAY:
+        log.warning("%s", fault)
+    else:
+        raise InputError(f"{fault}; {option('force', True)} goes on")
 
 
 def _require_possible(fit: ModelFit, model: Model, sample: Junctions) -> None:
@@ -340,12 +346,12 @@ def likely_of_length(model: Model, names: tuple[str, ...], share: float) -> Floa
     Rare lengths get draws of the nearest lengths, until there are `FEWEST_OF_LENGTH`.
     """
     drawn = _draws_in_frames(model, names)["productive"]
+    if not len(drawn.p):
+        return np.zeros(256)
     order = np.argsort(drawn.repertoire.lengths, kind="stable")
     ends = np.searchsorted(drawn.repertoire.lengths[order].astype(np.int64), np.arange(257))
     missing = np.maximum(FEWEST_OF_LENGTH - np.diff(ends), 0)
     ranges = zip(np.maximum(ends[:-1] - missing, 0).tolist(), (ends[1:] + missing).tolist(), strict=True)
-    if not len(drawn.p):
-        return np.zeros(256)
     return np.array([np.quantile(drawn.p[order[low:high]], share) for low, high in ranges])
 
 

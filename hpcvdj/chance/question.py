@@ -30,6 +30,7 @@ from hpcvdj.repertoires.sequence_fields import common_fields
 from hpcvdj.repertoires.species import warn_of_rows
 from hpcvdj.repertoires.table import Table
 from hpcvdj.repertoires.tally import Tally
+from hpcvdj.repertoires.writers import writer_of
 from hpcvdj.results.blocks import TableBlocks
 from hpcvdj.results.facts import Facts, Targets, facts_path
 from hpcvdj.results.facts import Rows as Written
@@ -37,6 +38,7 @@ from hpcvdj.runs.folder import Identity
 from hpcvdj.runs.inputs import surveyed
 from hpcvdj.runs.run import Run
 from hpcvdj.runs.stopping import NOTHING_YET
+from hpcvdj.storage.files import exclusive_lock
 from hpcvdj.storage.inputs import file_digest
 
 A = TypeVar("A")
@@ -211,6 +213,10 @@ class AnswerTable(AnswerOutput[A]):
         if run.resume and targets.facts.exists():
             run.overwrite = targets.resume(identity(), overwrite=run.overwrite)
         targets.require(files, overwrite=run.overwrite)
+        for path in (targets.table, *targets.further):
+            # A folder is locked while it is written.
+            if path != targets.table or not writer_of(path).is_folder:
+                stack.enter_context(exclusive_lock(path))
 
     def _targets(self, run: Run) -> Targets:
         assert run.target is not None

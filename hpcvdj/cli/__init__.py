@@ -8,6 +8,8 @@ Exit codes: 0 done; 1 failed; 2 wrong usage or bad input; 75 stopped by a signal
 import errno
 import io
 import logging
+import re
+import signal
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -17,9 +19,10 @@ import typer
 import hpcvdj
 from hpcvdj.cli.common import QUIET, VERBOSE, complain, mute_nonroot_ranks, set_logging, unmute
 from hpcvdj.cli.declared import App
-from hpcvdj.errors import HpcvdjError, speaking_shell
+from hpcvdj.errors import HpcvdjError, MachineError, speaking_shell
 from hpcvdj.runs.launcher import ROOT, launched_rank, let_root_speak
 from hpcvdj.runs.ranks import abort
+from hpcvdj.runs.stopping import SIGNALS
 from hpcvdj.storage.files import write_failure
 
 log = logging.getLogger(__name__)
@@ -77,6 +80,10 @@ def program(words: list[str] | None = None) -> typer.Typer:
     return app
 
 
+_MEMORY = re.compile("failed to map segment|Cannot allocate memory")
+"""What libraries say if memory is short."""
+
+
 def main() -> None:
     """Run the command.  This function never returns."""
     with speaking_shell():
@@ -98,12 +105,17 @@ def _run() -> None:
             # Files are written where `write_failure` names them.
             _leave(write_failure(Path("standard output"), error))
         log.debug("where the error arose:", exc_info=True)
+        if isinstance(error, MemoryError) or _MEMORY.search(str(error)):
+            _leave(MachineError("not enough memory: give fewer ranks or threads, fewer --batch-rows, or more memory"))
         kind, message = type(error).__name__, (str(error).splitlines() or [""])[0]
         _leave(HpcvdjError(f"unexpected {kind}: {message[:300]}; -v shows where. Please report it"))
 
 
 def _leave(error: HpcvdjError) -> None:
     """Print the error on a single rank, and end every rank."""
+    for number in SIGNALS:
+        # One that comes now would end in a traceback.
+        signal.signal(number, signal.SIG_IGN)
     if error.on_every_rank or error.before_ranks:
         if launched_rank() == ROOT:
             complain(error)

@@ -172,6 +172,10 @@ def _require_distinct(values: dict[str, Any], folders: list[str]) -> None:
             require_distinct(Path(f"{path}.json"), *read)
             if path in written[:number]:
                 raise InputError(f"{path}: is named for two outputs; name another file")
+            for other in written[:number]:
+                names = [f"{own.absolute()}" for own in (path, other)]
+                if any(a == f"{b}.json" or a.startswith(f"{b}/") for a, b in (names, names[::-1])):
+                    raise InputError(f"{path}: is an output beside or within the output {other}; name another place")
     except InputError as error:
         error.on_every_rank = True
         raise

@@ -12,7 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Z = NormalDist().inv_cdf(0.975)
+TAIL = 0.025
+"""The probability beyond each end of a 95 % confidence interval."""
+
+Z = NormalDist().inv_cdf(1 - TAIL)
 """The number of standard errors on each side of a 95 % confidence interval."""
 
 
@@ -49,7 +52,15 @@ class Auc:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The 95 % confidence interval: area ± 1.96 standard errors, limited to 0 … 1."""
+        """The 95 % confidence interval: area ± 1.96 standard errors, limited to 0 … 1.
+
+        If the score separates all positives from all negatives, the standard error says nothing.  Then it is the exact
+        interval of as many independent pairs of a positive and a negative as there are, of which all are in order
+        (Clopper and Pearson, Biometrika 26:404, 1934).
+        """
+        if self.area in (0.0, 1.0) and self.error == 0:
+            bound = TAIL ** (1 / min(len(self.above), len(self.below)))
+            return (bound, 1.0) if self.area else (0.0, 1 - bound)
         half = Z * self.error
         return float(np.clip(self.area - half, 0, 1)), float(np.clip(self.area + half, 0, 1))
 

@@ -48,8 +48,9 @@ FEWEST_TO_FIT = 20
 REFUTED = 1e-6
 """The chance of so many shared sequences below which q is refuted."""
 
-FAR_MORE = 1.1
-"""Times the expected number: a constant q leaves a few percent of what a large cohort shares unexplained."""
+FAR_MORE, FAR_MORE_IN_A_PAIR = 1.1, 3.0
+"""Times the expected number: a constant q leaves a few percent of what a large cohort shares unexplained.  Times what
+other pairs share: people differ in HLA and age."""
 
 WITHOUT_NUCLEOTIDES = ("nucleotide variants", "likely copies", "pairs that share improbable junctions")
 """What is not known if only amino acids are."""
@@ -145,10 +146,22 @@ class Sharing(Shown):
         return WITHOUT_NUCLEOTIDES if self.improbable is None else ()
 
     @property
-    def refuted(self) -> bool:
-        """Whether far more sequences are shared than q explains: users set it wrongly, or there are copies."""
+    def refuted(self) -> str:
+        """Why q is not to be believed, in words: it was set wrongly, or there are copies; empty if nothing says so."""
         number = (self.observed - self.copied)[2:].sum()
-        return bool(poisson_tail(number, FAR_MORE * self.expected[2:].sum()) < REFUTED)
+        if poisson_tail(number, FAR_MORE * self.expected[2:].sum()) < REFUTED:
+            return f"far more is shared than q = {self.q:.4g} explains"
+        if self.improbable is not None or len(self.cohort.individuals) < 3:
+            return ""
+        # Without nucleotides, copies in a pair are seen by its overlap alone, to which a fitted q adapts.
+        upper = np.triu_indices(len(self.cohort.individuals), 1)
+        shared, expected = self.shared[upper], self.expected_shared[upper]
+        of_others = expected * min(1.0, float(np.median(shared / np.maximum(expected, 1e-300))))
+        most = int(np.argmax(shared - expected))
+        if len(shared) * poisson_tail(shared[most], FAR_MORE_IN_A_PAIR * of_others[most] + 1) >= REFUTED:
+            return ""
+        a, b = (self.cohort.names[own[most]] for own in upper)
+        return f"{a} and {b} share {shared[most]:,}, far more than other pairs ({expected[most]:,.1f} expected)"
 
 
 @dataclass(frozen=True)

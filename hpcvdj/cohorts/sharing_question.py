@@ -23,6 +23,11 @@ from hpcvdj.runs.run import Run
 MOST_SHOWN = 10
 """The largest number of individuals that has a line of its own in the summary."""
 
+LEAST_SHOWN = 0.5
+"""The expected number of sequences from which on a line is shown though nothing was observed."""
+
+DISBELIEVED = "p-values are too small, or there are copies; do not believe the hits"
+
 OVERLAP = "overlap"
 """The name of the table of the sequences that each two individuals share."""
 
@@ -57,7 +62,7 @@ class SharingQuestion(CohortQuestion[Sharing]):
             "q": answer.q,
             "q_interval": answer.q_interval,
             "q_at_bound": answer.q_at_bound,
-            "q_refuted": answer.refuted,
+            "q_refuted": bool(answer.refuted),
             "selection_factor": answer.factor,
             "draws": self.settings.draws,
             "individuals": answer.cohort.described(recombinations=answer.sizes),
@@ -89,10 +94,7 @@ class SharingQuestion(CohortQuestion[Sharing]):
     def warnings(self, answer: Sharing) -> list[str]:
         lines = []
         if answer.refuted:
-            lines.append(
-                f"far more is shared than q = {answer.q:g} explains: p-values are too small, or there are copies; do "
-                "not believe the hits"
-            )
+            lines.append(f"{answer.refuted}: {DISBELIEVED}")
         if answer.q_at_bound:
             lines.append("the fitted q is 1, its largest: without the hits, no more is shared than recombination makes")
         pairs = pairs_text(answer.cohort, answer.improbable)
@@ -111,10 +113,7 @@ class SharingQuestion(CohortQuestion[Sharing]):
             ("q", f"{answer.q:.4g}{bound}{interval}{factor}"),
         ]
         if answer.refuted:
-            lines += [
-                ("", "far more is shared than this q explains: p-values are too small, or there are copies;"),
-                ("", "do not believe the hits"),
-            ]
+            lines += [("", f"{answer.refuted}:"), ("", DISBELIEVED)]
         if self.settings.q is None:
             lines += _fit_lines(answer)
         lines += _spectrum_lines(answer)
@@ -153,7 +152,8 @@ def _fit_lines(answer: Sharing) -> Lines:
 def _spectrum_lines(answer: Sharing) -> Lines:
     """Return a line for each number of individuals, with the number of sequences that so many have."""
     lines = [("individuals", "   observed    expected  95 % interval of the draws   if q = 1")]
-    last = max(2, *(number for number in range(len(answer.observed)) if answer.observed[number]))
+    there = (answer.observed > 0) | (answer.expected >= LEAST_SHOWN)
+    last = max(2, int(np.flatnonzero(there)[-1]) if there.any() else 0)
     for number in range(1, min(last, MOST_SHOWN) + 1):
         interval = f"{answer.low[number]:,.1f} to {answer.high[number]:,.1f}"
         text = f" {answer.observed[number]:10,}  {answer.expected[number]:10,.1f}  {interval:>25}"

@@ -163,7 +163,7 @@ def _may_replace(run: Run, folder: RunFolder | None) -> bool:
     try:
         raise_if_inferred(run.target, folder.identity)
     except InputError:
-        if not folder.has_work():
+        if not folder.may_replace(run.target):
             raise
         # A run that was stopped had begun to replace it.
         require_replaceable(run.target, overwrite=True)

@@ -25,7 +25,7 @@ _IMGT_NAME = re.compile(r"\b(?:IG[HKL]|TR[ABDG])[VDJ][^\s,()\[\]]*")
 
 _SCORE = re.compile(r"\([^()]*\)$")
 
-_SEVERAL = re.compile(r"/(?=\d)")
+_SEVERAL = re.compile(r"/(?=\d|\*|(?:IG[HKL]|TR[ABDG])[VDJ])")
 """The slash between genes of one family, as in TRBV6-2/6-3, unlike the slash of TRAV29/DV5 or TRBV20/OR9-2."""
 
 _BETWEEN = re.compile("[,;|]")
@@ -42,8 +42,8 @@ def names_in(call: str) -> list[str]:
     (['TRBV6-2*01', 'TRBV6-3*01'], ['TRBV5'])
     >>> names_in("TRBV12-3/12-4"), names_in("TRAV29/DV5,TRBV20/OR9-2")
     (['TRBV12-3', 'TRBV12-4'], ['TRAV29/DV5', 'TRBV20/OR9-2'])
-    >>> names_in("TRBV12-3/4"), names_in("TRBV6-5*01/02")
-    (['TRBV12-3', 'TRBV12-4'], ['TRBV6-5*01', 'TRBV6-5*02'])
+    >>> names_in("TRBV12-3/4*01"), names_in("TRBV6-5*01/02"), names_in("IGHV4-30-2/4")
+    (['TRBV12-3', 'TRBV12-4*01'], ['TRBV6-5*01', 'TRBV6-5*02'], ['IGHV4-30-2', 'IGHV4-30-4'])
     >>> names_in("TRBV5-4*02;TRBV9*01"), names_in("TRBV20-1|TRBV9")
     (['TRBV5-4*02', 'TRBV9*01'], ['TRBV20-1', 'TRBV9'])
     >>> names_in("NA"), names_in("nan"), names_in("."), names_in("<NA>")
@@ -58,16 +58,23 @@ def names_in(call: str) -> list[str]:
 def _genes(name: str) -> list[str]:
     """Return the genes, or alleles, of a name such as `TRBV6-2/6-3`, `TRBV6-2/3` and `TRBV6-2*01/02`."""
     first, *others = _SEVERAL.split(name)
+    return [first, *(_full_name(first, other) for other in others)]
+
+
+def _full_name(first: str, other: str) -> str:
+    """Return the name that `other` shortens behind the slash: a gene of the family of `first`, or an allele of it."""
     locus = re.split("[^A-Za-z]", first, maxsplit=1)[0]
-
-    def whole(other: str) -> str:
-        # A number alone is that of an allele, or else of a gene of the same family.
-        mark = next((mark for mark in "*-" if mark in first), None)
-        if mark is None or re.search("[*-]", other):
-            return locus + other
-        return first[: first.index(mark) + 1] + other
-
-    return [first, *map(whole, others)]
+    (of_first, _, allele), (gene, *_) = first.partition("*"), other.partition("*")
+    begins, parts = of_first.removeprefix(locus).split("-"), gene.split("-")
+    if gene[:1].isalpha():
+        return other
+    if not gene:
+        return of_first + other
+    if allele and re.fullmatch(r"\d\d", other):
+        return f"{of_first}*{other}"
+    # In IGHV4-30-2/30-4, the family is left out; in IGHV4-30-4/4-31, it is not.
+    shortened = len(parts) < len(begins) and (len(parts) == 1 or parts[0] != begins[0])
+    return locus + "-".join([*begins[: -len(parts)], other]) if shortened else locus + other
 
 
 def meant_by(call: str, find: Callable[[str], Any]) -> list[str]:

@@ -38,6 +38,8 @@ _HEAD = "#hpcvdj-selection "
 _COLUMNS = "feature\tvalue"
 _NUMBERS = ("intercept", "smallest", "largest")
 _MEAN, _LEFT_OUT = "mean", "left_out"
+_WITH_LEFT_OUT = 3
+"""The version of files of `HPCVDJ` with genes that were left out."""
 _REMEDY = "copy the file again, or make it again with `hpcvdj infer-selection` or `hpcvdj models from-sonia`"
 
 Genes = tuple[str, str]
@@ -230,7 +232,8 @@ class SelectionFactor:
         """
         lines = self._lines()
         facts = {**self.facts, "model_sha256": model_digest, "lines_sha256": _digest(lines)}
-        head = f"{_HEAD}{self.scheme.version}"
+        # Older versions of hpcvdj cannot read genes that were left out.
+        head = f"{_HEAD}{_WITH_LEFT_OUT if self.left_out else self.scheme.version}"
         return "\n".join([head, f"#{json.dumps(facts, sort_keys=True)}", _COLUMNS, *lines, ""])
 
 
@@ -241,7 +244,8 @@ def read_selection(path: Path, model_digest: str) -> SelectionFactor:
         return InputError(f"{path}, line {number}: {what}; {remedy}")
 
     lines = read_text(path, "selection factor", _REMEDY).split("\n")
-    scheme = next((scheme for scheme in (HPCVDJ, SONIA) if lines[0] == f"{_HEAD}{scheme.version}"), None)
+    versions = {HPCVDJ.version: HPCVDJ, SONIA.version: SONIA, _WITH_LEFT_OUT: HPCVDJ}
+    scheme = next((scheme for version, scheme in versions.items() if lines[0] == f"{_HEAD}{version}"), None)
     if scheme is None:
         remedy = "update hpcvdj" if lines[0].startswith(_HEAD) else _REMEDY
         raise error(1, f"not '{_HEAD}{HPCVDJ.version}' or {SONIA.version}", remedy)

@@ -1,5 +1,6 @@
 """The tables in folders that users name."""
 
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -10,6 +11,12 @@ from hpcvdj.repertoires.formats.format import BY_HEADER, Opening
 from hpcvdj.repertoires.readers import possible_suffixes, table_suffixes
 from hpcvdj.repertoires.table import Table, table_at
 from hpcvdj.repertoires.writers import is_part
+
+_HAS_ENDING = re.compile(r"\.(tsv|csv|txt|tab|airr|parquet|pq)(\.|$)", re.IGNORECASE)
+"""An ending of tables in a name."""
+
+_BESIDE = (".json", ".png", ".svg", ".html", ".md")
+"""Endings of files that are beside tables: facts, figures, pages, words."""
 
 
 def tables_in(paths: Sequence[Path], opening: Opening = BY_HEADER) -> list[Table]:
@@ -31,7 +38,8 @@ def _tables_in(folder: Path, opening: Opening) -> list[Table]:
     tables: list[Table] = []
     unknown: list[Table] = []
     hidden: list[str] = []
-    otherwise: list[str] = []
+    packed: list[str] = []
+    others: list[str] = []
     folders = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
     inner = [own.name for own in folders if any(map(_is_named_like_a_table, _files_in(own)))]
     besides = opening.besides
@@ -39,8 +47,8 @@ def _tables_in(folder: Path, opening: Opening) -> list[Table]:
         if besides is not None and besides.exists() and path.exists() and path.samefile(besides):
             continue
         if not _is_named_like_a_table(path):
-            if not path.name.startswith(".") and not _is_beside(path):
-                otherwise.append(path.name)
+            if not path.name.startswith(".") and path.suffix.lower() not in _BESIDE:
+                (packed if _HAS_ENDING.search(path.name) else others).append(path.name)
             continue
         table, certain = table_at(path, opening), path.name.lower().endswith(table_suffixes())
         if path.name.startswith("."):
@@ -50,15 +58,16 @@ def _tables_in(folder: Path, opening: Opening) -> list[Table]:
         # A broken link is not left out: reading it raises the error.
         recognised = certain or not path.is_file() or table.open().recognised
         (tables if recognised else unknown).append(table)
-    others = []
     for table in unknown:
         if text := table.open().resembles:
             log.warning("%s: %s, left out", table.path, text)
         else:
             others.append(table.path.name)
+    if packed:
+        # All of them, as each may be a donor.
+        log.warning("%s: %s: no table is read from files of such endings, left out", folder, ", ".join(packed))
     for names, what in (
         (others, "not tables of junctions"),
-        (otherwise, "not named like tables of junctions"),
         (hidden, "hidden files"),
         (inner, "folders, which are read only if you name them"),
     ):
@@ -75,11 +84,6 @@ def _files_in(folder: Path) -> list[Path]:
     with suppress(OSError):
         return [path for path in folder.iterdir() if path.is_file()]
     return []
-
-
-def _is_beside(path: Path) -> bool:
-    """Whether a file has the facts of a table, or is a figure of it: both have its name and another ending."""
-    return path.suffix in (".json", ".png", ".svg")
 
 
 def _is_named_like_a_table(path: Path) -> bool:

@@ -21,6 +21,6 @@ def telling_column(columns: Sequence[str], sequence_field: str) -> str | None:
 def productive_rows(column: pa.Array, name: str) -> pa.Array:
     """Whether each row is productive, by its text in the column `name`, as of `telling_column`; null stays null."""
     if name == COLUMN:
-        true = pc.is_in(pc.utf8_lower(column), value_set=pa.array(TRUE, column.type))
+        true = pc.is_in(pc.utf8_lower(pc.utf8_trim_whitespace(column)), value_set=pa.array(TRUE, column.type))
         return pc.if_else(pc.is_null(column), pa.scalar(None, pa.bool_()), true)
     return pc.match_substring_regex(column, PRODUCTIVE[name], ignore_case=True)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from hpcvdj.repertoires.reading import Reading
 
 
-MISSPELLED = 0.8
+MISSPELLED = 0.85
 """How like a field, as of `difflib`, a name must be to be taken for a misspelling of it."""
 
 
@@ -39,10 +39,10 @@ class TableSettings(Settings):
 
     def opening(self) -> "Opening":
         """How tables are opened; OptionError for an unknown format."""
-        from hpcvdj.repertoires.formats.format import FIELDS, Opening
+        from hpcvdj.repertoires.formats.format import OF_AIRR, READ, Opening
 
         for name in self.columns or {}:
-            if name not in FIELDS and (meant := get_close_matches(name, FIELDS, 1, MISSPELLED)):
+            if name not in (*READ, *OF_AIRR) and (meant := get_close_matches(name, READ, 1, MISSPELLED)):
                 log.warning("%s: no field that is read; is %s meant?", option("columns", name), meant[0])
         return Opening(self.format, tuple((self.columns or {}).items()))
 

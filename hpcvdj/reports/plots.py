@@ -43,9 +43,11 @@ class PlottedTable(AnswerTable[A]):
         return (*super().beside, *([self.plot] if self.plot is not None else []))
 
     def begin(self, stack: ExitStack, files: Sequence[Path], run: Run, identity: Callable[[], Identity]) -> None:
+        # A run that resumes may replace its table, but not a figure, which may be another one.
+        overwrite = run.overwrite
         super().begin(stack, files, run, identity)
         if self.plot is not None:
-            require_drawable(self.plot, overwrite=run.overwrite)
+            require_drawable(self.plot, overwrite=overwrite)
 
     def draw(self, question: Question[A], answer: A, run: Run) -> None:
         if self.plot is not None:

@@ -193,7 +193,7 @@ def _sharing(outputs: Outputs) -> Iterator[Statement]:
         if facts.get("q_at_bound"):
             text += "This is the largest q: without the hits, no more is shared than recombination makes. "
         if facts.get("q_refuted"):
-            text += "Far more is shared than q explains, so p-values are too small, or there are copies. "
+            text += "q does not explain what is shared, so p-values are wrong, or there are copies. "
         verdict: Verdict = "no"
         if hits > (facts.get("likely_copies") or 0) + (facts.get("hits_of_contaminated") or 0):
             verdict = "with care"

@@ -126,7 +126,7 @@ class TableOutput(Output):
         if self.run.resume:
             try:
                 # A stopped run may have begun to replace another table.
-                overwrite = targets.resume(folder.identity, overwrite=overwrite or folder.has_work())
+                overwrite = targets.resume(folder.identity, overwrite=overwrite or folder.may_replace(self.target))
             except CompleteError:
                 # A run that was killed after it wrote its table left the folder.
                 if folder.is_same():

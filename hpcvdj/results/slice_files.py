@@ -14,10 +14,10 @@ from typing import Any
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from hpcvdj.errors import option
+from hpcvdj.errors import MachineError, option
 from hpcvdj.repertoires.writers import TableWriter, fill_table
 from hpcvdj.results.facts import Facts
-from hpcvdj.runs.folder import RunFolder
+from hpcvdj.runs.folder import RunFolder, save_failure
 from hpcvdj.runs.run import Run
 from hpcvdj.storage.damage import damage
 from hpcvdj.storage.files import atomic_path
@@ -102,8 +102,11 @@ class SliceFiles:
         between: Callable[[], None] = lambda: None,
     ) -> None:
         """Write the rows of a slice as a table of a kind.  Call `between` after each batch."""
-        with atomic_path(self.rows(index), overwrite=True) as temporary:
-            fill_table(temporary, kind, rows, first=index == 0, between=between)
+        try:
+            with atomic_path(self.rows(index), overwrite=True) as temporary:
+                fill_table(temporary, kind, rows, first=index == 0, between=between)
+        except MachineError as error:
+            raise save_failure(error) from None
 
     def require_all_intact(self, run: Run) -> None:
         """Raise InputError, on every rank, if a file of a finished slice has changed."""

@@ -18,6 +18,7 @@ from hpcvdj.errors import CompleteError, HpcvdjError, InputError, MachineError, 
 from hpcvdj.runs.stopping import NOTHING_YET, told_otherwise
 from hpcvdj.storage.damage import MISREAD, damage
 from hpcvdj.storage.files import atomic_path
+from hpcvdj.storage.inputs import file_state
 from hpcvdj.storage.states import Arrays, State, read_state, write_state
 
 Identity = dict[str, Any]
@@ -32,6 +33,10 @@ ENDING = ".state"
 """The ending of the files of finished pieces."""
 
 
+_REPLACES, _OWN = "replaces", "has_begun_its_result"
+"""What run.json says of the target: its state as the run began; or that it is the result of the run."""
+
+
 class RunFolder:
     """A folder beside a result, in which an unfinished run keeps its finished work.
 
@@ -43,10 +48,13 @@ class RunFolder:
         # After a round trip, the identity compares equal with that in run.json.
         self.identity: Identity = json.loads(json.dumps(identity))
 
-    def open(self, facts: dict[str, Any], *, resume: bool, overwrite: bool) -> dict[str, Any]:
+    def open(
+        self, facts: dict[str, Any], *, resume: bool, overwrite: bool, target: Path | None = None
+    ) -> dict[str, Any]:
         """Make the folder, or continue with an existing one.  Return the facts of the folder.
 
-        facts  JSON values that a new folder records; an existing folder has its own
+        facts   JSON values that a new folder records; an existing folder has its own
+        target  where the result goes: a new folder records what is there, which the run may replace
 
         Raises InputError if the folder has work and neither `resume` nor `overwrite` is true, if it belongs to another
         run, or if hpcvdj did not make it.
@@ -76,14 +84,14 @@ class RunFolder:
             self.remove()
         try:
             self.path.mkdir(exist_ok=True)
-            self._write(facts)
+            self._write(facts, **{_REPLACES: _state(target)})
         except OSError as error:
             raise InputError(f"{self.path}: cannot be made ({error.strerror}); write elsewhere") from None
         return facts
 
-    def _write(self, facts: dict[str, Any]) -> None:
+    def _write(self, facts: dict[str, Any], **further: Any) -> None:
+        record = {"format": _FORMAT, VERSION: hpcvdj.__version__, "identity": self.identity, "facts": facts, **further}
         with atomic_path(self.path / _RUN, overwrite=True) as temporary:
-            record = {"format": _FORMAT, VERSION: hpcvdj.__version__, "identity": self.identity, "facts": facts}
             temporary.write_text(json.dumps(record, indent=1))
 
     def _required_record(self) -> dict[str, Any] | None:
@@ -122,6 +130,18 @@ class RunFolder:
     def has_work(self) -> bool:
         """Return whether the folder belongs to this run and has work."""
         return self.is_same() and self._has_files()
+
+    def may_replace(self, target: Path) -> bool:
+        """Return whether what is at the target is what this run began to replace, or its own result."""
+        record = self._record()
+        if record is None or not self.has_work():
+            return False
+        return _OWN in record or record.get(_REPLACES, _OWN) == _state(target)
+
+    def begin_result(self) -> None:
+        """Record that what is at the target from now on is the result of this run."""
+        record = self._record()
+        self._write({} if record is None else record["facts"], **{_OWN: True})
 
     def _has_files(self) -> bool:
         return any(path.name != _RUN and not path.name.startswith(".") for path in self.path.iterdir())
@@ -188,11 +208,18 @@ class RunFolder:
             self.path.rmdir()
 
 
+def _state(target: Path | None) -> list[int] | None:
+    """Return what tells a file or folder from others that may get its name; None if there is none."""
+    state = file_state(target) if target is not None else None
+    # A folder changes with what is in it, the time of an inode's change with links to it.
+    return None if state is None else [*state[:2], state[3]]
+
+
 def raise_if_complete(target: Path, folder: RunFolder) -> None:
     """Raise CompleteError if `target` is the result of the folder's run, and InputError if it is of another run.
 
-    Raise nothing without a target, or if the folder has work: its run then began to replace the other result.  Remove
-    the folder if its run was killed right after the result got its name.
+    Raise nothing without a target, or if the folder's run began to replace the other result.  Remove the folder if its
+    run was killed right after the result got its name.
     """
     # Tables need no HDF5, which is slow to import.
     from hpcvdj.storage.opening import root_attributes
@@ -206,7 +233,7 @@ def raise_if_complete(target: Path, folder: RunFolder) -> None:
             f"{target}: exists, and is not the result of a run that can be resumed; give another name, or "
             f"{option('overwrite', True)}"
         ) from None
-    if is_of_another_run(target, identity, folder.identity, replace=folder.has_work()):
+    if is_of_another_run(target, identity, folder.identity, replace=folder.may_replace(target)):
         return
     if folder.is_same():
         folder.remove()

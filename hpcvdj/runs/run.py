@@ -163,7 +163,9 @@ class Run:
 
         Raises the errors of `RunFolder.open`.
         """
-        yielded = self.from_root(partial(folder.open, facts, resume=self.resume, overwrite=self.overwrite))
+        yielded = self.from_root(
+            partial(folder.open, facts, resume=self.resume, overwrite=self.overwrite, target=self.target)
+        )
         try:
             yield yielded
         except HpcvdjError as error:

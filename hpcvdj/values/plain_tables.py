@@ -40,6 +40,7 @@ class PlainTable:
         """Join finished slices to the table, then remove the folder that has them."""
 
         def join() -> None:
+            self.files.folder.begin_result()
             with new_table(self._target, overwrite=self._overwrite) as path:
                 self._kind.join(self.files.digests(indices), path, self._run.raise_if_stopping)
             self.files.folder.finish()
@@ -68,7 +69,7 @@ def plain_table(run: Run, identity: Identity, size: int, inputs: Sequence[Path] 
                 folder.remove()
                 raise complete(target)
             # A stopped run may have begun to replace another table, or may have been killed once it was written.
-            overwrite = run.overwrite or (run.resume and folder.has_work())
+            overwrite = run.overwrite or (run.resume and folder.may_replace(target))
             require_writable_table(target, overwrite=overwrite)
             return overwrite
 

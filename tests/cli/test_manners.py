@@ -133,6 +133,14 @@ def test_messages_name_the_standard_streams(tmp_path):
     [
         ((*COUNT, "-", "-", "-o", "o.h5"), "given twice"),
         (("sharing", SMALL, "-m", "human_trb", "-o", "-", "--overlap", "-"), "two outputs"),
+        (
+            ("contamination", SMALL, "-m", "human_trb", "-o", "clean/pairs.tsv", "--write-clean", "clean"),
+            "clean: is an output beside or within the output clean/pairs.tsv; name another place",
+        ),
+        (
+            ("sharing", SMALL, "-m", "human_trb", "-o", "o.tsv", "--overlap", "o.tsv.json"),
+            "o.tsv.json: is an output beside or within the output o.tsv",
+        ),
         (("report", "c.h5", "-o", "-"), "only a table"),
         (("motifs", "compare", SMALL, "-o", "-"), "only a table"),
     ],

@@ -12,7 +12,9 @@ import pytest
 from scipy import stats
 
 import hpcvdj
+from hpcvdj.cohorts.settings import Naming, SharingSettings
 from hpcvdj.cohorts.sharing import WITHOUT_NUCLEOTIDES
+from hpcvdj.cohorts.sharing_question import SharingQuestion
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.repertoires.writers import write_table
@@ -187,6 +189,26 @@ def test_hostile_rows(model):
     assert row["individuals"] == "a,b,c"
     assert row["max_duplicate_count"] == 9
     assert found.cohort.has.reads.max() == 9
+
+
+def test_copies_in_one_pair_refute_q(model):
+    """The fit took them for selection: a narrow interval of q, and hundreds of hits, without a word."""
+    people = {name: hpcvdj.generate(model, 3_000, seed=k, productive=True, backend="cpu").select(
+        ["v_call", "j_call", "junction_aa"]) for k, name in enumerate("abcd")}  # fmt: skip
+    clean = shared_in(people, model, draws=20_000)
+    assert not clean.refuted
+    copies = {**people, "b": pa.concat_tables([people["b"], people["a"].slice(0, 300)])}
+    with pytest.warns(
+        hpcvdj.HpcvdjWarning, match=r"a and b share \d{3}, far more than other pairs \(.* do not believe"
+    ):
+        found = shared_in(copies, model, draws=20_000)
+    assert found.refuted
+    lines = SharingQuestion(Naming(), SharingSettings()).summary(found)
+    assert any(text.startswith("a and b share") for _, text in lines)
+    # A number of individuals that should have many sequences has a line, though none was observed.
+    shown = {int(head): text.split() for head, text in lines if head.strip().isdecimal()}
+    expected = [k for k in range(1, 5) if found.observed[k] or found.expected[k] >= 0.5]
+    assert max(shown) == max(2, *expected)
 
 
 @pytest.mark.exhaustive

@@ -71,6 +71,12 @@ def test_edges():
     assert alone.area == 1
     assert np.isnan(alone.interval[0])
     assert np.isnan(auc(-scores.astype(int), np.array([True, True, False])).interval[0])
+    # Of n independent pairs, all are in order with the probability p^n.
+    for numbers in ((2, 2), (12, 30)):
+        positive = np.repeat([True, False], numbers)
+        low, high = auc(positive * 1.0, positive).interval
+        assert (low ** min(numbers), high) == (pytest.approx(0.025), 1.0)
+        assert auc(-1.0 * positive, positive).interval == (0.0, pytest.approx(1 - low))
     pairs = auc(np.array([1, 3, 2, 4]), np.array([False, False, True, True]))
     # Shares 1/2 and 1 for positives, 1 and 1/2 for negatives: each variance is 1/8, of a mean of two 1/16.
     assert pairs.error == pytest.approx((1 / 16 + 1 / 16) ** 0.5)

@@ -25,6 +25,7 @@ from hpcvdj.repertoires.table import table_at
 from hpcvdj.repertoires.writers import write_table
 from hpcvdj.reports.plots import PlottedTable
 from hpcvdj.runs.run import Run
+from hpcvdj.storage.files import exclusive_lock
 from tests.asked import enrich_table, sample_of_table, warnings_said
 from tests.chance.test_fit import renamed, rows_of
 from tests.selected import few_genes
@@ -184,6 +185,11 @@ def test_resume(table, control, model, tmp_path):
     with pytest.raises(InputError, match=r"o\.tsv: is of another run \(.*b\.tsv"):
         of_files(paths[:1], model, target, resume=True, **options)
     target.unlink()
+    plot.write_bytes(b"my figure")
+    with pytest.raises(InputError, match=r"f\.svg: exists already"):
+        of_files(paths, model, target, resume=True, **options)
+    assert plot.read_bytes() == b"my figure"
+    plot.unlink()
     of_files(paths, model, target, resume=True, **options)
     assert target.read_bytes() == content
     of_files(paths, model, target, overwrite=True, choice=ClonotypeChoice(min_reads=2), **options)
@@ -193,6 +199,15 @@ def test_resume(table, control, model, tmp_path):
     (tmp_path / "o.tsv.json").unlink()
     with pytest.raises(InputError, match=r"o\.tsv: exists already"):
         of_files(paths, model, target, resume=True, **options)
+
+
+def test_two_runs_do_not_write_one_result(table, model, tmp_path):
+    """Both computed everything, and the last one won."""
+    paths, target = written([table], tmp_path), tmp_path / "o.tsv"
+    with exclusive_lock(target), pytest.raises(InputError, match=r"o\.tsv: another run is writing it"):
+        of_files(paths, model, target, overwrite=True)
+    of_files(paths, model, target)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.tsv", "o.tsv", "o.tsv.json"]
 
 
 @pytest.mark.parametrize("name", ["a.tsv", "b.tsv"])

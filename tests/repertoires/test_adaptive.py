@@ -14,6 +14,7 @@ import hpcvdj
 from hpcvdj.recombination.alphabet import AMINO_ACIDS
 from hpcvdj.recombination.exclusions import Exclusion, ExclusionKind
 from hpcvdj.recombination.packaged import germline_paths
+from hpcvdj.repertoires.formats import adaptive_names
 from hpcvdj.repertoires.formats.adaptive_names import end_of_j, imgt_names, species_of
 from hpcvdj.repertoires.formats.format import REASON, Opening
 from hpcvdj.repertoires.inputs import read_table
@@ -327,18 +328,23 @@ def test_what_the_reasons_say():
 
 
 def test_the_species_of_a_table(caplog):
+    adaptive_names._tell_both.cache_clear()
     assert species_of([("TCRBV13-03*01", 5), ("TCRBV13-01", 2)]) == "mouse"
     assert species_of([("TCRBV13-03*01", 5), ("TCRBV06-05", 7)]) == "human"
     assert species_of([]) == "human"
     assert not caplog.records
     assert species_of([("TCRBV20-01", 5), ("TCRBJ02-07", 5)]) == "human"
-    assert "all V and J genes of Adaptive's names are of human and of mouse" in caplog.text
+    assert species_of([("TCRBV20-01", 5)]) == "human"
+    assert caplog.text.count("has only V and J genes that human and mouse have: they are read as human ones") == 1
+    caplog.clear()
+    assert species_of([("TCRBV06-05", 1), ("TCRBV13-03*01", 1)]) == "human"
+    assert not caplog.records, "each has genes of one species"
     values = VERSIONS["bio"] | {"v_resolved": "TCRBV13-01"}
     both = pa.Table.from_pylist([values, values | {"v_resolved": "TCRBV31-01"}])
     assert [row["v_call"] for row in rows_of(both, ["v_call"])] == ["TRBV13-1", "TRBV31"]
     assert [row["v_call"] for row in rows_of(both.slice(0, 1), ["v_call"])] == ["TRBV13"]
     # The column decides, if the table has it.
-    for species, call in (("Mouse", "TRBV13-1"), ("human", "TRBV13"), ("", "TRBV13")):
+    for species, call in (("Mouse", "TRBV13-1"), ("Mus musculus", "TRBV13-1"), ("human", "TRBV13"), ("", "TRBV13")):
         stated = both.slice(0, 1).append_column("species", pa.array([species]))
         assert [row["v_call"] for row in rows_of(stated, ["v_call"])] == [call]
 

@@ -172,6 +172,24 @@ def test_a_quote_that_is_not_closed_swallows_no_rows(tmp_path, end, values, wron
             path.write_bytes(path.read_bytes().rstrip(b"\r\n"))
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("blank", [0, 3])
+def test_quotes_are_not_looked_for_where_no_row_has_several_lines(tmp_path, monkeypatch, end, blank):
+    """To look at each row takes ten times as long as to read it."""
+    monkeypatch.setattr(text, "BLOCK_BYTES", 1 << 10)
+
+    def looking(self):
+        raise AssertionError
+
+    monkeypatch.setattr(text.TextReader, "_require_closed_quotes", looking)
+    path = tmp_path / "a.csv"
+    rows = [f's{k},TRBV1,TRBJ1-1,TGT,"a, {k}"{end}{end * (k % 7 == 0) * (blank > 0)}' for k in range(900)]
+    path.write_bytes(f"sequence_id,v_call,j_call,junction,note{end}{''.join(rows)}{end * blank}".encode())
+    assert len(rows_of(path)) == 900
+    path.write_bytes(path.read_bytes().rstrip())
+    assert len(rows_of(path)) == 900
+
+
 def test_values_with_line_ends_between_tabs(tmp_path):
     path, head = tmp_path / "a.tsv", '"v_call"\tj_call\tjunction\tnote\n'
     path.write_text(f'{head}V\tJ\tTGT\t"a,\n""b"",\tc"\nV\tJ\tTGT\tx\n')
@@ -209,5 +227,10 @@ def test_files_that_are_no_text(tmp_path, data, message):
 
 def test_many_lines_before_the_header(tmp_path):
     path = tmp_path / "a.tsv"
-    path.write_text("".join(f"# {k}\n" for k in range(40)) + "v_call\tj_call\tjunction\nV\tJ\tTGT\n")
-    assert [row["junction"] for row in rows_of(path)] == ["TGT"]
+    for lines in (100, 101):
+        path.write_text("".join(f"# {k}\n" for k in range(lines)) + "v_call\tj_call\tjunction\nV\tJ\tTGT\n")
+        if lines == 100:
+            assert [row["junction"] for row in rows_of(path)] == ["TGT"]
+        else:
+            with pytest.raises(InputError):
+                rows_of(path)

@@ -95,11 +95,14 @@ def test_folders_within_a_folder(tmp_path, caplog):
 
 def test_files_that_are_not_named_like_tables(tmp_path, caplog):
     """Donors whose tables have another ending were left out without a word."""
-    names = ["a.tsv", "b.tsv.bz2", "c.airr", "README", "a.tsv.json", "a.png", ".hidden"]
-    for name in names:
+    packed = [f"donor{k}.tsv.bz2" for k in range(9)]
+    for name in ["a.tsv", *packed, "c.airr", "README", "a.tsv.json", "a.PNG", ".hidden", "notes.md"]:
         (tmp_path / name).touch()
     assert [table.path.name for table in tables_in([tmp_path])] == ["a.tsv"]
-    assert f"{tmp_path}: README, b.tsv.bz2, c.airr: not named like tables of junctions, left out" in caplog.text
+    names = ", ".join(["c.airr", *packed])
+    assert f"{tmp_path}: {names}: no table is read from files of such endings, left out" in caplog.text
+    assert f"{tmp_path}: README: not tables of junctions, left out" in caplog.text
+    assert len(caplog.records) == 2
 
 
 def test_metadata_beside_the_tables_are_no_table(tmp_path, caplog):

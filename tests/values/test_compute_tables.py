@@ -316,6 +316,29 @@ def test_a_stopped_run_that_replaces_another_table_goes_on(tables, paper_germlin
     assert content(target) == content(expected)
 
 
+@pytest.mark.parametrize("other", ["notes", "result"])
+def test_what_got_the_name_while_a_run_was_stopped_stays(tables, paper_germline, tmp_path, other):
+    """It was replaced without a word, and without --overwrite."""
+    target, expected = tmp_path / "o.tsv", tmp_path / "expected.tsv"
+    computed(tables / "t.tsv", expected, paper_germline)
+    stopped(tables / "t.tsv", target, paper_germline, 2)
+    if other == "notes":
+        target.write_text("my notes\n")
+    else:
+        computed(tables / "two", tmp_path / "other.tsv", paper_germline)
+        for ending in ("", ".json"):
+            (tmp_path / f"other.tsv{ending}").rename(tmp_path / f"o.tsv{ending}")
+    before = target.read_bytes()
+    with pytest.raises(InputError, match="exists already|is of another run|do not belong together"):
+        computed(tables / "t.tsv", target, paper_germline, resume=True)
+    assert target.read_bytes() == before
+    for path in tmp_path.glob("o.tsv*"):
+        if path.is_file():
+            path.unlink()
+    computed(tables / "t.tsv", target, paper_germline, resume=True)
+    assert target.read_bytes() == expected.read_bytes()
+
+
 def test_a_run_that_is_stopped_before_a_slice_is_done_says_so(tables, paper_germline, tmp_path):
     """So that its remedy works where another table is to be replaced."""
     target, run = tmp_path / "o.tsv", Run()

@@ -137,14 +137,14 @@ def stopped(words, target, monkeypatch, after):
         run = begin(*arguments)
         return run
 
-    run = None
+    run, before = None, target.exists()
     with monkeypatch.context() as patch:
         patch.setattr(SliceFiles, "finish", finishing)
         patch.setattr(common, "begin", begun)
         _, err = hpcvdj_command(*words, "-o", target, code=75)
     assert f"SIGTERM: stopped with the part files in {target}.parts saved; --resume continues" in err
     assert len(parts_of(target)) == after
-    assert not target.exists()
+    assert target.exists() == before
 
 
 @pytest.mark.slow_others("name")
@@ -193,13 +193,47 @@ def test_a_run_that_is_killed_while_it_removes_its_parts_is_complete(tables, tmp
     assert [path.name for path in tmp_path.iterdir()] == ["o.tsv"]
 
 
-def test_a_stopped_run_that_replaces_a_table_continues(tables, tmp_path, monkeypatch):
-    words, target = commands(tables)["convert"], tmp_path / "o.tsv"
-    hpcvdj_command(*words, "-o", tmp_path / "whole.tsv")
-    stopped(words, target, monkeypatch, 2)
-    target.write_text("the table before\n")
+@pytest.mark.parametrize(("name", "ending"), [("convert", ".tsv"), ("generate", ".dataset")])
+def test_a_stopped_run_replaces_what_it_began_to_replace_and_nothing_else(
+    tables, tmp_path, monkeypatch, name, ending
+):  # fmt: skip
+    """Of other files that had got the name meanwhile, it replaced each."""
+    words, target = commands(tables)[name], tmp_path / f"o{ending}"
+    hpcvdj_command(*words, "-o", tmp_path / f"whole{ending}")
+    if ending == ".tsv":
+        stopped(words, target, monkeypatch, 2)
+        target.write_text("my notes\n")
+        _, err = hpcvdj_command(*words, "-o", target, "--resume", code=2)
+        assert "o.tsv: " in error_line(err)
+        assert target.read_text() == "my notes\n"
+        assert len(parts_of(target)) == 2, "the work stays"
+        target.unlink()
+        hpcvdj_command(*words, "-o", target, "--resume")
+        assert written(target) == written(tmp_path / f"whole{ending}")
+        before = target.read_bytes()
+    else:
+        hpcvdj_command(*words[:-1], 5, "-o", target)
+        before = None
+    stopped([*words, "--overwrite"], target, monkeypatch, 2)
+    assert before is None or target.read_bytes() == before
     hpcvdj_command(*words, "-o", target, "--resume")
-    assert written(target) == written(tmp_path / "whole.tsv")
+    assert written(target) == written(tmp_path / f"whole{ending}")
+
+
+@pytest.mark.parametrize("name", ["convert", "generate"])
+def test_a_run_that_is_killed_once_its_table_has_its_name_goes_on(tables, tmp_path, monkeypatch, name):
+    words, target = commands(tables)[name], tmp_path / "o.tsv"
+
+    def finishing(self):
+        raise SystemExit(9)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RunFolder, "finish", finishing)
+        hpcvdj_command(*words, "-o", target, code=9)
+    complete = written(target)
+    hpcvdj_command(*words, "-o", target, "--resume")
+    assert written(target) == complete
+    assert [path.name for path in tmp_path.iterdir()] == ["o.tsv"]
 
 
 def test_other_work_is_not_continued(tables, tmp_path, monkeypatch):

@@ -7,7 +7,6 @@ ends.  `hpcvdj.kernels.reads` cuts junctions out of reads and completes them.
 import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
-from typing import cast, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -40,6 +39,9 @@ _COUNTS = ("templates", "reads", "count (templates/reads)", "count (templates)",
 
 _FRAMES = {"in": "T", "productive": "T", "out": "F", "stop": "F", "out of frame": "F", "has stop": "F"}
 """`productive` of each frame.  The two last words are assumed for the tables of 2012."""
+
+_SPECIES: dict[str, Species] = {"human": "human", "homo sapiens": "human", "mouse": "mouse", "mus musculus": "mouse"}
+"""What the column of the species may say, in lower case."""
 
 _BETWEEN = "\x1f"
 """ASCII's separator of units.  A row that has it in a value has no call."""
@@ -104,10 +106,10 @@ class Adaptive(Format):
         if batch is None:
             return "human"
         calls = batch.columns[: batch.num_columns - len(self._of_species)]
-        stated = {text.strip().lower() for name in self._of_species for text in batch.column(name).to_pylist()}
-        named = [species for species in get_args(Species) if species in stated]
+        stated = [pc.unique(batch.column(name)).to_pylist() for name in self._of_species]
+        named = {_SPECIES[text] for texts in stated for own in texts if (text := own.strip().lower()) in _SPECIES}
         if len(named) == 1:
-            return cast(Species, named[0])
+            return named.pop()
         return species_of(tuple(item.values()) for column in calls for item in pc.value_counts(column).to_pylist())
 
     def _calls(self, names: Sequence[str], *columns: pa.Array) -> pa.Array:

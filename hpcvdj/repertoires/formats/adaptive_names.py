@@ -175,9 +175,17 @@ def species_of(names: Iterable[tuple[str, int]]) -> Species:
         if len(lists) == 1:
             rows[lists[0]] += count
         of_both |= len(lists) > 1
-    if of_both and len({*rows.values()}) == 1:
-        log.warning("all V and J genes of Adaptive's names are of human and of mouse: they are read as human ones")
+    if of_both and not any(rows.values()):
+        _tell_both()
     return max(get_args(Species), key=lambda species: rows[species])
+
+
+@cache
+def _tell_both() -> None:
+    log.warning(
+        "a table with Adaptive's names has only V and J genes that human and mouse have: they are read as human ones; "
+        "give a column species, or more rows"
+    )
 
 
 def _lists(species: Species, text: str) -> bool:

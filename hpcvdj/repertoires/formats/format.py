@@ -30,11 +30,14 @@ REQUIRED = (
 OPTIONAL = ("cdr3", "duplicate_count", "repertoire_id")
 """Further AIRR fields that are read."""
 
-FIELDS = (
-    *REQUIRED, *OPTIONAL, "cdr3_aa", "locus", "c_call", "umi_count", "consensus_count", "cell_id", "clone_id",
-    "sequence_aa", "cdr1_aa", "cdr2_aa",
+READ = (
+    "sequence_id", "v_call", "d_call", "j_call", "junction", "junction_aa", "cdr3", "cdr3_aa", "productive", "locus",
+    "duplicate_count", "repertoire_id", "cell_id", "v_identity",
 )  # fmt: skip
-"""AIRR fields that users name columns for."""
+"""The AIRR fields that commands read."""
+
+OF_AIRR = ("d2_call", "c_call", "cdr1", "cdr2", "cdr1_aa", "cdr2_aa", "j_identity", "d_identity", "c_identity")
+"""Other AIRR fields, whose names are like those."""
 
 ROW_ID = "sequence_id"
 """The AIRR field that is the number of the data row, from 1, if a format has no ids."""

@@ -51,7 +51,7 @@ class Contigs(Format):
                 "junction_aa": Field(("cdr3", *junction), amino_acids),
                 "cdr3": Field(junction, lambda column: steps.trimmed(stated(column), 3)),
                 "cdr3_aa": Field(("cdr3", *junction), lambda *arrays: steps.trimmed(amino_acids(*arrays), 1)),
-                "locus": Field(("chain",), steps.without("None", "Multi", "multi")),
+                "locus": Field(("chain",), steps.after(pc.utf8_upper, steps.without("NONE", "MULTI"))),
                 "productive": Field(("productive",), steps.truth),
                 "duplicate_count": Field(("umis",), steps.counts),
                 "umi_count": Field(("umis",), steps.counts),

@@ -18,7 +18,7 @@ from hpcvdj.repertoires.formats.airr import Airr
 from hpcvdj.repertoires.formats.format import names_of_headerless
 from hpcvdj.repertoires.readers import reader
 from hpcvdj.repertoires.readers.reader import TableReader, first_line
-from hpcvdj.storage.inputs import DAMAGE, packing, unpacked
+from hpcvdj.storage.inputs import DAMAGE, changed, packing, unpacked
 
 BLOCK_BYTES = 16 << 20
 """Text is read in blocks of so many bytes.  A line may not be longer."""
@@ -75,6 +75,38 @@ def _filled(stream: Any, delimiter: bytes, columns: int, needed: int) -> io.Buff
         return lines
 
     return io.BufferedReader(pa.TransformInputStream(pa.PythonFile(stream, "r"), filled), reader.READ_BYTES)
+
+
+class _CountedLines(io.RawIOBase):
+    """A stream that counts what is read of it: lines that are not blank, and whether there are quotes."""
+
+    def __init__(self, stream: Any) -> None:
+        super().__init__()
+        self._stream, self._last, self.has_quotes = stream, b"\n\n", False
+        self._ends = {"\n": 0, "\r": 0}
+
+    @property
+    def lines(self) -> int:
+        """The number of lines so far; those of old Macs end with a carriage return."""
+        return (self._ends["\n"] or self._ends["\r"]) + (self._last[-1:] not in b"\r\n")
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        block = bytes(self._stream.read(size))
+        self.has_quotes |= b'"' in block
+        letters = np.frombuffer(self._last + block, np.uint8)
+        before, own = letters[1:-1], letters[2:]
+        follows_end = (before == ord("\n")) | ((before == ord("\r")) & (letters[:-2] == ord("\n")))
+        self._ends["\n"] += int(((own == ord("\n")) & ~follows_end).sum())
+        self._ends["\r"] += int(((own == ord("\r")) & (before != ord("\r"))).sum())
+        self._last = (self._last + block)[-2:]
+        return block
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
 
 
 def _is_preamble(line: str) -> bool:
@@ -193,29 +225,22 @@ class TextReader(TableReader):
             return f"line {next(islice(numbers, row, None), row + 1)}"
 
     def given_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
-        def stream() -> pa.NativeFile:
+        if not self._layout[1].quote_char:
             # Arrow's own gzip refuses streams that are padded with zeros.
             plain = packing(self.path) is None and self._needed is None
-            return pa.OSFile(str(self.path)) if plain else pa.PythonFile(self._stream(), "r")
-
-        rows = 0
-        for batch in self._parsed(columns, stream):
+            yield from self._parsed(
+                columns, lambda: pa.OSFile(str(self.path)) if plain else pa.PythonFile(self._stream(), "r")
+            )
+            return
+        counted, rows = _CountedLines(self._stream()), 0
+        for batch in self._parsed(columns, lambda: pa.PythonFile(counted, "r")):
             rows += batch.num_rows
             yield batch
-        if self._layout[1].quote_char:
-            self._require_closed_quotes(rows)
+        if counted.has_quotes and counted.lines > rows + self.lines_before_rows:
+            self._require_closed_quotes()
 
-    def _require_closed_quotes(self, rows: int) -> None:
-        """Raise InputError for a quote that is not closed, which makes one row of several, up to the end of the table.
-
-        rows  how many were read: there are more lines if some values have line ends
-        """
-        lines, last = 0, b""
-        with self._stream() as stream:
-            while block := stream.read(_HEADER_BYTES):
-                lines, last = lines + max(block.count(b"\n"), block.count(b"\r")), block[-1:]
-        if lines + (last not in b"\r\n") <= rows + self.lines_before_rows:
-            return
+    def _require_closed_quotes(self) -> None:
+        """Raise InputError for a quote that is not closed, which makes one row of several."""
         with self._stream() as stream:
             for number, line in self.lines(stream):
                 text = line.decode("latin-1")
@@ -271,9 +296,12 @@ class TextReader(TableReader):
         return f"not a readable table ({first_line(error)[:160]})"
 
     def _damaged(self, error: Exception) -> InputError:
+        try:
+            packed = packing(self.path)
+        except OSError:
+            return changed(self.path)
         return InputError(
-            f"{self.path}: the {packing(self.path)} stream is damaged or cut short ({first_line(error)}); copy or "
-            "compress it again"
+            f"{self.path}: the {packed} stream is damaged or cut short ({first_line(error)}); copy or compress it again"
         )
 
 
