@@ -119,6 +119,8 @@ def _identity(inputs: Inputs, config: Plan, recorded: dict[str, Any]) -> Identit
     if inputs.together:
         tables = [[table.path.name, table.sha256] for table in inputs.tables]
     numbers = {name: facts[name] for name in names if name in facts}
+    # A run that is strict does not go on with slices in which rows were excluded.
+    numbers["strict"] = inputs.reading.strict
     return {"hpcvdj": hpcvdj.__version__, "tables": tables, "together": inputs.together, **numbers}
 
 

@@ -329,7 +329,7 @@ def test_what_got_the_name_while_a_run_was_stopped_stays(tables, paper_germline,
         for ending in ("", ".json"):
             (tmp_path / f"other.tsv{ending}").rename(tmp_path / f"o.tsv{ending}")
     before = target.read_bytes()
-    with pytest.raises(InputError, match="exists already|is of another run|do not belong together"):
+    with pytest.raises(InputError, match=r"exists already|is of another run|do not belong together"):
         computed(tables / "t.tsv", target, paper_germline, resume=True)
     assert target.read_bytes() == before
     for path in tmp_path.glob("o.tsv*"):
