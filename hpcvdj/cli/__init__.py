@@ -113,16 +113,20 @@ def _run() -> None:
 
 def _leave(error: HpcvdjError) -> None:
     """Print the error on a single rank, and end every rank."""
-    for number in SIGNALS:
-        # One that comes now would end in a traceback.
-        signal.signal(number, signal.SIG_IGN)
-    if error.on_every_rank or error.before_ranks:
-        if launched_rank() == ROOT:
+    # A signal that comes now would end in a traceback.  A handler, unlike SIG_IGN, is not that of other programs, too.
+    previous = {number: signal.signal(number, lambda *_: None) for number in SIGNALS}
+    try:
+        if error.on_every_rank or error.before_ranks:
+            if launched_rank() == ROOT:
+                complain(error)
+        else:
+            let_root_speak()
+            unmute()
             complain(error)
-        sys.exit(error.exit_code)
-    let_root_speak()
-    unmute()
-    complain(error)
-    # The other ranks wait in a collective that this rank will never join.
-    abort(error.exit_code)
+            # The other ranks wait in a collective that this rank will never join.
+            abort(error.exit_code)
+    finally:
+        for number, handler in previous.items():
+            # None is what another library set, which Python cannot set again.
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
     sys.exit(error.exit_code)

@@ -250,7 +250,7 @@ def test_features_of_another_scheme_are_refused(mouse, tmp_path):
     path.write_text(path.read_text().replace("selection 2", "selection 1"))
     with pytest.raises(InputError, match="not a feature and a number"):
         hpcvdj.load_model(tmp_path / "own")
-    path.write_text(path.read_text().replace("selection 1", "selection 3"))
+    path.write_text(path.read_text().replace("selection 1", "selection 4"))
     with pytest.raises(InputError, match="update hpcvdj"):
         hpcvdj.load_model(tmp_path / "own")
 

@@ -33,7 +33,8 @@ def test_a_new_folder_says_which_run_it_is_of(tmp_path):
     assert facts == {"layout": 1}
     record = json.loads((folder.path / "run.json").read_text())
     version = hpcvdj.__version__
-    assert record == {"format": "hpcvdj-run", "hpcvdj": version, "identity": IDENTITY, "facts": {"layout": 1}}
+    known = {"format": "hpcvdj-run", "hpcvdj": version, "identity": IDENTITY, "facts": {"layout": 1}}
+    assert record == {**known, "replaces": None}
     assert folder.is_same()
     assert not folder_at(tmp_path, {"max_n": 3}).is_same()
 
@@ -223,9 +224,24 @@ def test_the_folder_of_another_run_stays_beside_a_complete_result(tmp_path):
 
 
 def test_a_run_that_replaces_another_result_continues(tmp_path):
-    folder = with_item(tmp_path)
+    """Only if it began to replace this one."""
     target = result_at(tmp_path, {"max_n": 8})
-    raise_if_complete(target, folder)
-    (folder.path / "item-1").unlink()
+    folder = with_item(tmp_path)
     with pytest.raises(InputError, match="is of another run"):
         raise_if_complete(target, folder)
+    assert not folder.may_replace(target)
+    assert folder.may_replace(tmp_path / "none")
+    folder.open({}, resume=False, overwrite=True, target=target)
+    assert not folder.may_replace(target), "it has no work"
+    (folder.path / "item-1").touch()
+    raise_if_complete(target, folder)
+    assert folder.may_replace(target)
+    later = result_at(tmp_path, {"max_n": 9})
+    with pytest.raises(InputError, match="is of another run"):
+        raise_if_complete(later, folder)
+    folder.begin_result()
+    assert folder.may_replace(later)
+    assert folder.is_same()
+    (folder.path / "item-1").unlink()
+    with pytest.raises(InputError, match="is of another run"):
+        raise_if_complete(later, folder)

@@ -2,6 +2,7 @@
 
 import gzip
 import shutil
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -64,12 +65,14 @@ def inputs_of(path):
     return tables_of([path], Reading()) if path.is_dir() else Inputs.of_file(path, Reading())
 
 
-def computed(path, target, germline, *, rows=None, run=None, size=SLICE, reading=None, **how):
+def computed(path, target, germline, *, rows=None, run=None, size=SLICE, strict=False, **how):
     """The summary of a table that is computed in slices of `size` rows."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(values_tables, "TABLE_ROWS", size)
         run = (run or Run()).to(target, **how)
-        return compute_tables(inputs_of(path), germline, Config(max_n=3), run, rows)
+        inputs = inputs_of(path)
+        inputs = replace(inputs, reading=replace(inputs.reading, strict=strict))
+        return compute_tables(inputs, germline, Config(max_n=3), run, rows)
 
 
 def rows_of(path):
@@ -314,6 +317,17 @@ def test_a_stopped_run_that_replaces_another_table_goes_on(tables, paper_germlin
         computed(tables / "t.parquet", target, paper_germline, resume=True)
     computed(tables / "t.tsv", target, paper_germline, resume=True)
     assert content(target) == content(expected)
+
+
+def test_a_strict_run_does_not_go_on_with_one_that_is_not(tables, paper_germline, tmp_path):
+    """It said nothing of the rows that were excluded before."""
+    target = tmp_path / "o.tsv"
+    stopped(tables / "t.tsv", target, paper_germline, 2)
+    with pytest.raises(InputError, match=r"belongs to another run .*strict was False, is True"):
+        computed(tables / "t.tsv", target, paper_germline, resume=True, strict=True)
+    computed(tables / "t.tsv", target, paper_germline, resume=True)
+    with pytest.raises(InputError, match=r"is of another run .*strict was False, is True"):
+        computed(tables / "t.tsv", target, paper_germline, resume=True, strict=True)
 
 
 @pytest.mark.parametrize("other", ["notes", "result"])
