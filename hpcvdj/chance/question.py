@@ -30,7 +30,6 @@ from hpcvdj.repertoires.sequence_fields import common_fields
 from hpcvdj.repertoires.species import warn_of_rows
 from hpcvdj.repertoires.table import Table
 from hpcvdj.repertoires.tally import Tally
-from hpcvdj.repertoires.writers import writer_of
 from hpcvdj.results.blocks import TableBlocks
 from hpcvdj.results.facts import Facts, Targets, facts_path
 from hpcvdj.results.facts import Rows as Written
@@ -214,9 +213,7 @@ class AnswerTable(AnswerOutput[A]):
             run.overwrite = targets.resume(identity(), overwrite=run.overwrite)
         targets.require(files, overwrite=run.overwrite)
         for path in (targets.table, *targets.further):
-            # A folder is locked while it is written.
-            if path != targets.table or not writer_of(path).is_folder:
-                stack.enter_context(exclusive_lock(path))
+            stack.enter_context(exclusive_lock(path))
 
     def _targets(self, run: Run) -> Targets:
         assert run.target is not None

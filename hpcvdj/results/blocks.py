@@ -49,7 +49,7 @@ class TableBlocks:
         """Write the blocks of this rank into a folder beside a target, which ends with the stack.
 
         Returns, on root, a function that joins the blocks of all ranks to a table at the path that it gets.  Raises
-        InputError if another run writes the target, and MachineError, on every rank, if writing fails.
+        MachineError, on every rank, if writing fails.
         """
         kind, run = writer_of(target), self.run
         folder = run.from_root(lambda: stack.enter_context(parts_beside(target)))

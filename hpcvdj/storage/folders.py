@@ -87,22 +87,20 @@ def atomic_folder(target: Path, *, overwrite: bool) -> Iterator[Path]:
 
 @contextmanager
 def parts_beside(target: Path) -> Iterator[Path]:
-    """Yield a hidden folder beside `target` for its parts, which nobody else writes while the block runs.
+    """Yield a hidden folder beside `target` for its parts; call it while `exclusive_lock` keeps other runs away.
 
-    A killed run leaves this folder, and the next run replaces it.  Raises InputError if another run writes the target,
-    and MachineError if the folder cannot be made.
+    A killed run leaves this folder, and the next run replaces it.  Raises MachineError if the folder cannot be made.
     """
     folder = target.with_name(f".{target.name}.parts")
-    with exclusive_lock(target):
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        folder.mkdir()
+    except OSError as error:
+        raise write_failure(target, error) from None
+    try:
+        yield folder
+    finally:
         shutil.rmtree(folder, ignore_errors=True)
-        try:
-            folder.mkdir()
-        except OSError as error:
-            raise write_failure(target, error) from None
-        try:
-            yield folder
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 def require_unchanged_folder(folder: Path) -> None:

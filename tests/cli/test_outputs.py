@@ -8,6 +8,8 @@ import pytest
 
 import hpcvdj
 from hpcvdj.cli import common
+from hpcvdj.repertoires.writers import write_table
+from hpcvdj.storage.files import exclusive_lock
 from hpcvdj.storage.folders import exclusive_folder
 from tests.commands import error_line, hpcvdj_command
 from tests.conftest import SMALL
@@ -71,3 +73,18 @@ def test_paths_are_paths_with_older_versions_of_typer():
     values = {"output": "o", "tables": ["a", "b"], "plot": None, "genes": "any"}
     common._make_paths([*parameters, SimpleNamespace(name="without_type")], values)
     assert values == {"output": Path("o"), "tables": [Path("a"), Path("b")], "plot": None, "genes": "any"}
+
+
+@pytest.mark.parametrize("name", ["o.tsv", "o.dataset"])
+def test_a_table_in_blocks_is_written_while_its_name_is_locked(tmp_path, name):
+    """Both took the lock, and the second one waited for the first."""
+    for k in range(2):
+        rows = hpcvdj.generate("human_trb_m15", 200, seed=k, productive=True, backend="cpu")
+        write_table(tmp_path / f"{k}.tsv", rows.to_batches(), overwrite=False)
+    words = ["sharing", tmp_path / "0.tsv", tmp_path / "1.tsv", "-m", "human_trb_m15", "--draws", 1000]
+    hpcvdj_command(*words, "-o", tmp_path / name, "--overlap", tmp_path / "pairs.tsv")
+    names = {"0.tsv", "1.tsv", name, f"{name}.json", "pairs.tsv"}
+    assert {path.name for path in tmp_path.iterdir()} == names
+    with exclusive_lock(tmp_path / name):
+        _, err = hpcvdj_command(*words, "-o", tmp_path / name, "--overwrite", code=2)
+        assert f"{name}: another run is writing it" in error_line(err)
