@@ -211,8 +211,10 @@ class RunFolder:
 def _state(target: Path | None) -> list[int] | None:
     """Return what tells a file or folder from others that may get its name; None if there is none."""
     state = file_state(target) if target is not None else None
+    if target is None or state is None:
+        return None
     # A folder changes with what is in it, the time of an inode's change with links to it.
-    return None if state is None else [*state[:2], state[3]]
+    return [*state[:2], *([] if target.is_dir() else [state[3]])]
 
 
 def raise_if_complete(target: Path, folder: RunFolder) -> None:

@@ -37,6 +37,7 @@ def test_table_and_facts_belong_together(words, tmp_path):
     _, err = hpcvdj_command(*given, "--max-q", "0.5", "--resume", code=2)
     assert "o.tsv: is of another run (max_q was 0.001, is 0.5)" in error_line(err)
     target.unlink()
+    plot.unlink()
     hpcvdj_command(*given, "--resume")
     assert target.read_bytes() == content
     assert json.loads((tmp_path / "o.tsv.json").read_text())["outputs"][0][0] == "o.tsv"
