@@ -158,7 +158,7 @@ class AssociationQuestion(CohortQuestion[Association]):
                   f"{facts['sequences']:,} sequences can be hits: {facts['hits']:,} hits, {facts['hits_weighted']:,} "
                   "with weights")]  # fmt: skip
         if needed := facts.get("a_hit_needs"):
-            lines.append(("", f"a hit alone needs {needs_text(needed)}"))
+            lines.append(("", f"a single hit needs {needs_text(needed)}"))
         if facts["controls"] is not None:
             listed = [f"{value} ({number:,})" for value, number in facts["controls"].items()]
             lines.append(("", f"controls: {few(listed, 5)}"))

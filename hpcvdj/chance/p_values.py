@@ -101,5 +101,5 @@ def quantiles(p_values: Floats) -> dict[str, list[float]]:
 def needs_text(needed: Sequence[Mapping[str, Any]]) -> str:
     """Say which numbers of carriers, and of cases among them, a hit needs: those of the fact `a_hit_needs`."""
     first, *more = needed
-    others = "".join(f", or {need['cases']:,} of {need['carriers']:,}" for need in more)
-    return f"{first['cases']:,} cases of {first['carriers']:,} carriers ({first['expected']:.1f} expected){others}"
+    others = "".join(f", or {need['cases']:,} among {need['carriers']:,}" for need in more)
+    return f"{first['cases']:,} cases among {first['carriers']:,} carriers ({first['expected']:.1f} expected){others}"

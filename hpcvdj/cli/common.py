@@ -143,11 +143,12 @@ def _make_paths(parameters: list[Any], values: dict[str, Any]) -> None:
             values[parameter.name] = [Path(path) for path in value] if isinstance(value, list | tuple) else Path(value)
 
 
-def _require_distinct(values: dict[str, Any], folders: list[str]) -> None:
+def _require_distinct(values: dict[str, Any], written_whole: list[str]) -> None:
     """Raise InputError, on every rank, if no file can have a path, or if a file would be read and written.
 
-    folders  the parameters that name folders to write
+    written_whole  the parameters that name folders to write, which appear when they are complete
     """
+    folders = [values[name] for name in written_whole if values[name] is not None]
     read: list[Path] = []
     written: list[Path] = []
     for name, value in values.items():
@@ -157,9 +158,8 @@ def _require_distinct(values: dict[str, Any], folders: list[str]) -> None:
         for path in (*read, *written):
             _require_possible(path)
         models = _model_folders(values)
-        for name in folders:
-            if values[name] is not None:
-                require_apart(values[name], *read, *models)
+        for folder in folders:
+            require_apart(folder, *read, *models)
         # Results may go to the folder that has the tables; the command itself checks the files in it.
         read = [path for path in read if not path.is_dir()]
         if models:
@@ -172,10 +172,13 @@ def _require_distinct(values: dict[str, Any], folders: list[str]) -> None:
             require_distinct(Path(f"{path}.json"), *read)
             if path in written[:number]:
                 raise InputError(f"{path}: is named for two outputs; name another file")
-            for other in written[:number]:
-                names = [f"{own.absolute()}" for own in (path, other)]
-                if any(a == f"{b}.json" or a.startswith(f"{b}/") for a, b in (names, names[::-1])):
-                    raise InputError(f"{path}: is an output beside or within the output {other}; name another place")
+            for other in written:
+                if path == Path(f"{other}.json"):
+                    raise InputError(f"{path}: is the name of the facts of {other}; name another file")
+                if other in folders and other.absolute() in path.absolute().parents:
+                    raise InputError(
+                        f"{path}: is within the folder {other}, which this run writes, too; name another place"
+                    )
     except InputError as error:
         error.on_every_rank = True
         raise

@@ -157,8 +157,9 @@ class Sharing(Shown):
         upper = np.triu_indices(len(self.cohort.individuals), 1)
         shared, expected = self.shared[upper], self.expected_shared[upper]
         of_others = expected * min(1.0, float(np.median(shared / np.maximum(expected, 1e-300))))
-        most = int(np.argmax(shared - expected))
-        if len(shared) * poisson_tail(shared[most], FAR_MORE_IN_A_PAIR * of_others[most] + 1) >= REFUTED:
+        p_value = poisson_tail(shared, FAR_MORE_IN_A_PAIR * of_others + 1)
+        most = int(np.lexsort((expected - shared, p_value))[0])
+        if len(shared) * p_value[most] >= REFUTED:
             return ""
         a, b = (self.cohort.names[own[most]] for own in upper)
         return f"{a} and {b} share {shared[most]:,}, far more than other pairs ({expected[most]:,.1f} expected)"

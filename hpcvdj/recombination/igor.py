@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import distributions
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -376,9 +377,11 @@ def _anchors(lines: _Lines) -> dict[str, tuple[int, str]]:
 
 def _error_rate(lines: _Lines) -> float:
     """Return the rate of errors that are equally frequent everywhere; 0 if the file has no such rate."""
-    _, _, text = lines.text.partition("#SingleErrorRate\n")
-    rate = finite_number(text.partition("\n")[0])
-    return rate if rate is not None and 0 <= rate < 1 else 0.0
+    for (_, line), (_, text) in pairwise(lines):
+        rate = finite_number(text) if line == "#SingleErrorRate" else None
+        if rate is not None and 0 <= rate < 1:
+            return rate
+    return 0.0
 
 
 def _palindrome(lines: _Lines, events: _Events, event: str) -> int:

@@ -65,7 +65,10 @@ def _tables_in(folder: Path, opening: Opening) -> list[Table]:
             others.append(table.path.name)
     if packed:
         # All of them, as each may be a donor.
-        log.warning("%s: %s: no table is read from files of such endings, left out", folder, ", ".join(packed))
+        log.warning(
+            "%s: %s: no table is read from files of such endings, left out; give %s", folder, ", ".join(packed),
+            ", ".join(f"*{suffix}" for suffix in table_suffixes()),
+        )  # fmt: skip
     for names, what in (
         (others, "not tables of junctions"),
         (hidden, "hidden files"),

@@ -84,8 +84,8 @@ def quantiles_figure(outputs: Outputs, findings: list[Finding], name: str, of: s
         most = table.peak("observed", "{observed} in {sample}, where {expected} is expected")
         caption = (
             f"Observed p-values of {of} by those expected without any effect, −log10; the band holds 95 % of "
-            f"chance. They are randomised, as numbers are whole, so single ones may be smaller than all in the table. "
-            f"Largest: {most}."
+            f"chance. As counts are whole numbers, these p-values are randomised: a single one may be smaller than all "
+            f"p-values of the table. Largest: {most}."
         )
         yield Figure(name, "Quantiles", caption, charts.quantiles(table), (table,))
 

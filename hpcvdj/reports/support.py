@@ -228,7 +228,7 @@ def _association(outputs: Outputs) -> Iterator[Statement]:
         else:
             text += "Chance explains it."
         if not hits and len(facts["phenotypes"]) == 1 and (needed := facts["phenotypes"][0].get("a_hit_needs")):
-            text += f" A hit alone needs {needs_text(needed)}."
+            text += f" A single hit needs {needs_text(needed)}."
         yield Statement("Do sequences go with the phenotype?", _verdict(tested, hits), text.strip())
 
 

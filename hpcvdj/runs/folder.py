@@ -33,8 +33,8 @@ ENDING = ".state"
 """The ending of the files of finished pieces."""
 
 
-_REPLACES, _OWN = "replaces", "has_begun_its_result"
-"""What run.json says of the target: its state as the run began; or that it is the result of the run."""
+_REPLACES, _RESULT = "replaces", "result"
+"""What run.json says of the target: its state as the run began, and that of the result, which gets its name."""
 
 
 class RunFolder:
@@ -136,12 +136,12 @@ class RunFolder:
         record = self._record()
         if record is None or not self.has_work():
             return False
-        return _OWN in record or record.get(_REPLACES, _OWN) == _state(target)
+        return _state(target) in (record.get(_REPLACES), record.get(_RESULT))
 
-    def begin_result(self) -> None:
-        """Record that what is at the target from now on is the result of this run."""
-        record = self._record()
-        self._write({} if record is None else record["facts"], **{_OWN: True})
+    def record_result(self, result: Path) -> None:
+        """Record the complete result, so that a run that is killed once this has its name knows it."""
+        record = self._required_record() or {}
+        self._write(record["facts"], **{_REPLACES: record.get(_REPLACES), _RESULT: _state(result)})
 
     def _has_files(self) -> bool:
         return any(path.name != _RUN and not path.name.startswith(".") for path in self.path.iterdir())

@@ -40,9 +40,9 @@ class PlainTable:
         """Join finished slices to the table, then remove the folder that has them."""
 
         def join() -> None:
-            self.files.folder.begin_result()
             with new_table(self._target, overwrite=self._overwrite) as path:
                 self._kind.join(self.files.digests(indices), path, self._run.raise_if_stopping)
+                self.files.folder.record_result(path)
             self.files.folder.finish()
 
         self._run.root_works(join, while_written(self._target))

@@ -123,7 +123,7 @@ def test_what_a_hit_needs(tables, model):
         assert need["expected"] == pytest.approx(((first + np.arange(len(mass))) * mass).sum())
     summary = [text for _, text in AssociationQuestion(None, AssociationSettings()).summary(answer)]
     first = needs[0]
-    assert any(text.startswith(f"a hit alone needs {first['cases']} cases of {first['carriers']} carriers (")
+    assert any(text.startswith(f"a single hit needs {first['cases']} cases among {first['carriers']} carriers (")
                for text in summary)  # fmt: skip
 
 

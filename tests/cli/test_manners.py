@@ -135,11 +135,11 @@ def test_messages_name_the_standard_streams(tmp_path):
         (("sharing", SMALL, "-m", "human_trb", "-o", "-", "--overlap", "-"), "two outputs"),
         (
             ("contamination", SMALL, "-m", "human_trb", "-o", "clean/pairs.tsv", "--write-clean", "clean"),
-            "clean: is an output beside or within the output clean/pairs.tsv; name another place",
+            "clean/pairs.tsv: is within the folder clean, which this run writes, too; name another place",
         ),
         (
             ("sharing", SMALL, "-m", "human_trb", "-o", "o.tsv", "--overlap", "o.tsv.json"),
-            "o.tsv.json: is an output beside or within the output o.tsv",
+            "o.tsv.json: is the name of the facts of o.tsv; name another file",
         ),
         (("report", "c.h5", "-o", "-"), "only a table"),
         (("motifs", "compare", SMALL, "-o", "-"), "only a table"),

@@ -88,3 +88,16 @@ def test_a_table_in_blocks_is_written_while_its_name_is_locked(tmp_path, name):
     with exclusive_lock(tmp_path / name):
         _, err = hpcvdj_command(*words, "-o", tmp_path / name, "--overwrite", code=2)
         assert f"{name}: another run is writing it" in error_line(err)
+
+
+def test_outputs_within_outputs(tmp_path):
+    """A folder that appears when it is complete has nothing else in it; others, as of figures, may have a page."""
+    folder = tmp_path / "page"
+    page, facts = folder / "r.html", folder / "r.html.json"
+    common._require_distinct({"output": page, "figures": folder, "write_clean": None}, ["write_clean"])
+    for values in ({"output": page, "write_clean": folder}, {"write_clean": folder, "output": page}):
+        with pytest.raises(hpcvdj.InputError, match=r"r\.html: is within the folder .*, which this run writes, too"):
+            common._require_distinct(values, ["write_clean"])
+    for values in ({"output": page, "overlap": facts}, {"overlap": facts, "output": page}):
+        with pytest.raises(hpcvdj.InputError, match=r"r\.html\.json: is the name of the facts of"):
+            common._require_distinct(values, [])

@@ -182,6 +182,11 @@ def test_the_error_rate(tmp_path, text, rate):
     change = {"model_params.txt": ("#SingleErrorRate\n0.001", f"#SingleErrorRate\n{text}")}
     model = load_model(vdj_files().write(tmp_path / "m", change))
     assert model.error_rate == written(model, tmp_path / "again").error_rate == rate
+    # Line ends of Windows.
+    (tmp_path / "m" / "model_params.txt").write_bytes(
+        (tmp_path / "m" / "model_params.txt").read_bytes().replace(b"\n", b"\r\n")
+    )
+    assert load_model(tmp_path / "m").error_rate == rate
     other = {"model_params.txt": ("#SingleErrorRate\n0.001", "#Hypermutation_global_errorrate;5\n0.2")}
     assert load_model(vdj_files().write(tmp_path / "n", other)).error_rate == 0.0
 

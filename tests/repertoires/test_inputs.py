@@ -100,7 +100,10 @@ def test_files_that_are_not_named_like_tables(tmp_path, caplog):
         (tmp_path / name).touch()
     assert [table.path.name for table in tables_in([tmp_path])] == ["a.tsv"]
     names = ", ".join(["c.airr", *packed])
-    assert f"{tmp_path}: {names}: no table is read from files of such endings, left out" in caplog.text
+    assert (
+        f"{tmp_path}: {names}: no table is read from files of such endings, left out; give *.parquet, *.tsv"
+        in caplog.text
+    )
     assert f"{tmp_path}: README: not tables of junctions, left out" in caplog.text
     assert len(caplog.records) == 2
 

@@ -112,9 +112,9 @@ def test_few_tests_without_a_hit_explain_nothing(tmp_path, report):
 
 
 def test_without_a_hit_the_page_says_what_one_needs(tmp_path, report):
-    needed = "A hit alone needs 4 cases of 4 carriers (2.0 expected), or 7 of 8."
+    needed = "A single hit needs 4 cases among 4 carriers (2.0 expected), or 7 among 8."
     assert needed in report([examples.association(tmp_path / "a.tsv", hits=0)]).text
-    assert "hit alone needs" not in report([examples.association(tmp_path / "a.tsv", hits=1)]).text
+    assert "single hit needs" not in report([examples.association(tmp_path / "a.tsv", hits=1)]).text
 
 
 def test_a_bound_of_kappa_is_no_estimate(tmp_path, report):

@@ -239,9 +239,10 @@ def test_a_run_that_replaces_another_result_continues(tmp_path):
     later = result_at(tmp_path, {"max_n": 9})
     with pytest.raises(InputError, match="is of another run"):
         raise_if_complete(later, folder)
-    folder.begin_result()
+    folder.record_result(later)
     assert folder.may_replace(later)
     assert folder.is_same()
+    assert not folder.may_replace(result_at(tmp_path, {"max_n": 10}))
     (folder.path / "item-1").unlink()
     with pytest.raises(InputError, match="is of another run"):
         raise_if_complete(later, folder)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from hpcvdj.errors import MachineError
 from hpcvdj.results.slice_files import SliceFiles
 from hpcvdj.runs.folder import RunFolder
 from tests.cli.test_mpiexec import MPIEXEC, launch
@@ -234,6 +235,25 @@ def test_a_run_that_is_killed_once_its_table_has_its_name_goes_on(tables, tmp_pa
     hpcvdj_command(*words, "-o", target, "--resume")
     assert written(target) == complete
     assert [path.name for path in tmp_path.iterdir()] == ["o.tsv"]
+
+
+def test_a_file_that_got_the_name_after_a_disk_was_full_stays(tables, tmp_path, monkeypatch):
+    words, target = commands(tables)["convert"], tmp_path / "o.tsv"
+
+    def full(self, *arguments):
+        raise MachineError("o.tsv: the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RunFolder, "record_result", full)
+        hpcvdj_command(*words, "-o", target, code=1)
+    target.write_text("my notes\n")
+    _, err = hpcvdj_command(*words, "-o", target, "--resume", code=2)
+    assert "o.tsv: exists already" in error_line(err)
+    assert target.read_text() == "my notes\n"
+    target.unlink()
+    hpcvdj_command(*words, "-o", target, "--resume")
+    hpcvdj_command(*words, "-o", tmp_path / "whole.tsv")
+    assert written(target) == written(tmp_path / "whole.tsv")
 
 
 def test_other_work_is_not_continued(tables, tmp_path, monkeypatch):
