@@ -15,9 +15,6 @@ from hpcvdj.recombination.repertoire import ANCHOR_LETTERS
 REASON = "reader_excluded"
 """A column beside the AIRR fields: why a row has no junction, as `Exclusion.text`; empty for rows that have one."""
 
-_SEQUENCES = ("junction", "junction_aa", "cdr3", "cdr3_aa")
-"""The fields that are empty in rows that have a `REASON`."""
-
 AIRR = "airr"
 """The name of the format whose fields all others are read as."""
 
@@ -279,14 +276,16 @@ class Translation:
         for name in self._with_reason(wanted)[:1]:
             is_left = pc.equal(column(name), "")
             arrays = [
-                pc.if_else(is_left, array, pa.scalar("", array.type)) if own in _SEQUENCES and own in self._fields
+                pc.if_else(is_left, array, pa.scalar("", array.type)) if own in ANCHOR_LETTERS and own in self._fields
                 else array for own, array in zip(wanted, arrays, strict=True)
             ]  # fmt: skip
         return pa.RecordBatch.from_arrays(arrays, names=list(wanted))
 
     def _with_reason(self, wanted: Iterable[str]) -> list[str]:
-        """`REASON`, if fields among `wanted` are empty in rows that have one."""
-        return [REASON] if self.explains and not self._fields.keys().isdisjoint({*_SEQUENCES} & {*wanted}) else []
+        """`REASON`, if junctions or CDR3s, which are empty in rows that have one, are among the fields `wanted`."""
+        return (
+            [REASON] if self.explains and not self._fields.keys().isdisjoint(ANCHOR_LETTERS.keys() & {*wanted}) else []
+        )
 
     def _is_number(self, name: str) -> bool:
         return self._numbered and name == ROW_ID
