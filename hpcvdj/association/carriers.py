@@ -65,7 +65,7 @@ def carriers_of(
     cohort: Cohort, sequences: Sequences, p: Floats, log_factor: Floats, p_junctions: Floats | None,
     improbable: Improbable | None,
 ) -> Carriers:  # fmt: skip
-    """Who carries the sequences; a donor whose only junction is a likely copy of a larger clone does not carry it.
+    """Who carries the sequences; a donor with a likely copy only does not, unless its clone is larger than the others'.
 
     p_junctions  float64 [junctions of the cohort]: their probabilities; None without nucleotides
     improbable   junctions that individuals share, and pairs that contaminated each other; None without nucleotides
@@ -82,7 +82,10 @@ def carriers_of(
     copied[copies.junction[likely]] = True
     carried = ~copied[junction]
     if has.reads is not None:
-        carried[has.largest()] = True
+        # Of equal largest clones, any may be the source.
+        is_largest = has.reads == has.reads[has.largest()][junction]
+        is_only = np.bincount(junction[is_largest], minlength=len(spelled)) == 1
+        carried |= is_largest & is_only[junction]
     kept = (of_entry >= 0) & carried
     carriers = Holding.of(of_entry[kept], has.individual[kept], len(p), has.individuals, None, np.maximum)
     return Carriers(sequences, p, log_factor, carriers, likely)

@@ -14,9 +14,10 @@ from hpcvdj.association.law import levels_of
 from hpcvdj.association.settings import Donors
 from hpcvdj.chance.p_values import Bools, Counts
 from hpcvdj.errors import InputError, few, log, option
+from hpcvdj.recombination.names import MISSING
 from hpcvdj.recombination.selection import finite_number
 from hpcvdj.repertoires.batches import as_strings
-from hpcvdj.repertoires.metadata import column_of, columns_in, listed_in, names_in, others_in, title_of
+from hpcvdj.repertoires.metadata import column_of, columns_in, listed_in, names_column, names_in, others_in, title_of
 
 Family = Literal["case", "hla", "trend"]
 
@@ -156,7 +157,8 @@ def unmatched_in(
             f"the metadata have no value for {len(without):,} of the donors, which are left out: {few(without, 10)}"
         ]
     if others:
-        texts.append(f"{len(others):,} row(s) of the metadata name no table: {few(others, 10)}")
+        column = names_column(naming.metadata, [*subject])
+        texts.append(f"{len(others):,} row(s) of the metadata name no table, in the column {column}: {few(others, 10)}")
     return "; ".join(texts)
 
 
@@ -224,7 +226,8 @@ def _alleles(column: str, value_of: Mapping[str, str]) -> tuple[dict[str, dict[s
             f"{option('hla', column)}: several genotypes, with | between them: {few(several)}; give the alleles that "
             "are certain, with commas between them"
         )
-    texts_of = {who: [part for part in re.split(r"[,;|+^~\s]+", text) if part] for who, text in value_of.items()}
+    texts_of = {who: [part for part in re.split(r"[,;|+^~\s]+", text) if not _NO_ALLELE.fullmatch(part)]
+                for who, text in value_of.items()}  # fmt: skip
     possible = {part: _possible(part) for texts in texts_of.values() for part in texts}
     genes_of = {who: {name.partition("*")[0] for part in texts for name in possible[part]}
                 for who, texts in texts_of.items()}  # fmt: skip
@@ -291,6 +294,9 @@ _PROTEIN = re.compile(
     "([A-Z]?)"
 )
 _GROUP = re.compile(rf"{_GENE}(\d\d?|{_LONG})(?::?[A-Z]{{2,}})?")
+_NO_ALLELE = re.compile(r"(?i:[-–]*|(?:HLA-)?Bw[46]|" + "|".join(map(re.escape, sorted(MISSING))) + ")")
+"""The second allele of a homozygote, and epitopes that many alleles of B have."""
+
 _OF_GENE = re.compile(rf"{_GENE}\d.*")
 
 
@@ -325,13 +331,17 @@ def _possible(text: str) -> frozenset[str]:
 
     >>> [sorted(_possible(text)) for text in ("A*02:01/02:09", "A*02:01/09", "A0201/A*02:01:01", "A*02:01/A*03:01")]
     [['A*02:01', 'A*02:09'], ['A*02:01', 'A*02:09'], ['A*02:01'], ['A*02:01', 'A*03:01']]
+    >>> [sorted(_possible(text)) for text in ("A*02/24", "A2/A24", "A2/3")]
+    [['A*02', 'A*24'], ['A*02', 'A*24'], ['A*02', 'A*03']]
     """
     first, *others = text.split("/")
     gene, _, fields = _two_fields(first).partition("*")
     group = fields.partition(":")[0]
     alleles = {f"{gene}*{fields}" if fields else gene}
     for other in others:
-        whole = f"{gene}*{group}:{other}" if other.isdigit() else f"{gene}*{other}" if other[:1].isdigit() else other
+        # After a group, a number is another group.
+        of_group = f"{gene}*{group}:{other}" if ":" in fields else f"{gene}*{other}"
+        whole = of_group if other.isdigit() else f"{gene}*{other}" if other[:1].isdigit() else other
         alleles.add(_two_fields(whole))
     return frozenset(alleles)
 

@@ -253,7 +253,7 @@ def _require_possible(fit: ModelFit, model: Model, sample: Junctions) -> None:
     too_many = fit.rows >= FEWEST_TO_REFUSE and fit.impossible >= MOST_IMPOSSIBLE
     if not too_many and not fit.tables:
         return
-    share = f"{100 * fit.impossible:.0f} % of {fit.rows:,} rows" if too_many else "half or more of their rows"
+    share = "half or more of their rows" if fit.tables else f"{100 * fit.impossible:.0f} % of {fit.rows:,} rows"
     tables = f"{few(fit.tables)}: " if fit.tables else ""
     if remedy := _without_ends(sample, fit.tables):
         raise InputError(f"{tables}{model.name} cannot make {share}{remedy}; {option('force', True)} goes on")

@@ -33,9 +33,13 @@ class Auc:
     below: NDArray[np.float64]
 
     def __repr__(self) -> str:
-        """Show the area and its interval."""
+        return f"<AUC {self.text}>"
+
+    @property
+    def text(self) -> str:
+        """The area, and its interval if there is one."""
         low, high = self.interval
-        return f"<AUC {self.area:.3f}, 95 % interval {low:.3f} to {high:.3f}>"
+        return f"{self.area:.3f}" + (f", 95 % interval {low:.3f} to {high:.3f}" if low <= high else "")
 
     @property
     def area(self) -> float:
@@ -52,7 +56,7 @@ class Auc:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The 95 % confidence interval: area ± 1.96 standard errors, limited to 0 … 1.
+        """The 95 % confidence interval: area ± 1.96 standard errors, limited to 0 … 1; NaN if the error is.
 
         If the score separates all positives from all negatives, the standard error says nothing.  Then it is the exact
         interval of as many independent pairs of a positive and a negative as there are, of which all are in order

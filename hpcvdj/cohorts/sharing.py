@@ -130,7 +130,9 @@ class Sharing(Shown):
         """Return the false and true positive rates of each predictor, by its name and area."""
         scores, public = self.curves
         return {
-            f"{name}: {area.area:.3f} ({low:.3f}–{high:.3f})": roc_curve(scores[name], public)
+            f"{name}: {area.area:.3f}" + (f" ({low:.3f}–{high:.3f})" if low <= high else ""): roc_curve(
+                scores[name], public
+            )
             for name, area in self.aucs.items()
             for low, high in [area.interval]
         }

@@ -120,8 +120,7 @@ class SharingQuestion(CohortQuestion[Sharing]):
         for group, other, shared, expected in overlap_of_groups(answer):
             lines.append(("overlap", f"{group} with {other}: {shared:,} shared by pairs, {expected:,.1f} expected"))
         for name, area in answer.aucs.items():
-            low, high = area.interval
-            lines.append(("AUC", f"{name:7} {area.area:.3f}, 95 % interval {low:.3f} to {high:.3f}"))
+            lines.append(("AUC", f"{name:7} {area.text}"))
         for reason, number in answer.not_tested.items():
             if number:
                 lines.append(("not tested", f"{number:,} shared sequences: {reason}"))

@@ -1,7 +1,7 @@
 """Tables of metadata: the groups and subjects of samples."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,11 @@ _MISSING = {word.lower() for word in MISSING} - {"none"} | {
 may be called none, such as that of donors without treatment; and - may be the opposite of +."""
 
 
+NEARLY = 0.75
+"""With this share of the names of another column, a column may be the one of the names.  Of two samples of each donor,
+half are often called like the donor."""
+
+
 def column_of(metadata: object, group: str, names: Sequence[str], what: str = "group") -> dict[str, str]:
     """As `listed_in`, but InputError if one of the `names` has no group or subject."""
     listed = listed_in(metadata, group, names, what)
@@ -28,7 +33,8 @@ def column_of(metadata: object, group: str, names: Sequence[str], what: str = "g
     if lacking:
         raise InputError(
             f"{title_of(metadata)}: no {what} for {few(lacking)}; it needs a row for each individual, with its name in "
-            f"one column and its {what} in {group} (words such as NA and unknown are no {what})"
+            f"one column ({names_column(metadata, names)} has most names) and its {what} in {group} (words such as NA "
+            f"and unknown are no {what})"
         )
     return listed
 
@@ -48,7 +54,7 @@ def listed_in(metadata: object, group: str, names: Sequence[str], what: str = "g
         there = otherwise_separated(table.column_names) or f"there are {few(table.column_names, 40)}"
         raise InputError(f"{source}: no column {group} ({option(what)}); {there}")
     listed: dict[str, str] = {}
-    rows = _named(table, names, group)
+    rows = _named(table, names, group, source)
     _require_spelled(source, names, rows)
     for name, value in zip(rows, table[group].to_pylist(), strict=False):
         if name in names and value and listed.setdefault(name, value) != value:
@@ -87,17 +93,49 @@ def others_in(metadata: object, names: Sequence[str]) -> list[str]:
     return [name for name in names_in(metadata, names) if name not in names]
 
 
-def _named(table: pa.Table, names: Sequence[str], group: str = "") -> list[str]:
-    """The values of the column with most of the names, other than `group`.  repertoire_id takes precedence if tied.
+def names_column(metadata: object, names: Sequence[str]) -> str:
+    """The column of a table of metadata that has most of the `names`."""
+    return _names_column(_text(metadata), names)[0]
+
+
+def _named(table: pa.Table, names: Sequence[str], group: str = "", source: object = None) -> list[str]:
+    return _names_column(table, names, group, source)[1]
+
+
+def _names_column(
+    table: pa.Table, names: Sequence[str], group: str = "", source: object = None
+) -> tuple[str, list[str]]:  # fmt: skip
+    """The column with most of the names, other than `group`, and its values; repertoire_id, if it has nearly as many.
 
     The names of files become names of repertoires.
+
+    source  the metadata, for the InputError if columns have nearly as many of the names, but in different rows; None to
+            take the first of those with most
     """
+    known = {*names}
     columns = sorted((name for name in table.column_names if name != group), key=lambda name: name != REPERTOIRE)
-    values = [
-        [repertoire_name(Path(value)) if value and value not in names else value for value in table[name].to_pylist()]
-        for name in columns
-    ]
-    return max(values, key=lambda column: len({*column} & {*names}), default=[])
+    values = {name: [_as_named(value, known) for value in table[name].to_pylist()] for name in columns}
+    numbers = {name: len(known.intersection(of_column)) for name, of_column in values.items()}
+    best = max(columns, key=lambda name: numbers[name], default="")
+    if columns and numbers.get(REPERTOIRE, -1) >= NEARLY * numbers[best]:
+        best = REPERTOIRE
+    elif source is not None:
+        rows = [[value if value in known else "" for value in values[name]] for name in columns]
+        for name, of_column in zip(columns, rows, strict=True):
+            if numbers[name] >= NEARLY * numbers[best] > 0 and of_column != rows[columns.index(best)]:
+                raise InputError(
+                    f"{source}: the columns {best} and {name} have names of tables, in different rows; call the one "
+                    f"that tells whose row it is {REPERTOIRE}"
+                )
+    return best, values.get(best, [])
+
+
+def _as_named(value: str, names: Collection[str]) -> str:
+    """A value of the metadata as the name that it stands for, of a file or, as spreadsheets write 7, of 7.0."""
+    if not value or value in names:
+        return value
+    whole = value.removesuffix(".0")
+    return whole if whole in names else repertoire_name(Path(value))
 
 
 def title_of(metadata: object) -> object:

@@ -120,6 +120,32 @@ def test_a_typing_that_leaves_an_allele_open_is_no_control_of_it(caplog):
         donors_of({"hla": [*texts[:3], "A*01:01+A*02:01|A*01:02+A*02:02", *texts[4:]]}, hla="hla")
 
 
+def of_alleles(value_of):
+    """Whether each donor has each allele that is tested: {allele: {donor: 0 or 1}}."""
+    metadata = pa.table({"donor": list(value_of), "hla": list(value_of.values())})
+    asked = phenotypes_of(Donors(metadata=metadata, hla="hla"), {name: name for name in value_of})
+    names = list(value_of)
+    return {each.name: dict(zip([names[k] for k in each.donors], each.value.tolist(), strict=True)) for each in asked}
+
+
+def test_several_groups_leave_their_alleles_open():
+    """A*01/03 was A*01 or A*01:03, so its donor lacked A*03:01."""
+    of = {f"x{k}": "A*03:01,A*24:02" for k in range(12)} | {f"y{k}": "A*01:01,A*02:01" for k in range(12)}
+    tested = of_alleles(of | {"p": "A*01/03", "q": "A2/24"})
+    assert {"p", "q"} & {*tested["A*03:01"]} == {"q"}
+    assert {"p", "q"} & {*tested["A*24:02"]} == {"p"}
+
+
+def test_what_stands_beside_alleles(caplog):
+    """The mark of a homozygote, and the epitopes Bw4 and Bw6, are no alleles, and their donor may be typed nowhere."""
+    of = {f"x{k}": "A*03:01,-,Bw4" for k in range(12)} | {f"y{k}": "A*01:01 NA HLA-Bw6" for k in range(12)}
+    tested = of_alleles(of | {f"z{k}": "B*07:02" for k in range(5)})
+    assert set(tested) == {"A*01:01", "A*03:01"}
+    assert set(tested["A*01:01"]) == {*of}
+    assert "Bw" not in caplog.text
+    assert "are no names" not in caplog.text
+
+
 def test_a_group_leaves_an_allele_open_that_is_not_expressed():
     """As of all other alleles of the group."""
     texts = ["DRB4*01:03N"] * 12 + ["DRB4*01"] * 2 + ["DRB1*15:01"] * 10
@@ -255,9 +281,9 @@ def test_donors_and_rows_of_the_metadata_that_do_not_match_are_said():
     given = Donors(metadata=metadata, case={"arm": "ill"})
     for samples, expected in (
         ("abe", "the metadata have no value for 1 of the donors, which are left out: e; 2 row(s) of the metadata name "
-                "no table: c, d"),
+                "no table, in the column file: c, d"),
         ("abcd", ""), ("abcde", "the metadata have no value for 1 of the donors, which are left out: e"),
-        ("abc", "1 row(s) of the metadata name no table: d"),
+        ("abc", "1 row(s) of the metadata name no table, in the column file: d"),
     ):  # fmt: skip
         subject = {name: name for name in samples}
         assert unmatched_in(given, subject, phenotypes_of(given, subject)) == expected

@@ -70,6 +70,8 @@ def test_edges():
     alone = auc(scores, np.array([False, False, True]))
     assert alone.area == 1
     assert np.isnan(alone.interval[0])
+    assert repr(alone) == "<AUC 1.000>"
+    assert repr(auc(scores, np.array([False, True, True]))) == "<AUC 1.000>"
     assert np.isnan(auc(-scores.astype(int), np.array([True, True, False])).interval[0])
     # Of n independent pairs, all are in order with the probability p^n.
     for numbers in ((2, 2), (12, 30)):

@@ -35,6 +35,33 @@ def test_the_column_with_most_of_the_names_counts_and_of_equal_ones_that_of_airr
     assert listed_in(more, "arm", NAMES) == {"c": "1", "b": "2", "a": "3"}
 
 
+@pytest.mark.parametrize("first", [True, False])
+def test_columns_with_nearly_the_same_names_in_other_rows(first):
+    """Donors 1 to 4, who are in another order in a column of ranks: whichever column came first had the names."""
+    names = ("1", "2", "3", "4")
+    sample, rank = ["1", "2", "3", "9"], ["4", "3", "2", "1"]
+    columns = {"sample": sample, "rank": rank} if first else {"rank": rank, "sample": sample}
+    metadata = pa.table(columns | {"arm": ["x", "x", "y", "y"]})
+    with pytest.raises(InputError, match="the columns rank and sample have names of tables, in different rows"):
+        listed_in(metadata, "arm", names)
+    assert listed_in(metadata, "rank", names) == {"1": "4", "2": "3", "3": "2"}
+    assert others_in(metadata, names) == []
+    right = metadata.rename_columns(["repertoire_id" if name == "sample" else name for name in metadata.column_names])
+    assert listed_in(right, "arm", names) == {"1": "x", "2": "x", "3": "y"}
+    # The same names in the same rows, and half of the names, as of donors with two samples each, are no other answer.
+    same = pa.table({"file": ["a.tsv", "b.tsv", "c"], "who": ["a", "b", ""], "arm": ["x", "y", "z"]})
+    assert listed_in(same, "arm", NAMES) == {"a": "x", "b": "y", "c": "z"}
+    paired = pa.table({"who": ["a", "a", "b", "b"], "sample": ["a", "a_2", "b", "b_2"], "arm": ["w", "x", "y", "z"]})
+    assert listed_in(paired, "arm", ("a", "a_2", "b", "b_2"))["a_2"] == "x"
+
+
+def test_whole_numbers_with_a_point(tmp_path):
+    """pandas writes a column of numbers so that once lacked one; ages were the names."""
+    metadata = path_of(tmp_path, {"id": ["1.0", "2.0", "3.0"], "age": ["3", "40", "50"], "arm": ["x", "y", "z"]})
+    assert listed_in(metadata, "arm", ("1", "2", "3")) == {"1": "x", "2": "y", "3": "z"}
+    assert listed_in(metadata, "arm", ("1.0", "2", "3")) == {"1.0": "x", "2": "y", "3": "z"}
+
+
 def test_blanks_around_values_do_not_count(tmp_path):
     columns = {"who": [" a", "b ", "c"], "arm": ["x ", " x", "NA "]}
     for metadata in (pa.table(columns), path_of(tmp_path, columns)):
@@ -54,7 +81,7 @@ def test_what_is_refused_names_the_table(tmp_path):
         listed_in(path, "batch", NAMES)
     with pytest.raises(InputError, match=r"^the metadata: no column batch \(subject\); there are file, year, arm$"):
         listed_in(pa.table(COLUMNS), "batch", NAMES, "subject")
-    with pytest.raises(InputError, match=r"meta\.tsv: no group for z; .* with its name in one column and its group in"):
+    with pytest.raises(InputError, match=r"meta\.tsv: no group for z; .* one column \(file has most names\) and its"):
         column_of(path, "arm", ("a", "z"))
     semicolons = tmp_path / "semicolons.tsv"
     semicolons.write_text("who;arm\na;x\n")

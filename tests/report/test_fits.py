@@ -49,6 +49,8 @@ def test_what_fails(tmp_path):
     assert verdict == "with care"
     assert "human_trb fits better, by 1.2 nats (natural logarithms) per row" in text
     assert "genes that the model makes wrongly: TRBV31." in text
+    assert "genes called in place of twins, which --ties auto takes together: TRBV12-4." in text
+    assert "lengths whose shares differ, in nucleotides: 66." in text
     assert "alleles that the model hardly ever chooses: TRBJ2-7*02." in text
     assert "at least 30 of 900 rows have a call that contradicts the bases" in text
     (section,) = fit_sections(outputs)
@@ -58,6 +60,14 @@ def test_what_fails(tmp_path):
     assert lengths.records()[0]["nucleotides"] == 66
     other = read_outputs([sharing(tmp_path / "t.tsv", fit={**FIT, "impossible": 0.6})])
     assert statements(other)[0][0] == "no"
+
+
+@pytest.mark.parametrize("finding", ["broken", "truncated", "improbable", "unmade", "habit", "usage"])
+def test_each_finding_that_needs_care_has_its_cause(tmp_path, finding):
+    fit = {**FIT, "genes": [{**GENE, "finding": finding, "share": 0.2}]}
+    ((verdict, text),) = statements(read_outputs([sharing(tmp_path / "s.tsv", fit=fit)]))
+    assert (verdict == "with care") == ("TRBV31" in text)
+    assert verdict == "with care" or finding == "usage"
 
 
 def test_rare_genes_without_known_deletions(tmp_path):
