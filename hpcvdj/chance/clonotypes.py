@@ -103,7 +103,7 @@ class Clonotypes:
 
     def texts(self, rows: Counts) -> dict[str, pa.StringArray]:
         """Return the column with the amino acids of some clonotypes."""
-        columns = amino_acid_column(self.example, self.letters[rows], self.lengths[rows])
+        columns = amino_acid_column(self.example, taken(self.letters, rows), self.lengths[rows])
         return {name: column.cast(pa.string()) for name, column in columns.items()}
 
 

@@ -33,6 +33,19 @@ class Estimate:
     high: float
 
 
+def ascending(values: Floats) -> Counts:
+    """Return the indices that sort numbers; equal numbers keep their order.
+
+    With few equal numbers, that is several times as fast as a stable sort of all.
+    """
+    order = np.argsort(values)
+    ranked = values[order]
+    equal = ranked[1:] == ranked[:-1]
+    tied = np.flatnonzero(np.append(equal, False) | np.append(False, equal))
+    order[tied] = order[tied][np.lexsort((order[tied], ranked[tied]))]
+    return order
+
+
 def benjamini_hochberg(p_values: Floats, tests: int) -> Floats:
     """Return the q-values of a family of `tests` p-values; those that are not in `p_values` count as 1.
 

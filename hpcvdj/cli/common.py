@@ -9,7 +9,7 @@ import shlex
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -28,6 +28,7 @@ from hpcvdj.runs.ranks import log_if_serial, set_threads, starting, world
 from hpcvdj.runs.settings import Launch
 from hpcvdj.runs.stopping import stopped_by
 from hpcvdj.storage.files import require_apart, require_distinct
+from hpcvdj.storage.inputs import digest_ahead
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -271,10 +272,11 @@ def unmute() -> None:
 _ALONE = Launch()
 
 
-def begin(launch: Launch = _ALONE, *, shared: bool = False) -> "Run":
+def begin(launch: Launch = _ALONE, *, shared: bool = False, files: Sequence[Path] = ()) -> "Run":
     """Start work.  The arguments are well formed, so every rank may report its failures.
 
     shared  whether ranks share the work; if there is no MPI library, log how to use more ranks
+    files   inputs; a single rank with several threads takes their digests while it imports modules
 
     Raises LauncherError if the ranks have different options or different versions of the software.
     """
@@ -290,6 +292,8 @@ def begin(launch: Launch = _ALONE, *, shared: bool = False) -> "Run":
     set_threads(current, launch.threads)
     if shared:
         log_if_serial(current)
+    if current.size == 1 and (starting.threads or 2) > 1:
+        digest_ahead(files)
     from hpcvdj.runs.run import Run
 
     return Run(current)

@@ -49,7 +49,7 @@ def command(
 
     Example: hpcvdj infer cohort/ -m human_trb -o my_model
     """
-    run = common.begin(launch, shared=True)
+    run = common.begin(launch, shared=True, files=junctions)
     from hpcvdj.inference.tables import infer_tables, reading_for
     from hpcvdj.recombination.germline import read_germline
     from hpcvdj.recombination.igor import load_model

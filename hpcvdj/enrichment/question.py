@@ -16,7 +16,7 @@ from hpcvdj.chance.settings import Checks, ClonotypeChoice
 from hpcvdj.enrichment.enrich import Enrichment, ReadOnce, enrich, enrich_over
 from hpcvdj.enrichment.settings import EnrichmentSettings
 from hpcvdj.errors import InputError, few, log, option
-from hpcvdj.kernels.backends import Backend
+from hpcvdj.kernels.backends import Backend, expect_backend
 from hpcvdj.recombination.calls import Genes
 from hpcvdj.recombination.exclusions import counts_json
 from hpcvdj.recombination.models import Model
@@ -26,6 +26,7 @@ from hpcvdj.repertoires.table import Table
 from hpcvdj.results.facts import Facts
 from hpcvdj.runs.inputs import surveyed
 from hpcvdj.runs.run import Run
+from hpcvdj.storage.ahead import import_ahead
 
 NO_SELECTION = 100
 """An estimated κ above which something else than selection makes neighbours."""
@@ -72,6 +73,8 @@ class EnrichmentQuestion(Question[Enrichment]):
             )
 
     def answer(self, rows: Rows, model: Model, run: Run) -> Enrichment | None:
+        import_ahead("scipy.optimize")
+        expect_backend(self.settings.backend)
         dealt = rows.dealt(model, run, "block")
         sizes, samples = sizes_in(dealt), self._distinct(dealt, rows.inputs.lacking_reads, run)
         control = self._control(rows.inputs, run)

@@ -23,6 +23,7 @@ from hpcvdj.kernels.backends import Backend
 from hpcvdj.kernels.inference.layout import Expected
 from hpcvdj.kernels.inference.method import Expectation, ExpectationWithErrors, InferenceProblem
 from hpcvdj.kernels.kernel import Unit
+from hpcvdj.kernels.threads import taken
 from hpcvdj.recombination.models import Array, Model
 from hpcvdj.recombination.origin import FEW_ROWS
 from hpcvdj.recombination.repertoire import Repertoire
@@ -243,7 +244,7 @@ def _free(rows: int, model: Model, plan: InferenceSettings) -> tuple[frozenset[s
 def held_out(chosen: ChosenRows, plan: InferenceSettings) -> NDArray[np.bool_]:
     """Draw the junctions that are held out, bool [junctions]; none if all would be."""
     # By the data row, so that the order in which rows are kept does not matter.
-    drawn = np.random.default_rng(plan.seed).random(int(chosen.row.max()) + 1)[chosen.row] < plan.hold_out
+    drawn = taken(np.random.default_rng(plan.seed).random(int(chosen.row.max()) + 1) < plan.hold_out, chosen.row)
     return np.asarray(drawn & ~drawn.all())
 
 

@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from hpcvdj.errors import TooFewError
 from hpcvdj.inference.settings import RowChoice
-from hpcvdj.kernels.neighbours.blocks import groups
+from hpcvdj.kernels.neighbours.blocks import blocks, equal_runs
 from hpcvdj.kernels.neighbours.counted import CountedSequences
 from hpcvdj.kernels.neighbours.likely_errors import likely_errors
+from hpcvdj.kernels.threads import taken
 from hpcvdj.probabilities.productive import is_productive
 from hpcvdj.recombination.repertoire import Repertoire
 from hpcvdj.repertoires.genes import kinds_of, merged
@@ -113,8 +114,10 @@ def _repeated(
     repertoire: Repertoire, kinds: NDArray[np.int64], rows: NDArray[np.int64], data_row: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Select those of `rows` that have the junction, V, J and repertoire of a smaller data row."""
-    if ((np.diff(data_row[rows]) < 0) & (np.diff(kinds[rows]) == 0)).any():
-        rows = rows[np.argsort(data_row[rows])]
-    words, lengths = repertoire.packed(rows)
-    first, _ = groups(words, lengths.astype(np.int64), kinds[rows])
-    return np.delete(rows, first)
+    row, kind = data_row[rows], kinds[rows]
+    if ((row[1:] < row[:-1]) & (kind[1:] == kind[:-1])).any():
+        rows = rows[np.argsort(row)]
+    order, starts = blocks(repertoire.lengths[rows].astype(np.int64), kinds[rows])
+    rows = rows[order]
+    same, first = equal_runs(taken(repertoire.words, rows), starts)
+    return np.asarray(rows[np.delete(same, first)])

@@ -15,6 +15,7 @@ from hpcvdj.errors import InputError, MachineError, choices, installing, option,
 from hpcvdj.kernels.kernel import Kernel, Unit
 from hpcvdj.kernels.method import Method
 from hpcvdj.options import Option
+from hpcvdj.storage.ahead import import_ahead
 
 AUTO = "auto"
 """The name that means a GPU if there is one, else the CPU."""
@@ -159,6 +160,12 @@ def gpu_uuid(device: int) -> str:
     buffer = ctypes.create_string_buffer(16)
     ctypes.CDLL("libcuda.so.1").cuDeviceGetUuid(buffer, ctypes.c_int(device))
     return f"GPU-{UUID(bytes=buffer.raw)}"
+
+
+def expect_backend(name: str) -> None:
+    """Begin to import what a backend needs that is opened later."""
+    if name != CpuBackend.name:
+        import_ahead("cupy")
 
 
 def open_backend(name: str = AUTO, local_rank: int = 0) -> Backend:

@@ -19,6 +19,10 @@ TAKEN_AT_ONCE = 1 << 16
 """Rows that a thread copies at a time: fewer are copied as fast by one."""
 
 
+_COMPUTED_AT_ONCE = 1 << 12
+"""Rows of which a thread computes values at a time: each value takes a thousand times as long as a copy."""
+
+
 def on_threads(function: Callable[..., None], parts: Sequence[Any], *arguments: Any) -> None:
     """Call `function` with each part and the arguments, on as many threads as numba has; it releases Python's lock."""
     remaining = list(reversed(parts))
@@ -56,6 +60,21 @@ def taken(values: NDArray[Any], rows: NDArray[np.integer[Any]]) -> NDArray[Any]:
     """
     out = np.empty((len(rows), *values.shape[1:]), dtype=values.dtype)
     on_threads(_take, parts_of(len(rows), TAKEN_AT_ONCE), values, rows, out)
+    return out
+
+
+def by_parts(function: Callable[..., NDArray[Any]], *columns: NDArray[Any]) -> NDArray[np.float64]:
+    """`function` of columns, computed on several cores, float64 [rows]; its result for a row is that of this row alone.
+
+    columns  any type [rows], at least one
+    """
+    out = np.empty(len(columns[0]))
+
+    def compute(part: tuple[int, int]) -> None:
+        rows = slice(*part)
+        out[rows] = function(*(column[rows] for column in columns))
+
+    on_threads(compute, parts_of(len(out), _COMPUTED_AT_ONCE))
     return out
 
 

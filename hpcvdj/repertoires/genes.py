@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from hpcvdj.kernels.neighbours.blocks import blocks
 from hpcvdj.kernels.text import text_buffers, translate_rows, unpack_rows
-from hpcvdj.kernels.threads import on_threads, taken
+from hpcvdj.kernels.threads import TAKEN_AT_ONCE, on_threads, parts_of, taken
 from hpcvdj.recombination import alphabet
 from hpcvdj.recombination.germline import SegmentType
 from hpcvdj.recombination.models import ANY, Alleles, Model
@@ -42,14 +43,14 @@ def merged(parts: Sequence[Repertoire]) -> tuple[Repertoire, Counts]:
     order of rows.
     """
     pairs = numbers_of_pairs([part.pairs for part in parts])
-    # Narrow types are sorted faster.
-    narrow = np.min_scalar_type(len(pairs))
-    of_parts = [np.array([pairs[pair] for pair in part.pairs], dtype=narrow) for part in parts]
+    of_parts = [np.array([pairs[pair] for pair in part.pairs], dtype=np.int64) for part in parts]
     pair = np.concatenate(
         [np.repeat(of_part, np.diff(part.offsets)) for of_part, part in zip(of_parts, parts, strict=True)]
     )
     words, lengths = stacked([part.words for part in parts]), np.concatenate([part.lengths for part in parts])
-    order = np.lexsort((lengths, pair))
+    order, _ = blocks(lengths.astype(np.int64), pair)
+    if isinstance(order, slice):
+        order = np.arange(len(lengths))
     offsets = np.concatenate([[0], np.cumsum(np.bincount(pair, minlength=len(pairs)))]).astype(np.int64)
     return Repertoire(taken(words, order), taken(lengths, order), list(pairs), offsets, parts[0].letters), order
 
@@ -198,13 +199,27 @@ def amino_acid_column(repertoire: Repertoire, letters: Letters, lengths: Counts)
 
 def letter_words(letters: NDArray[np.uint8]) -> NDArray[np.uint64]:
     """Letters uint8 [rows, width] as numbers of the same order, uint64 [rows, width / 8]; 8 divides the width."""
-    return letters.view(">u8").astype(np.uint64)
+    words = letters.view(">u8")
+    numbers = np.empty(words.shape, dtype=np.uint64)
+
+    def convert(part: tuple[int, int]) -> None:
+        numbers[slice(*part)] = words[slice(*part)]
+
+    on_threads(convert, parts_of(len(words), TAKEN_AT_ONCE))
+    return numbers
 
 
 def as_text(letters: Letters, lengths: Counts) -> Any:
     """Zero-padded ASCII as a pyarrow Array of text."""
-    data = letters[np.arange(letters.shape[1]) < lengths[:, np.newaxis]]
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    data, places = np.empty(offsets[-1], dtype=np.uint8), np.arange(letters.shape[1])
+
+    def copy(part: tuple[int, int]) -> None:
+        first, stop = part
+        of_part = letters[first:stop][places < lengths[first:stop, np.newaxis]]
+        data[offsets[first] : offsets[stop]] = of_part
+
+    on_threads(copy, parts_of(len(lengths), TAKEN_AT_ONCE))
     return pa.LargeStringArray.from_buffers(len(lengths), pa.py_buffer(offsets), pa.py_buffer(data))
 
 

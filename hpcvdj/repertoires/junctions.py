@@ -14,11 +14,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numba import get_num_threads
 from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError, option
 from hpcvdj.kernels import text
-from hpcvdj.kernels.threads import taken
+from hpcvdj.kernels.neighbours.blocks import fill
+from hpcvdj.kernels.threads import TAKEN_AT_ONCE, on_threads, parts_of, taken
 from hpcvdj.recombination.calls import is_replaced
 from hpcvdj.recombination.exclusions import ExcludedRows, Exclusion, ExclusionKind
 from hpcvdj.recombination.germline import Germline, Segment, SegmentType
@@ -351,14 +353,10 @@ class _Builder:
             out, keep = keep[missing], keep[~missing]
             code = self.excluded.code(Exclusion.of(ExclusionKind.MISSING_COUNT))
             self.excluded.add(row[out], ids.take(pa.array(out)), code, repertoire_of[out])
-        # np.unique would sort all rows.
-        encoded = pa.array(pair[keep]).dictionary_encode()
-        used = encoded.dictionary.to_numpy()
-        rank = np.argsort(np.argsort(used))
-        used, compact = np.sort(used), rank[encoded.indices.to_numpy()]
-        order = keep[np.argsort(compact.astype(np.min_scalar_type(len(used))), kind="stable")]
-        offsets = np.zeros(len(used) + 1, dtype=np.int64)
-        np.cumsum(np.bincount(compact, minlength=len(used)), out=offsets[1:])
+        used, compact = _encoded(taken(pair, keep))
+        offsets, order = np.zeros(len(used) + 1, dtype=np.int64), np.empty(len(keep), dtype=np.int64)
+        fill(compact, offsets, order)
+        order = taken(keep, order)
         v, j = list(self._indices["V"]), list(self._indices["J"])
         repertoire_ids = list(self._repertoire) if self.packing.together else None
         pairs = [(v[p // _MOST_SETS], j[p % _MOST_SETS]) for p in used]
@@ -383,16 +381,16 @@ class _Builder:
             return np.zeros((0, 2), np.uint64), *(np.empty(0, kind) for kind in kinds)
         words, *columns = zip(*(part.columns for part in self.parts), strict=True)
         self.parts.clear()
-        return stacked(words), *(np.concatenate(column) for column in columns)
+        joined = dict[int, NDArray[Any]]()
+        on_threads(lambda k: joined.update({k: np.concatenate(columns[k])}), range(len(columns)))
+        return stacked(words), *(joined[k] for k in range(len(columns)))
 
     def _without_repeated_ids(
         self, ids: pa.Array, hashes: NDArray[np.uint64], row: NDArray[np.int64], repertoire_of: NDArray[np.int32]
     ) -> NDArray[np.int64]:
         """The indices of the rows to keep: not those with the id of an earlier row of their repertoire and scope."""
         keep = np.ones(len(hashes), dtype=bool)
-        # Most tables repeat no id, and sorting values is faster than sorting their indices.
-        ascending = np.sort(hashes)
-        repeated = ascending[1:][ascending[1:] == ascending[:-1]]
+        repeated = _repeated(hashes)
         first_of, names = dict(self._first_rows), list(self._repertoire) if self.packing.together else [""]
         among = np.isin(hashes, repeated) if len(repeated) else ~keep
         if first_of:
@@ -408,3 +406,35 @@ class _Builder:
                 code = self.excluded.code(repeated_id(self.sources, first_row, this_row))
                 self.excluded.add(row[index, None], ids.slice(index, 1), code, repertoire_of[index, None])
         return np.flatnonzero(keep)
+
+
+def _encoded(numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The distinct ones of numbers, ascending, and the place of each number among them."""
+    # np.unique would sort all numbers.
+    parts, of_parts = parts_of(len(numbers), TAKEN_AT_ONCE), dict[int, pa.DictionaryArray]()
+    on_threads(lambda part: of_parts.update({part[0]: pa.array(numbers[slice(*part)]).dictionary_encode()}), parts)
+    distinct = np.unique(np.concatenate([numbers[:0], *(part.dictionary.to_numpy() for part in of_parts.values())]))
+    places = np.empty(len(numbers), dtype=np.int64)
+
+    def place(part: tuple[int, int]) -> None:
+        of_part = of_parts[part[0]]
+        places[slice(*part)] = np.searchsorted(distinct, of_part.dictionary.to_numpy())[of_part.indices.to_numpy()]
+
+    on_threads(place, parts)
+    return distinct, places
+
+
+def _repeated(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The hashes that several rows have."""
+    # Most tables repeat no id, and sorting values is faster than sorting their indices.
+    ends, repeated = np.linspace(0, 2.0**64, get_num_threads() + 1)[1:-1].astype(np.uint64), list[NDArray[np.uint64]]()
+
+    def sort(part: int) -> None:
+        among = np.ones(len(hashes), dtype=bool) if part == 0 else hashes >= ends[part - 1]
+        if part < len(ends):
+            among &= hashes < ends[part]
+        of_part = np.sort(hashes[among])
+        repeated.append(of_part[1:][of_part[1:] == of_part[:-1]])
+
+    on_threads(sort, range(len(ends) + 1))
+    return np.concatenate(repeated)

@@ -23,6 +23,7 @@ from hpcvdj.repertoires.readers import reader
 from hpcvdj.storage.ahead import in_threads
 from hpcvdj.storage.files import COPIED_BYTES, atomic_path, gzipped, require_writable
 from hpcvdj.storage.folders import MARK, atomic_folder, exclusive_folder, mark_written, require_replaceable
+from hpcvdj.storage.inputs import DigestedFile
 from hpcvdj.storage.parquet import join_parquet
 
 pq: Any = OnFirstUse("pyarrow.parquet")
@@ -62,7 +63,7 @@ class TableWriter:
     def __init__(self, path: Path, *, first: bool = True) -> None:
         self._first = first
         self._stack = ExitStack()
-        plain = self._stack.enter_context(open(path, "wb"))  # noqa: SIM115
+        plain = self._stack.enter_context(DigestedFile(path))
         self._stream: Any = self._stack.enter_context(packed(plain, self.packing))
 
     def __enter__(self) -> Self:

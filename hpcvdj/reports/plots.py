@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from hpcvdj.chance.question import AnswerTable, Question
 from hpcvdj.reports.elements import Figure, PageTable
-from hpcvdj.reports.outputs import read_outputs
 from hpcvdj.results.frames import require
 from hpcvdj.runs.folder import Identity
 from hpcvdj.runs.progress import told_if_slow
@@ -67,6 +66,7 @@ def draw(table: Path, target: Path, *, curves: Curves | None = None, overwrite: 
     """Draw the figures of a table that has facts beside it, and ROC curves, to `target` (.png or .svg)."""
     from hpcvdj.reports import charts
     from hpcvdj.reports.findings import finding_sections
+    from hpcvdj.reports.outputs import read_outputs
 
     outputs = read_outputs([table])
     assert outputs is not None

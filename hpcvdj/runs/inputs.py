@@ -7,8 +7,10 @@ from hpcvdj.errors import InputError, log
 from hpcvdj.repertoires.inputs import Inputs, numbered, survey
 from hpcvdj.repertoires.table import Table
 from hpcvdj.runs.partition import evenly
+from hpcvdj.runs.ranks import starting
 from hpcvdj.runs.run import Run
 from hpcvdj.runs.stopping import NOTHING_YET
+from hpcvdj.storage.inputs import digest_ahead
 
 BESIDE_BYTES = 1 << 29
 """Bytes of text that a rank surveys in about the time that root needs to compare a sample of rows with a model."""
@@ -41,6 +43,8 @@ def surveyed(inputs: Inputs, run: Run, beside: Callable[[], None] | None = None)
             surveys[k] = InputError(f"{table.path}: cannot be read ({error.strerror})")
 
     steps: list[Callable[[], None]] = [beside] if beside is not None and run.is_root else []
+    if steps and (starting.threads or 2) > 1:
+        digest_ahead([table.path for k in shares[run.rank] if not (table := inputs.tables[k]).surveyed])
     steps += [partial(survey_table, k) for k in shares[run.rank]]
     run.each(steps, lambda step: step(), NOTHING_YET)
     every = {k: table for part in run.gather_everywhere(surveys) for k, table in part.items()}

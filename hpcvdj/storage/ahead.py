@@ -3,9 +3,12 @@
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from importlib import import_module
+from threading import Thread
 from typing import TypeVar, cast
 
-MOST_THREADS = 4
+MOST_THREADS = 8
 """The largest number of threads that work on items: each has an item in memory."""
 
 T = TypeVar("T")
@@ -20,6 +23,16 @@ def ahead(items: Iterable[T]) -> Iterator[T]:
         while (item := following.result()) is not end:
             following = thread.submit(next, source, end)
             yield cast(T, item)
+
+
+def import_ahead(module: str) -> None:
+    """Begin to import a module that is needed later, in another thread.  Who imports it then sees an error, if any."""
+
+    def load() -> None:
+        with suppress(Exception):
+            import_module(module)
+
+    Thread(target=load, daemon=True).start()
 
 
 def in_threads(work: Callable[[T], U], items: Iterable[T], threads: int | None = None) -> Iterator[U]:

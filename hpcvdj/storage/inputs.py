@@ -2,9 +2,13 @@
 
 import hashlib
 import io
+import os
 import time
 import zlib
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 from hpcvdj.errors import InputError
@@ -31,6 +35,9 @@ PACKED = {"gzip": b"\x1f\x8b", "zstd": b"\x28\xb5\x2f\xfd"}
 
 _DIGESTS: dict[State, str] = {}
 """The SHA-256 of files, by their state."""
+
+_AHEAD: dict[State, Future[str]] = {}
+"""The SHA-256 of files that `digest_ahead` reads, by their state before, and of those that were just written."""
 
 _TICKS_NS = 2 * 10**9
 """Nanoseconds in which a file can change twice without a new time of change: some file systems count in steps of two
@@ -64,6 +71,62 @@ def changed(path: Path) -> InputError:
     return InputError(f"{path}: changed while it was read; start again when it is complete")
 
 
+def digest_ahead(paths: Sequence[Path]) -> None:
+    """Begin to read files in another thread, for their `file_digest`, in their order.
+
+    Files that just changed, and what is no regular file, are not read.
+    """
+    # Unlike Path.is_file, this never raises an error.
+    states = {path: file_state(path) for path in paths if os.path.isfile(path)}  # noqa: PTH113
+    begun = [
+        (path, _AHEAD.setdefault(state, Future()))
+        for path, state in states.items()
+        if state is not None and state not in _DIGESTS and time.time_ns() - state[-1] > _TICKS_NS
+    ]
+
+    def read() -> None:
+        for path, future in begun:
+            try:
+                future.set_result(_digest(path))
+            except OSError as error:
+                future.set_exception(error)
+
+    Thread(target=read, daemon=True).start()
+
+
+class DigestedFile(io.BufferedWriter):
+    """A new file that is written from its beginning to its end, and whose SHA-256 `file_digest` then knows.
+
+    Another thread takes the digest.  What is written must not change afterwards.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(io.FileIO(path, "wb"))
+        self._path, self._digest = path, hashlib.sha256()
+        self._thread = ThreadPoolExecutor(1)
+        self._taking = Future[None]()
+        self._taking.set_result(None)
+
+    def write(self, data: Any) -> int:
+        self._taking.result()
+        self._taking = self._thread.submit(self._digest.update, data)
+        return super().write(data)
+
+    def close(self) -> None:
+        if self.closed:
+            return
+        self._thread.shutdown()
+        super().close()
+        if (state := file_state(self._path)) is not None:
+            _AHEAD[state] = Future()
+            _AHEAD[state].set_result(self._digest.hexdigest())
+
+
+def _digest(path: Path) -> str:
+    with open(path, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
 def file_digest(path: Path, state: State | None = None) -> str:
     """Return the SHA-256 of a file's bytes, hexadecimal.
 
@@ -74,8 +137,8 @@ def file_digest(path: Path, state: State | None = None) -> str:
     digest = _DIGESTS.get(state) if state is not None else None
     if digest is None:
         begun = time.time_ns()
-        with open(path, "rb") as stream:
-            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        ahead = _AHEAD.pop(state, None) if state is not None else None
+        digest = ahead.result() if ahead is not None else _digest(path)
         if state is not None and begun - state[-1] > _TICKS_NS:
             _DIGESTS[state] = digest
     require_unchanged(path, state)

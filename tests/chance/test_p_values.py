@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hpcvdj.chance.p_values import MEDIAN_OF_SQUARE, benjamini_hochberg, poisson_tail, quantiles, randomised
+from hpcvdj.chance.p_values import MEDIAN_OF_SQUARE, ascending, benjamini_hochberg, poisson_tail, quantiles, randomised
 
 
 def q_by_loop(p_values, tests):
@@ -23,6 +23,14 @@ def test_benjamini_hochberg(tests):
     library = stats.false_discovery_control(np.concatenate([p_values, np.ones(tests - 20)]))[:20]
     np.testing.assert_allclose(benjamini_hochberg(p_values, tests), library, rtol=1e-15)
     assert benjamini_hochberg(np.empty(0), 5).tolist() == []
+
+
+@pytest.mark.parametrize("values", [0, 3, 1000])
+def test_the_order_of_numbers_is_stable(values):
+    numbers = np.random.default_rng(2).integers(0, max(values, 1), 300) / 7
+    assert ascending(numbers).tolist() == np.argsort(numbers, kind="stable").tolist()
+    assert ascending(numbers[:1]).tolist() == [0]
+    assert ascending(numbers[:0]).tolist() == []
 
 
 def test_poisson_tail():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import hpcvdj
-from hpcvdj.kernels.threads import on_threads, parts_of, taken, turns_of
+from hpcvdj.kernels.threads import by_parts, on_threads, parts_of, taken, turns_of
 
 
 @pytest.fixture(params=[1, 2])
@@ -55,6 +55,12 @@ def test_each_part_is_called_with_the_arguments(threads):
 
     on_threads(add, parts_of(2_000, 10), np.arange(2_000), out)
     assert out.tolist() == list(range(2_000))
+
+
+@pytest.mark.parametrize("rows", [0, 1, 5_000, 10_001])
+def test_values_by_parts(threads, rows):
+    a, b = np.arange(rows), np.linspace(0, 1, rows)
+    assert by_parts(lambda a, b: a + np.sqrt(b), a, b).tolist() == (a + np.sqrt(b)).tolist()
 
 
 def test_an_error_in_a_thread_is_raised_and_ends_the_work(threads):

@@ -5,7 +5,8 @@ import threading
 import pytest
 
 from hpcvdj.errors import InputError
-from hpcvdj.storage.ahead import ahead, in_threads
+from hpcvdj.storage import ahead as module
+from hpcvdj.storage.ahead import ahead, import_ahead, in_threads
 
 
 def test_the_next_item_is_made_while_one_is_worked_on():
@@ -70,6 +71,19 @@ def test_what_goes_wrong_in_a_thread_is_raised_in_its_place():
         seen.extend(in_threads(work, range(9)))
     assert seen == [0, 1]
     assert list(in_threads(work, [])) == []
+
+
+def test_modules_are_imported_ahead(monkeypatch):
+    began, here = threading.Event(), threading.get_ident()
+
+    def load(name):
+        assert threading.get_ident() != here
+        began.set()
+        raise ImportError(name)
+
+    monkeypatch.setattr(module, "import_module", load)
+    import_ahead("some_module")
+    assert began.wait(30)
 
 
 def test_without_further_threads_items_are_worked_on_here():

@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import os
 import re
+import threading
 from pathlib import Path
 from unittest import mock
 
@@ -13,7 +14,16 @@ import pytest
 from hpcvdj.errors import InputError
 from hpcvdj.recombination.germline import read_germline
 from hpcvdj.storage import inputs
-from hpcvdj.storage.inputs import LimitedStream, file_digest, file_state, read_text, require_regular, require_unchanged
+from hpcvdj.storage.inputs import (
+    DigestedFile,
+    LimitedStream,
+    digest_ahead,
+    file_digest,
+    file_state,
+    read_text,
+    require_regular,
+    require_unchanged,
+)
 from tests.conftest import GERMLINE
 
 PACKED = gzip.compress(GERMLINE.read_bytes(), mtime=0)
@@ -155,3 +165,49 @@ def test_a_file_is_read_once_until_it_changes(tmp_path, monkeypatch):
     other.write_bytes(b"c")
     other.replace(path)
     assert file_digest(path) == hashlib.sha256(b"c").hexdigest()
+
+
+def test_digests_that_are_taken_ahead(tmp_path, monkeypatch):
+    """Each file is read once, in another thread; one that is missing, or was just written, later."""
+    paths = [tmp_path / name for name in ("a", "b", "none")]
+    for path in paths[:2]:
+        path.write_text(path.name)
+    read, here = [], threading.get_ident()
+
+    def digest(path):
+        read.append((path.name, threading.get_ident() == here))
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+
+    monkeypatch.setattr(inputs, "_digest", digest)
+    digest_ahead(paths)
+    assert not read
+    monkeypatch.setattr(inputs, "_TICKS_NS", -(10**10))
+    digest_ahead([*paths, tmp_path])
+    for path in paths[:2]:
+        assert file_digest(path) == hashlib.sha256(path.name.encode()).hexdigest()
+    assert sorted(read) == [("a", False), ("b", False)]
+    paths[0].write_text("other")
+    assert file_digest(paths[0]) == hashlib.sha256(b"other").hexdigest()
+    assert read[2:] == [("a", True)]
+
+
+def test_a_file_that_vanishes_while_its_digest_is_taken(tmp_path, monkeypatch):
+    path = tmp_path / "a"
+    path.write_text("a")
+    monkeypatch.setattr(inputs, "_TICKS_NS", -(10**10))
+    monkeypatch.setattr(inputs, "_digest", mock.Mock(side_effect=FileNotFoundError(2, "No such file")))
+    digest_ahead([path])
+    with pytest.raises(FileNotFoundError):
+        file_digest(path)
+
+
+def test_a_new_file_is_not_read_for_its_digest(tmp_path, monkeypatch):
+    path, parts = tmp_path / "a", [b"x" * 9_000, b"", memoryview(b"yz"), b"w" * 100_000]
+    with DigestedFile(path) as stream:
+        assert [stream.write(part) for part in parts] == list(map(len, parts))
+    monkeypatch.setattr(inputs, "_digest", mock.Mock(side_effect=AssertionError("is read")))
+    assert path.read_bytes() == b"".join(parts)
+    assert file_digest(path) == hashlib.sha256(b"".join(parts)).hexdigest()
+    # It may have changed since, within the same tick of the clock.
+    with pytest.raises(AssertionError, match="is read"):
+        file_digest(path)

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from hpcvdj.kernels.threads import on_threads, taken, turns_of
+from hpcvdj.kernels.threads import TAKEN_AT_ONCE, on_threads, parts_of, taken, turns_of
 
 _MOST_BLOCKS = 4
 """Blocks that are counted, for each sequence: others are sorted."""
@@ -20,26 +20,30 @@ def blocks(
     The last of the int64 [blocks + 1] beginnings is the number of sequences.  The index keeps the order of the
     sequences of a block; it is slice(None), which copies nothing, if they are in blocks already.
     """
-    steps, longer = np.diff(classes), np.diff(lengths)
-    order: NDArray[np.int64] | slice = slice(None)
-    if not ((steps > 0) | ((steps == 0) & (longer >= 0))).all():
-        order = _order(lengths, classes)
-        steps, longer = np.diff(classes[order]), np.diff(lengths[order])
-    edges = np.flatnonzero((steps != 0) | (longer != 0)) + 1
-    return order, np.concatenate([[0], edges, [len(lengths)]]).astype(np.int64)[: len(edges) + 1 + (len(lengths) > 0)]
+    begins, unsorted = np.ones(len(lengths) + 1, dtype=bool), list[int]()
 
+    def compare(part: tuple[int, int]) -> None:
+        """Compare the sequences of a part with the one before each."""
+        this = slice(max(1, part[0]), part[1])
+        before = slice(this.start - 1, this.stop - 1)
+        same = classes[this] == classes[before]
+        begins[this] = ~(same & (lengths[this] == lengths[before]))
+        if ((classes[this] < classes[before]) | (same & (lengths[this] < lengths[before]))).any():
+            unsorted.append(this.start)
 
-def _order(lengths: NDArray[np.signedinteger[Any]], classes: NDArray[np.signedinteger[Any]]) -> NDArray[np.int64]:
-    """The places of sequences by class, then by length; those of one block keep their order."""
+    on_threads(compare, parts_of(len(lengths), TAKEN_AT_ONCE))
+    if not unsorted:
+        return slice(None), np.flatnonzero(begins)
     low, least = int(lengths.min()), int(classes.min())
     width = int(lengths.max()) - low + 1
     number = (int(classes.max()) - least + 1) * width
     if number > _MOST_BLOCKS * len(lengths):
-        return np.lexsort((lengths, classes))
+        order = np.lexsort((lengths, classes))
+        return order, blocks(lengths[order], classes[order])[1]
     # 10^7 junctions by gene are counted in a tenth of the time of sorting.
-    order = np.empty(len(lengths), dtype=np.int64)
-    fill((classes.astype(np.int64) - least) * width + (lengths - low), np.zeros(number + 1, dtype=np.int64), order)
-    return order
+    order, starts = np.empty(len(lengths), dtype=np.int64), np.zeros(number + 1, dtype=np.int64)
+    fill((classes.astype(np.int64) - least) * width + (lengths - low), starts, order)
+    return order, np.unique(starts)
 
 
 @njit(cache=True, nogil=True)
