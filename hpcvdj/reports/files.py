@@ -1,8 +1,9 @@
 """Which files a report shows: those that users name, and those in folders."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from hpcvdj.errors import InputError
 from hpcvdj.repertoires.inputs import RESULT_SUFFIXES
@@ -60,10 +61,7 @@ def _files_in(folder: Path) -> list[Path]:
 
 
 def _analysis_in(folder: Path) -> tuple[list[str], tuple[dict[str, str], dict[str, str]]] | None:
-    """The names of the files that its report shows, and the `undone` and `left_out` of `Outputs`.
-
-    None for a folder of something else.
-    """
+    """What `of_steps` returns for the analysis in a folder; None for a folder of something else."""
     record = folder / ANALYSIS
     if not record.is_file():
         return None
@@ -72,14 +70,21 @@ def _analysis_in(folder: Path) -> tuple[list[str], tuple[dict[str, str], dict[st
         # Other programs may write a file of this name.
         if not isinstance(facts, dict) or facts.get("command") != "analyze":
             return None
-        steps = facts["steps"]
-        shown = [str(name) for step in steps for name in step["shown"]]
-        undone, left_out = dict[str, str](), dict[str, str]()
-        for step in steps:
-            if step["reason"] not in ("", NOT_ASKED):
-                of_state = left_out if step["state"] == "left out" else undone
-                of_state[str(step["step"])] = str(step["reason"])
-        return shown, (undone, left_out)
+        return of_steps(facts["steps"])
+
+
+def of_steps(steps: Iterable[Mapping[str, Any]]) -> tuple[list[str], tuple[dict[str, str], dict[str, str]]]:
+    """The names of the files of an analysis that a report shows, and the `undone` and `left_out` of `Outputs`.
+
+    steps  the outcomes of the steps
+    """
+    shown, undone, left_out = list[str](), dict[str, str](), dict[str, str]()
+    for step in steps:
+        shown += map(str, step["shown"])
+        if step["reason"] not in ("", NOT_ASKED):
+            of_state = left_out if step["state"] == "left out" else undone
+            of_state[str(step["step"])] = str(step["reason"])
+    return shown, (undone, left_out)
 
 
 def steps_not_done(paths: Sequence[Path]) -> tuple[dict[str, str], dict[str, str]]:

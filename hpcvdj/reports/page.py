@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from functools import cache, partial
 from importlib import resources
 from pathlib import Path
-from types import MappingProxyType
 
 import hpcvdj
 from hpcvdj.errors import InputError, option
@@ -35,14 +34,9 @@ def write_report(
     settings: ReportSettings = _DEFAULTS,
     *,
     overwrite: bool = False,
-    undone: Mapping[str, str] = MappingProxyType({}),
-    left_out: Mapping[str, str] = MappingProxyType({}),
     run: Run | None = None,
 ) -> int | None:
     """Write the report of `files` to `target`, and what `settings` ask for beside it.
-
-    undone    as of `Outputs`, besides those of the analyses among the files
-    left_out  the same
 
     All ranks of the run read the files.  Root returns the number of figures, the other ranks None.
     """
@@ -69,9 +63,8 @@ def write_report(
 
     def write() -> int:
         assert outputs is not None
-        all_undone, all_left_out = {**not_done[0], **undone}, {**not_done[1], **left_out}
-        shown = replace(outputs, undone=all_undone, left_out=all_left_out)
-        return _write(shown, target, folders, overwrite=overwrite)
+        undone, left_out = not_done
+        return _write(replace(outputs, undone=undone, left_out=left_out), target, folders, overwrite=overwrite)
 
     return run.on_root(write)
 
