@@ -15,6 +15,7 @@ from hpcvdj.kernels.quantities import Pathways
 from hpcvdj.recombination.calls import locus_of
 from hpcvdj.recombination.exclusions import ExclusionKind, by_summary
 from hpcvdj.recombination.names import MISSING
+from hpcvdj.recombination.selection import genes_of
 from hpcvdj.repertoires.genes import translated
 from hpcvdj.repertoires.ids import text_hashes
 from hpcvdj.repertoires.readers import open_table
@@ -153,11 +154,6 @@ def decoded(table: pa.Table) -> pa.Table:
     ]))  # fmt: skip
 
 
-def of_genes(call: str) -> str:
-    """A call without its alleles."""
-    return ",".join(dict.fromkeys(name.partition("*")[0] for name in call.split(",")))
-
-
 def loci_of(*calls: Iterable[str]) -> frozenset[str]:
     """The loci of the first of these groups of calls that tells any; empty if none does."""
     return next(filter(None, (frozenset(filter(None, map(locus_of, group))) for group in calls)), frozenset())
@@ -245,7 +241,7 @@ def _surveyed(path: Path, source: _Source) -> Survey:
         rows += block.num_rows
         block = block.append_column("rows", pa.array(np.ones(block.num_rows, np.int64)))
         for gene, numbers in genes.items():
-            block = block.append_column(gene, _numbered(block[f"{gene}_call"], numbers, of_genes))
+            block = block.append_column(gene, _numbered(block[f"{gene}_call"], numbers, genes_of))
         tallies["usage"].append(merged([block], ["sample", "v", "j"]))
         sized = block.append_column("length", pc.utf8_length(block["cdr3"]))
         tallies["lengths"].append(merged([sized], ["sample", "length"]))
