@@ -24,7 +24,7 @@ from hpcvdj.repertoires.inputs import together_of
 from hpcvdj.repertoires.reading import productive_reading
 from hpcvdj.repertoires.sequence_fields import common_fields
 from hpcvdj.repertoires.writers import is_table
-from hpcvdj.reports.files import ANALYSIS, NOT_ASKED
+from hpcvdj.reports.files import ANALYSIS, LEFT_OUT, NOT_ASKED
 from hpcvdj.results.facts import facts_path, read_facts
 from hpcvdj.runs.folder import Identity, RunFolder, differences
 from hpcvdj.runs.inputs import surveyed
@@ -35,7 +35,7 @@ from hpcvdj.storage.folders import MARK, mark_written
 from hpcvdj.storage.inputs import file_digest
 from hpcvdj.storage.json_text import json_text
 
-BEGUN, DONE, LEFT_OUT, REFUSED = "begun", "done", "left out", "refused"
+BEGUN, DONE, REFUSED = "begun", "done", "refused"
 
 
 @dataclass(frozen=True)

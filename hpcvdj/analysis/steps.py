@@ -442,7 +442,11 @@ def _reads_database(job: Job) -> dict[str, Any]:
 
 
 def _reads_page(job: Job) -> dict[str, Any]:
-    shown, (undone, left_out) = of_steps(map(vars, job.outcomes))
+    shown, not_done = of_steps(list(map(vars, job.outcomes)))
+    undone, left_out = (
+        {step: why for step, (is_left_out, why) in not_done.items() if is_left_out == of_state}
+        for of_state in (False, True)
+    )
     digests = [[name, job.digest(name)] for name in shown]
     return {"shown": digests, "undone": undone, "left_out": left_out, **_reads_metadata(job, "group")}
 

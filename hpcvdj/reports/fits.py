@@ -73,7 +73,7 @@ def _comparisons(outputs: Outputs) -> list[Comparison]:
         fit, model = facts.get("fit"), str(facts.get("model") or "")
         if isinstance(fit, dict) and (fit.get("rows") or fit.get("lacking")):
             tables, *_ = compared.setdefault(json.dumps([fit, model], sort_keys=True), ({}, fit, model))
-            tables |= tables_read(facts) or {str(path): outputs.label(path)}
+            tables |= tables_read(facts) or {str(path): outputs.labels[path]}
     several = len({model for *_, model in compared.values()}) > 1
     return [Comparison(tables, fit, model if several else "") for tables, fit, model in compared.values()]
 

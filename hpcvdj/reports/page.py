@@ -12,7 +12,7 @@ from pathlib import Path
 import hpcvdj
 from hpcvdj.errors import InputError, option
 from hpcvdj.reports.elements import Section
-from hpcvdj.reports.files import each_file, steps_not_done
+from hpcvdj.reports.files import NotDone, each_file, steps_not_done
 from hpcvdj.reports.multiqc import custom_content
 from hpcvdj.reports.outputs import Outputs, read_outputs
 from hpcvdj.reports.settings import ReportSettings
@@ -44,7 +44,7 @@ def write_report(
     metadata = None if settings.metadata is None else Path(settings.metadata)
     folders = {name: Path(folder) for name in ("figures", "multiqc") if (folder := getattr(settings, name))}
 
-    def begin() -> tuple[list[Path], tuple[dict[str, str], dict[str, str]]]:
+    def begin() -> tuple[list[Path], NotDone]:
         for library in LIBRARIES:
             require(library, "report")
         paths = [Path(path) for path in files]
@@ -63,8 +63,7 @@ def write_report(
 
     def write() -> int:
         assert outputs is not None
-        undone, left_out = not_done
-        return _write(replace(outputs, undone=undone, left_out=left_out), target, folders, overwrite=overwrite)
+        return _write(replace(outputs, not_done=not_done), target, folders, overwrite=overwrite)
 
     return run.on_root(write)
 
