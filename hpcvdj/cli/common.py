@@ -59,7 +59,7 @@ FOLDER_OUT = "FOLDER"
 class Command(TyperCommand):
     """A command with -q and -v, with `-` for standard input and output, and with a help of two parts.
 
-    The help may contain `{columns}` and `{tables}`: see `filled_in`.
+    The help may contain `{tables}`: see `filled_in`.
     """
 
     def __init__(self, name: str | None, *, params: Any = None, **settings: Any) -> None:
