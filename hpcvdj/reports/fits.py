@@ -57,7 +57,13 @@ class Comparison:
 
     @property
     def verdict(self) -> Verdict:
-        return _verdict(self.fit)
+        fit, unfit = self.fit, _unfit(self.fit)
+        if unfit >= 0.5:
+            return "no"
+        care = fit.get("better") or fit["alleles"] or _failing(fit) or fit["lengths"]
+        if care or unfit >= MANY_IMPOSSIBLE or fit["miscalled"] > MANY_CONTRADICTED * max(fit["calls"], 1):
+            return "with care"
+        return "yes" if fit.get("compared", True) else "not checked"
 
 
 def _spelled(tables: Mapping[str, str]) -> str:
@@ -119,16 +125,6 @@ def fit_statements(outputs: Outputs) -> Iterator[Statement]:
         )
         answer = ". ".join([f"{compared} {how} compared with what the model makes", *causes])
         yield Statement("Does the model fit the table?", verdict, f"{answer}.")
-
-
-def _verdict(fit: dict[str, Any]) -> Verdict:
-    unfit = _unfit(fit)
-    if unfit >= 0.5:
-        return "no"
-    care = fit.get("better") or fit["alleles"] or _failing(fit) or fit["lengths"]
-    if care or unfit >= MANY_IMPOSSIBLE or fit["miscalled"] > MANY_CONTRADICTED * max(fit["calls"], 1):
-        return "with care"
-    return "yes" if fit.get("compared", True) else "not checked"
 
 
 def _failing(fit: dict[str, Any]) -> list[dict[str, Any]]:
