@@ -91,8 +91,7 @@ class Finding:
     @property
     def individuals(self) -> list[dict[str, Any]]:
         """The individuals that were compared."""
-        individuals: list[dict[str, Any]] = self.facts.get("individuals", [])
-        return individuals
+        return list(self.facts.get("individuals", []))
 
     @property
     def loci(self) -> frozenset[str]:

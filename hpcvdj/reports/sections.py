@@ -249,7 +249,10 @@ def junctions(outputs: Outputs, surveys: list[Survey], command: str) -> Section:
 
 def _top(outputs: Outputs, surveys: list[Survey], command: str, score: str) -> PageTable:
     """The junctions of files that have this score, the largest first."""
-    ranked = [(survey, row) for survey in surveys for row in survey.named(survey.top).to_pylist()]
+    ranked = [
+        (survey, {**row, "sample": survey.samples[row["sample"]]})
+        for survey in surveys for row in survey.top.to_pylist()
+    ]  # fmt: skip
     ranked.sort(key=lambda item: -item[1][score])
     rows = [
         {

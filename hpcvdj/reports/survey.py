@@ -97,11 +97,6 @@ class Survey:
     listed: str
     clonotypes: pa.Table | None
 
-    def named(self, table: pa.Table) -> pa.Table:
-        """A table with the samples' names in place of their numbers."""
-        names = pa.array(self.samples, pa.string()).take(table["sample"].combine_chunks())
-        return table.set_column(table.column_names.index("sample"), "sample", names)
-
     def loci(self, sample: int) -> frozenset[str]:
         """The loci of a sample's J genes, or of its V genes if those tell none; empty if no gene tells one."""
         usage = self.usage.filter(pc.field("sample") == sample)

@@ -202,7 +202,7 @@ def test_repertoires_of_a_result_of_several_tables(tmp_path):
     assert (seen.samples, seen.counted.tolist(), seen.rows_read.tolist()) == (["a", "b"], [200, 100], [200, 100])
     by_sample = seen.usage.group_by("sample").aggregate([("rows", "sum")])
     assert tally(by_sample.rename_columns(["sample", "rows"]), "sample") == {0: 200, 1: 100}
-    assert set(seen.named(seen.top)["sample"].to_pylist()) == {"a", "b"}
+    assert {seen.samples[k] for k in seen.top["sample"].to_pylist()} == {"a", "b"}
 
 
 def test_damage_is_named(counted, tmp_path):
