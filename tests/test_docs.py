@@ -13,6 +13,7 @@ import typer.main
 import hpcvdj
 from hpcvdj.cli import program
 from hpcvdj.counting.config import Config
+from hpcvdj.kernels.quantities import Pathways
 from tests.commands import hpcvdj_command
 from tests.conftest import GERMLINE, ROOT, SMALL
 from tests.problems import count_to
@@ -99,7 +100,9 @@ def test_the_reference_has_every_command_and_option():
     assert "None" not in page
     assert "| `--d-forms` | `paper`, `distinct` | `paper` |" in page
     assert "{tables}" not in page
-    assert "{columns}" not in page
+    pathways = Pathways()
+    assert f"{', '.join(pathways.columns(2))}, ..., pathways_total and weight, empty" in page
+    assert f"{pathways.excluded} with the reason" in " ".join(page.split())
 
 
 def test_columns_of_a_docstring_become_a_list():

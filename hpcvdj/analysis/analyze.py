@@ -5,17 +5,16 @@ import shutil
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import hpcvdj
 from hpcvdj.analysis.settings import STEPS
-from hpcvdj.analysis.steps import EACH, STEP, FinishedStep, Job
+from hpcvdj.analysis.steps import EACH, STEP, FinishedStep, Job, Outcome
 from hpcvdj.association.phenotypes import phenotypes_of
 from hpcvdj.chance.check import check_tables
-from hpcvdj.chance.question import Lines
 from hpcvdj.cohorts.cohort import require_without_commas
 from hpcvdj.cohorts.question import require_rows
 from hpcvdj.errors import CompleteError, InputError, StoppedError, TooFewError, few, log, option
@@ -25,7 +24,7 @@ from hpcvdj.repertoires.inputs import together_of
 from hpcvdj.repertoires.reading import productive_reading
 from hpcvdj.repertoires.sequence_fields import common_fields
 from hpcvdj.repertoires.writers import is_table
-from hpcvdj.reports.files import ANALYSIS, NOT_ASKED
+from hpcvdj.reports.files import ANALYSIS, LEFT_OUT, NOT_ASKED
 from hpcvdj.results.facts import facts_path, read_facts
 from hpcvdj.runs.folder import Identity, RunFolder, differences
 from hpcvdj.runs.inputs import surveyed
@@ -36,32 +35,7 @@ from hpcvdj.storage.folders import MARK, mark_written
 from hpcvdj.storage.inputs import file_digest
 from hpcvdj.storage.json_text import json_text
 
-BEGUN, DONE, LEFT_OUT, REFUSED = "begun", "done", "left out", "refused"
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What became of a step.
-
-    state     done; left out, as it was not asked for or does not apply; refused, as the data do not allow it; begun
-    reason    why it was not done, or not for all tables
-    said      the lines of its summary
-    identity  what decides its numbers
-    written   the SHA-256 of each file and folder that it wrote, by name; empty while the step is begun
-    shown     the names of its files that the report reads
-    model     the folder of the model that the following steps take; empty if the model stays
-    refused   whether a table of several was refused; those with too few rows are not
-    """
-
-    step: str
-    state: str
-    reason: str = ""
-    said: Lines = field(default_factory=list)
-    identity: Identity = field(default_factory=dict)
-    written: Mapping[str, str] = field(default_factory=dict)
-    shown: Sequence[str] = ()
-    model: str = ""
-    refused: bool = False
+BEGUN, DONE, REFUSED = "begun", "done", "refused"
 
 
 @dataclass(frozen=True)
@@ -74,7 +48,7 @@ class Analysis:
     """
 
     folder: Path
-    outcomes: list[Outcome]
+    outcomes: Sequence[Outcome]
     answers: dict[str, Any]
 
     def __repr__(self) -> str:
@@ -115,12 +89,11 @@ def analyze(job: Job, tell: Callable[[Outcome], None] = lambda _: None) -> Analy
         planned = run.from_root(lambda: [step for step in asked if not STEP[step].why_not(job)])
         if run.is_root and "report" in asked and "report" not in planned:
             log.warning("there will be no page: %s", STEP["report"].why_not(job))
-        outcomes: list[Outcome] = []
         answers: dict[str, Any] = {}
 
         def record(*begun: Outcome) -> None:
             # What an earlier run did stays on record until its turn comes, or nobody would know whose files these are.
-            so_far = [*outcomes, *begun]
+            so_far = [*job.outcomes, *begun]
             later = [before[name] for name in STEPS[len(so_far) :] if name in before]
             _record(job, [*so_far, *later])
 
@@ -128,22 +101,16 @@ def analyze(job: Job, tell: Callable[[Outcome], None] = lambda _: None) -> Analy
             try:
                 outcome, answer, job = _do(step, planned, job, before.get(step), record)
             except StoppedError as error:
-                if not any(earlier.state == DONE for earlier in outcomes):
+                if not any(earlier.state == DONE for earlier in job.outcomes):
                     raise
                 raise told_otherwise(error, f"at the step {step}; {option('resume', True)} continues") from None
-            outcomes.append(outcome)
+            job = replace(job, outcomes=[*job.outcomes, outcome])
             if answer is not None:
                 answers[step] = answer
-            undone = {step: outcome.reason} if outcome.reason and outcome.state != LEFT_OUT else {}
-            left_out = {step: outcome.reason} if outcome.state == LEFT_OUT and outcome.reason != NOT_ASKED else {}
-            job = replace(
-                job, shown=[*job.shown, *outcome.shown], undone={**job.undone, **undone},
-                left_out={**job.left_out, **left_out},
-            )  # fmt: skip
             if run.is_root and outcome.reason != NOT_ASKED:
                 tell(outcome)
             run.on_root(record)
-        return run.on_root(lambda: Analysis(job.folder, outcomes, answers))
+        return run.on_root(lambda: Analysis(job.folder, job.outcomes, answers))
 
 
 def _require_suitable(job: Job) -> None:

@@ -37,9 +37,11 @@ from hpcvdj.repertoires.reading import reading_of
 from hpcvdj.repertoires.sequence_fields import common_fields
 from hpcvdj.repertoires.table import Table
 from hpcvdj.repertoires.writers import is_table
+from hpcvdj.reports.files import of_steps
 from hpcvdj.reports.page import LIBRARIES, write_report
 from hpcvdj.reports.settings import ReportSettings
 from hpcvdj.results.facts import facts_path
+from hpcvdj.runs.folder import Identity
 from hpcvdj.runs.run import Run
 from hpcvdj.storage.folders import folder_digest, make_folder
 from hpcvdj.storage.inputs import file_digest
@@ -59,6 +61,31 @@ MOST_SHOWN = 10
 
 
 @dataclass(frozen=True)
+class Outcome:
+    """What became of a step.
+
+    state     done; left out, as it was not asked for or does not apply; refused, as the data do not allow it; begun
+    reason    why it was not done, or not for all tables
+    said      the lines of its summary
+    identity  what decides its numbers
+    written   the SHA-256 of each file and folder that it wrote, by name; empty while the step is begun
+    shown     the names of its files that the report reads
+    model     the folder of the model that the following steps take; empty if the model stays
+    refused   whether a table of several was refused; those with too few rows are not
+    """
+
+    step: str
+    state: str
+    reason: str = ""
+    said: Lines = field(default_factory=list)
+    identity: Identity = field(default_factory=dict)
+    written: Mapping[str, str] = field(default_factory=dict)
+    shown: Sequence[str] = ()
+    model: str = ""
+    refused: bool = False
+
+
+@dataclass(frozen=True)
 class Job:
     """What all steps work on.
 
@@ -66,9 +93,7 @@ class Job:
     model     the model of the next step
     folder    where everything is written
     run       the ranks; whether the run resumes, and may overwrite
-    shown     the names of the files that earlier steps wrote for the report
-    undone    the steps that were asked for and not done, with the reasons
-    left_out  the steps that the tables do not allow, with the reasons
+    outcomes  what became of the earlier steps
     """
 
     inputs: Inputs
@@ -79,9 +104,7 @@ class Job:
     checks: Checks
     folder: Path
     run: Run
-    shown: Sequence[str] = ()
-    undone: Mapping[str, str] = field(default_factory=dict)
-    left_out: Mapping[str, str] = field(default_factory=dict)
+    outcomes: Sequence[Outcome] = ()
 
     @property
     def tables(self) -> Sequence[Table]:
@@ -266,15 +289,13 @@ def _pgen(job: Job) -> FinishedStep:
         to_target = run.to(target, resume=job.run.resume, overwrite=job.run.overwrite)
         return compute_tables(inputs_of(tables), model, config, to_target, None, partial(dict, fit))
 
-    of_tables = _of_tables(job, "pgen", compute, MOST_UNEVEN)
-    summaries = list(of_tables.answers.values())
-    if not summaries:
-        return of_tables.finished(summaries, [])
-    total = total_of(summaries)
-    excluded = total.rows_read - total.counted
-    rows = f"{total.rows_read:,} read = {total.counted:,} computed + {excluded:,} excluded"
-    values = total.quantity.summary(total.sums, total.nonzero, total.counted)
-    return of_tables.finished(summaries, [("rows", rows), *values.items()])
+    def summary_of(summaries: dict[str, Any]) -> Lines:
+        total = total_of(list(summaries.values()))
+        excluded = total.rows_read - total.counted
+        rows = f"{total.rows_read:,} read = {total.counted:,} computed + {excluded:,} excluded"
+        return [("rows", rows), *total.quantity.summary(total.sums, total.nonzero, total.counted).items()]
+
+    return _of_tables(job, "pgen", compute, summary_of, MOST_UNEVEN)
 
 
 def _sharing(job: Job) -> FinishedStep:
@@ -307,16 +328,15 @@ def _enrich(job: Job) -> FinishedStep:
         with naming(name_of(tables).name):
             return ask(question, tables, job.model, job.checks, run, output)
 
-    of_tables = _of_tables(job, "enriched", compute)
-    answers = of_tables.answers
-    if not job.run.is_root or not answers:
-        return of_tables.finished(None, [])
-    hits = [(answer.hits, name) for name, answer in answers.items() if answer.hits]
-    clonotypes = sum(answer.clonotypes for answer in answers.values())
-    summary = [("clonotypes", f"{clonotypes:,} of {len(answers):,} individual(s)"),
-               ("hits", f"{sum(number for number, _ in hits):,} of {len(hits):,} individual(s)")]  # fmt: skip
-    summary += [(name, f"{number:,} hits") for number, name in sorted(hits, reverse=True)[:MOST_SHOWN]]
-    return of_tables.finished(list(answers.values()), summary)
+    def summary_of(answers: dict[str, Any]) -> Lines:
+        hits = [(answer.hits, name) for name, answer in answers.items() if answer.hits]
+        clonotypes = sum(answer.clonotypes for answer in answers.values())
+        summary = [("clonotypes", f"{clonotypes:,} of {len(answers):,} individual(s)"),
+                   ("hits", f"{sum(number for number, _ in hits):,} of {len(hits):,} individual(s)")]  # fmt: skip
+        return [*summary, *((name, f"{number:,} hits") for number, name in sorted(hits, reverse=True)[:MOST_SHOWN])]
+
+    done = _of_tables(job, "enriched", compute, summary_of)
+    return done if done.answer else replace(done, answer=None)
 
 
 def _why_not_annotate(job: Job) -> str:
@@ -339,42 +359,11 @@ def _report(job: Job) -> FinishedStep:
     target, metadata, group = job.folder / PAGE, job.cohort.metadata, job.cohort.group
     grouped = group is not None and isinstance(metadata, str | Path)
     settings = ReportSettings(metadata=metadata, group=group) if grouped else ReportSettings()
-
-    def files() -> list[Path]:
-        if not job.shown:
-            raise InputError("there is nothing to show: no other step was done")
-        return [job.folder / name for name in job.shown]
-
-    shown = job.run.from_root(files)
-    drawn = write_report(
-        shown, target, settings, overwrite=_again(job), undone=job.undone, left_out=job.left_out, run=job.run
-    )
+    if not job.run.from_root(lambda: any(outcome.shown for outcome in job.outcomes)):
+        raise InputError("there is nothing to show: no other step was done").everywhere()
+    # The record in the folder says which files are shown.
+    drawn = write_report([job.folder], target, settings, overwrite=_again(job), run=job.run)
     return FinishedStep(target, [("figures", str(drawn))])
-
-
-@dataclass(frozen=True)
-class OfTables:
-    """What a step did with each table.
-
-    answers   by the name of the file that was written; tables whose file was complete have none
-    lacking   why tables were left out, by the names of their files
-    refused   whether one of these has another fault than too few rows
-    complete  the number of tables whose file a run before completed
-    """
-
-    answers: dict[str, Any]
-    lacking: dict[str, str]
-    refused: bool
-    complete: int
-
-    def finished(self, answer: Any, summary: Lines) -> FinishedStep:
-        """The finished step, with lines about the tables that have no answer."""
-        reason = f"not tested: {few(self.lacking.values(), MOST_SHOWN)}" if self.lacking else ""
-        if self.complete and self.answers:
-            text = f"{self.complete:,} further tables were complete; their numbers are not among these"
-            summary = [*summary, ("", text)]
-        summary = [*summary, *[("", reason)] * bool(reason)]
-        return FinishedStep(answer, summary, lacking=reason, refused=self.refused, without=list(self.lacking))
 
 
 def _tables_of(job: Job, name: str) -> list[str]:
@@ -383,9 +372,13 @@ def _tables_of(job: Job, name: str) -> list[str]:
 
 
 def _of_tables(
-    job: Job, name: str, compute: Callable[[Sequence[Table], Path, Run], Any], most_uneven: float = math.inf
-) -> OfTables:
-    """What `compute` returns for each table, whose file is in the folder `name`, and may have several parts.
+    job: Job, name: str, compute: Callable[[Sequence[Table], Path, Run], Any],
+    summary_of: Callable[[dict[str, Any]], Lines], most_uneven: float = math.inf,
+) -> FinishedStep:  # fmt: skip
+    """Do a step for each table, whose file is in the folder `name`, and which may have several parts.
+
+    compute     returns the answer about a table
+    summary_of  returns the summary of answers, by the name of the file that was written; those of complete files lack
 
     Tables that are refused are left out.  InputError, on every rank, that names the first of them if all are.
     """
@@ -403,8 +396,15 @@ def _of_tables(
         more = f", and {len(refused) - 1:,} more" if refused[1:] else ""
         kind = TooFewError if too_few else InputError
         raise kind(f"{len(refused):,} of {len(work):,} tables: {next(iter(lacking.values()))}{more}").everywhere()
+    if not job.run.is_root:
+        return FinishedStep()
     answers = {target.name: outcome for (_, target), outcome in done}
-    return OfTables(answers, lacking, not too_few, len(work) - len(done) - len(refused))
+    summary, complete = summary_of(answers) if answers else [], len(work) - len(done) - len(refused)
+    if complete and answers:
+        summary.append(("", f"{complete:,} further tables were complete; their numbers are not among these"))
+    reason = f"not tested: {few(lacking.values(), MOST_SHOWN)}" if lacking else ""
+    summary += [("", reason)] * bool(reason)
+    return FinishedStep(list(answers.values()), summary, lacking=reason, refused=not too_few, without=list(lacking))
 
 
 def _with_facts(name: str) -> tuple[str, str]:
@@ -442,8 +442,13 @@ def _reads_database(job: Job) -> dict[str, Any]:
 
 
 def _reads_page(job: Job) -> dict[str, Any]:
-    return {"shown": [[name, job.digest(name)] for name in job.shown], "undone": dict(job.undone),
-            "left_out": dict(job.left_out), **_reads_metadata(job, "group")}  # fmt: skip
+    shown, not_done = of_steps(list(map(vars, job.outcomes)))
+    undone, left_out = (
+        {step: why for step, (is_left_out, why) in not_done.items() if is_left_out == of_state}
+        for of_state in (False, True)
+    )
+    digests = [[name, job.digest(name)] for name in shown]
+    return {"shown": digests, "undone": undone, "left_out": left_out, **_reads_metadata(job, "group")}
 
 
 STEP: dict[str, Step] = {

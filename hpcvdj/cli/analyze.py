@@ -10,7 +10,7 @@ from hpcvdj.errors import InputError
 from hpcvdj.runs.settings import Overwrite, Resume
 
 if TYPE_CHECKING:
-    from hpcvdj.analysis.analyze import Outcome
+    from hpcvdj.analysis.steps import Outcome
 
 
 def command(

@@ -60,7 +60,7 @@ FOLDER_OUT = "FOLDER"
 class Command(TyperCommand):
     """A command with -q and -v, with `-` for standard input and output, and with a help of two parts.
 
-    The help may contain `{columns}` and `{tables}`: see `filled_in`.
+    The help may contain `{tables}`: see `filled_in`.
     """
 
     def __init__(self, name: str | None, *, params: Any = None, **settings: Any) -> None:
@@ -214,34 +214,30 @@ class _Formatter(logging.Formatter):
         return with_stream_names(super().format(record))
 
 
-class _Once(logging.Filter):
-    """Drops lines that were logged before.  Lines `below` another one, or indented, belong to the line before them."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._seen: set[str] = set()
-        self._again = False
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        line = record.getMessage()
-        if not line.startswith(" ") and not getattr(record, "below", False):
-            self._again = line in self._seen
-            self._seen.add(line)
-        return not self._again
-
-
 @contextmanager
 def saying_once() -> Iterator[None]:
-    """Within the block, print each line of the log only once."""
-    once = _Once()
+    """Within the block, print each line of the log only once.
+
+    Lines `below` another one, or indented, belong to the line before them.
+    """
+    seen, again = set[str](), False
+
+    def is_new(record: logging.LogRecord) -> bool:
+        nonlocal again
+        line = record.getMessage()
+        if not line.startswith(" ") and not getattr(record, "below", False):
+            again = line in seen
+            seen.add(line)
+        return not again
+
     handlers = logging.root.handlers[:]
     for handler in handlers:
-        handler.addFilter(once)
+        handler.addFilter(is_new)
     try:
         yield
     finally:
         for handler in handlers:
-            handler.removeFilter(once)
+            handler.removeFilter(is_new)
 
 
 def _set_quiet(quiet: bool) -> None:

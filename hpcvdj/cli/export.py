@@ -16,7 +16,8 @@ def command(
 ) -> None:  # fmt: skip
     """Write the counted table with the counters beside it, every row in its place.
 
-    Added columns: {columns}.
+    Added columns: pathways_n0, pathways_n1, ..., pathways_total and weight, empty for a row that could not be counted,
+    and pathways_excluded with the reason.
 
     Example: hpcvdj export out.h5 -o counted.tsv.gz
     """

@@ -50,16 +50,7 @@ def print_help(command: Any, ctx: Any, *, everything: bool = False) -> None:
 
 
 def filled_in(text: str) -> str:
-    """Fill in a help text: for `{columns}` the columns that `export` adds, for `{tables}` the endings of input tables.
-
-    Their modules are slow to import, so only this function imports them.
-    """
-    if "{columns}" in text:
-        from hpcvdj.kernels.quantities import Pathways
-
-        names = ", ".join([*Pathways().columns(2), "..., pathways_total and weight"])
-        columns = f"{names}, empty for a row that could not be counted, and {Pathways.excluded} with the reason"
-        text = text.replace("{columns}", columns)
+    """Fill in a help text: for `{tables}` the endings of input tables, whose module is slow to import."""
     if "{tables}" in text:
         from hpcvdj.repertoires.readers import table_suffixes
 

@@ -248,7 +248,8 @@ def _print_likelihoods(path: Path, likelihoods: "Likelihoods", letters: Iterable
             f"warning    {likelihoods.in_frame:,} of {likelihoods.junctions:,} junctions are in frame, and selection "
             "has seen those that are productive: give out-of-frame rows"
         )
-    values, possible = likelihoods.values, likelihoods.possible
+    values = likelihoods.values
+    possible = np.asarray((values > 0).all(axis=0))
     number = int(possible.sum())
     common.answer(f"rows       {len(possible):,} read, {number:,} that both models can make")
     for letter, of_model in zip(letters, values, strict=True):

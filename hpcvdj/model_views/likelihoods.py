@@ -2,13 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from hpcvdj.probabilities.settings import PgenConfig
 from hpcvdj.recombination.igor import model_folder
@@ -36,11 +34,6 @@ class Likelihoods:
     inferred_from: tuple[str, ...]
     in_frame: int
     junctions: int
-
-    @cached_property
-    def possible(self) -> NDArray[np.bool_]:
-        """Whether all models can make a row, bool [rows]."""
-        return np.asarray((self.values > 0).all(axis=0))
 
 
 def likelihoods_of(path: Path, models: Mapping[str, Model]) -> Likelihoods:

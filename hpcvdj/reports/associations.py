@@ -8,7 +8,7 @@ from hpcvdj.chance.p_values import FEWEST_TESTS
 from hpcvdj.reports import charts
 from hpcvdj.reports.elements import Figure, PageTable, Section, shown
 from hpcvdj.reports.outputs import Finding, Outputs
-from hpcvdj.reports.parts import anchor, individuals_table, number_of, quantiles_figure, spaced
+from hpcvdj.reports.parts import individuals_table, number_of, quantiles_figure, spaced
 from hpcvdj.results.facts import Facts
 
 MOST_PAIRS = 4
@@ -59,8 +59,8 @@ def association(outputs: Outputs, finding: Finding, number: int) -> Section:
     ]  # fmt: skip
     figures = list(quantiles_figure(outputs, series, f"{prefix}_qq", "sequences"))
     individuals = individuals_table(outputs, finding, f"{prefix}_individuals", "recombinations")
-    tables = [tests.first(finding.total, outputs.label(finding.path)), phenotypes, individuals]
-    return Section(anchor("associate", number), "Associations", words, figures, tables)
+    tables = [tests.first(finding.total, outputs.labels[finding.path]), phenotypes, individuals]
+    return Section("associate", "Associations", words, figures, tables)
 
 
 def noise_text(finding: Finding) -> str:
@@ -108,8 +108,8 @@ def expansion(outputs: Outputs, finding: Finding, number: int) -> Section:
     series = [replace(finding, sample="all pairs of times")]
     figures += quantiles_figure(outputs, series, f"{prefix}_qq", "clonotypes")
     individuals = individuals_table(outputs, finding, f"{prefix}_individuals")
-    tables = [tests.first(finding.total, outputs.label(finding.path)), compared, individuals]
-    return Section(anchor("expansion", number), "Expansions", words, figures, tables)
+    tables = [tests.first(finding.total, outputs.labels[finding.path]), compared, individuals]
+    return Section("expansion", "Expansions", words, figures, tables)
 
 
 def _shares(finding: Finding, pair: dict[str, Any], name: str) -> Iterator[Figure]:

@@ -1,8 +1,9 @@
 """Which files a report shows: those that users name, and those in folders."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from hpcvdj.errors import InputError
 from hpcvdj.repertoires.inputs import RESULT_SUFFIXES
@@ -18,6 +19,12 @@ ANALYSIS = "analysis.json"
 
 NOT_ASKED = "not asked for"
 """The reason of steps of an analysis that nobody wanted."""
+
+LEFT_OUT = "left out"
+"""The state of steps that the tables do not allow, or that nobody wanted."""
+
+NotDone = dict[str, tuple[bool, str]]
+"""By step of an analysis: whether the tables do not allow it, else it was asked for; and why it was not done."""
 
 
 def each_file(paths: Sequence[Path]) -> list[Path]:
@@ -59,11 +66,8 @@ def _files_in(folder: Path) -> list[Path]:
     return [path for path in files if path.name not in further or facts_path(path).is_file()]
 
 
-def _analysis_in(folder: Path) -> tuple[list[str], tuple[dict[str, str], dict[str, str]]] | None:
-    """The names of the files that its report shows, and the `undone` and `left_out` of `Outputs`.
-
-    None for a folder of something else.
-    """
+def _analysis_in(folder: Path) -> tuple[list[str], NotDone] | None:
+    """What `of_steps` returns for the analysis in a folder; None for a folder of something else."""
     record = folder / ANALYSIS
     if not record.is_file():
         return None
@@ -72,25 +76,24 @@ def _analysis_in(folder: Path) -> tuple[list[str], tuple[dict[str, str], dict[st
         # Other programs may write a file of this name.
         if not isinstance(facts, dict) or facts.get("command") != "analyze":
             return None
-        steps = facts["steps"]
-        shown = [str(name) for step in steps for name in step["shown"]]
-        undone, left_out = dict[str, str](), dict[str, str]()
-        for step in steps:
-            if step["reason"] not in ("", NOT_ASKED):
-                of_state = left_out if step["state"] == "left out" else undone
-                of_state[str(step["step"])] = str(step["reason"])
-        return shown, (undone, left_out)
+        return of_steps(facts["steps"])
 
 
-def steps_not_done(paths: Sequence[Path]) -> tuple[dict[str, str], dict[str, str]]:
-    """The `undone` and `left_out` of `Outputs`, of the analyses among the folders of `paths`."""
+def of_steps(steps: Sequence[Mapping[str, Any]]) -> tuple[list[str], NotDone]:
+    """The names of the files of an analysis that a report shows, and the steps that were not done.
+
+    steps  the outcomes of the steps
+    """
+    shown = [str(name) for step in steps for name in step["shown"]]
+    not_done = {str(step["step"]): (step["state"] == LEFT_OUT, str(step["reason"])) for step in steps}
+    return shown, {step: why for step, why in not_done.items() if why[1] not in ("", NOT_ASKED)}
+
+
+def steps_not_done(paths: Sequence[Path]) -> NotDone:
+    """The steps that were not done, of the analyses among the folders of `paths`."""
     analyses = [(path, analysis) for path in paths if path.is_dir() and (analysis := _analysis_in(path))]
-    undone, left_out = (
-        {
-            f"{path.name}, {step}" if len(analyses) > 1 else step: reason
-            for path, (_, not_done) in analyses
-            for step, reason in not_done[k].items()
-        }
-        for k in (0, 1)
-    )
-    return undone, left_out
+    return {
+        f"{path.name}, {step}" if len(analyses) > 1 else step: why
+        for path, (_, not_done) in analyses
+        for step, why in not_done.items()
+    }

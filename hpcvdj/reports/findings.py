@@ -14,7 +14,6 @@ from hpcvdj.reports.files import EPITOPES, HITS
 from hpcvdj.reports.outputs import TIMES, Finding, Outputs, hits_text
 from hpcvdj.reports.parts import (
     ROW_TITLES,
-    anchor,
     individuals_table,
     left_out_cells,
     number_of,
@@ -42,8 +41,9 @@ def finding_sections(outputs: Outputs) -> list[Section]:
         findings = outputs.of(command)
         for number, finding in enumerate(findings, start=1):
             section = section_of(outputs, finding, number)
-            several = f"{section.heading}: {outputs.label(finding.path)}"
-            sections.append(replace(section, heading=several) if findings[1:] else section)
+            if findings[1:]:
+                section = replace(section, heading=f"{section.heading}: {outputs.labels[finding.path]}")
+            sections.append(replace(section, anchor=f"{section.anchor}-{number}") if number > 1 else section)
     for command, of_all in (("enrich", enrichment), ("annotate", annotation)):
         if findings := outputs.of(command):
             sections.append(of_all(outputs, findings))
@@ -116,8 +116,8 @@ def contamination(outputs: Outputs, finding: Finding, number: int) -> Section:
     )  # fmt: skip
     individuals = individuals_table(outputs, finding, f"{prefix}_individuals", "low zero",
                                     low="improbable junctions", zero="rows that the model cannot make")  # fmt: skip
-    tables = [pairs.first(finding.total, outputs.label(finding.path)), individuals]
-    return Section(anchor("contamination", number), "Contamination", words, figures, tables)
+    tables = [pairs.first(finding.total, outputs.labels[finding.path]), individuals]
+    return Section("contamination", "Contamination", words, figures, tables)
 
 
 def common_junctions(finding: Finding) -> int:
@@ -204,8 +204,8 @@ def sharing(outputs: Outputs, finding: Finding, number: int) -> Section:
         f"{prefix}_auc", caption, "predictor area low high", rows, low="95 % interval, from", high="to"
     )
     individuals = individuals_table(outputs, finding, f"{prefix}_individuals")
-    tables = [hits.first(finding.total, outputs.label(finding.path)), *[areas] * bool(areas.rows), individuals]
-    return Section(anchor("sharing", number), "Sharing", words, figures, tables)
+    tables = [hits.first(finding.total, outputs.labels[finding.path]), *[areas] * bool(areas.rows), individuals]
+    return Section("sharing", "Sharing", words, figures, tables)
 
 
 def _spectrum(spectrum: list[dict[str, Any]], q: str, prefix: str) -> Iterator[Figure]:
@@ -275,7 +275,7 @@ def enrichment(outputs: Outputs, findings: list[Finding]) -> Section:
 
 def _names_of(outputs: Outputs, findings: list[Finding]) -> str:
     """The names of the files of findings: of the first three, if there are more."""
-    return ", ".join(outputs.label(finding.path) for finding in findings[:3]) + ("…" if len(findings) > 3 else "")
+    return ", ".join(outputs.labels[finding.path] for finding in findings[:3]) + ("…" if len(findings) > 3 else "")
 
 
 def annotation(outputs: Outputs, findings: list[Finding]) -> Section:

@@ -57,7 +57,13 @@ class Comparison:
 
     @property
     def verdict(self) -> Verdict:
-        return _verdict(self.fit)
+        fit, unfit = self.fit, _unfit(self.fit)
+        if unfit >= 0.5:
+            return "no"
+        care = fit.get("better") or fit["alleles"] or _failing(fit) or fit["lengths"]
+        if care or unfit >= MANY_IMPOSSIBLE or fit["miscalled"] > MANY_CONTRADICTED * max(fit["calls"], 1):
+            return "with care"
+        return "yes" if fit.get("compared", True) else "not checked"
 
 
 def _spelled(tables: Mapping[str, str]) -> str:
@@ -73,7 +79,7 @@ def _comparisons(outputs: Outputs) -> list[Comparison]:
         fit, model = facts.get("fit"), str(facts.get("model") or "")
         if isinstance(fit, dict) and (fit.get("rows") or fit.get("lacking")):
             tables, *_ = compared.setdefault(json.dumps([fit, model], sort_keys=True), ({}, fit, model))
-            tables |= tables_read(facts) or {str(path): outputs.label(path)}
+            tables |= tables_read(facts) or {str(path): outputs.labels[path]}
     several = len({model for *_, model in compared.values()}) > 1
     return [Comparison(tables, fit, model if several else "") for tables, fit, model in compared.values()]
 
@@ -119,16 +125,6 @@ def fit_statements(outputs: Outputs) -> Iterator[Statement]:
         )
         answer = ". ".join([f"{compared} {how} compared with what the model makes", *causes])
         yield Statement("Does the model fit the table?", verdict, f"{answer}.")
-
-
-def _verdict(fit: dict[str, Any]) -> Verdict:
-    unfit = _unfit(fit)
-    if unfit >= 0.5:
-        return "no"
-    care = fit.get("better") or fit["alleles"] or _failing(fit) or fit["lengths"]
-    if care or unfit >= MANY_IMPOSSIBLE or fit["miscalled"] > MANY_CONTRADICTED * max(fit["calls"], 1):
-        return "with care"
-    return "yes" if fit.get("compared", True) else "not checked"
 
 
 def _failing(fit: dict[str, Any]) -> list[dict[str, Any]]:

@@ -1,7 +1,7 @@
 """What the files of a report are, the names of their samples, and the groups of these."""
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +13,7 @@ from hpcvdj.repertoires.readers import open_table
 from hpcvdj.repertoires.table import repertoire_name
 from hpcvdj.reports.clonotypes import ListedClonotypes, clonotypes_of
 from hpcvdj.reports.elements import MOST_LISTED, kind_of, printable
-from hpcvdj.reports.files import EPITOPES, HITS, each_file
+from hpcvdj.reports.files import EPITOPES, HITS, NotDone, each_file
 from hpcvdj.reports.survey import Survey, described, loci_of, name_read
 from hpcvdj.reports.survey import survey as read_survey
 from hpcvdj.results.facts import Facts, facts_path, require_described
@@ -91,8 +91,7 @@ class Finding:
     @property
     def individuals(self) -> list[dict[str, Any]]:
         """The individuals that were compared."""
-        individuals: list[dict[str, Any]] = self.facts.get("individuals", [])
-        return individuals
+        return list(self.facts.get("individuals", []))
 
     @property
     def loci(self) -> frozenset[str]:
@@ -115,8 +114,7 @@ class Outputs:
     individuals  the individual of each sample whose name on the page includes a locus, or the name of its file
     of_loci      the individuals with files of several loci
     clonotypes   of the files of a command with the same `Survey.listed`
-    undone       the steps that were asked for and not done, with the reasons
-    left_out     the steps of an analysis that the tables do not allow, with the reasons
+    not_done     the steps of analyses that were not done
     """
 
     surveys: list[Survey]
@@ -125,8 +123,7 @@ class Outputs:
     individuals: dict[str, str] = field(default_factory=dict)
     of_loci: frozenset[str] = frozenset()
     clonotypes: dict[tuple[str, str], ListedClonotypes] = field(default_factory=dict)
-    undone: Mapping[str, str] = field(default_factory=dict)
-    left_out: Mapping[str, str] = field(default_factory=dict)
+    not_done: NotDone = field(default_factory=dict)
 
     @property
     def files(self) -> list[tuple[Path, str, Facts]]:
@@ -138,7 +135,7 @@ class Outputs:
         return [finding for finding in self.findings if finding.command == command]
 
     @cached_property
-    def _labels(self) -> dict[Path, str]:
+    def labels(self) -> dict[Path, str]:
         """What the page calls each file: its name, with that of its folder or its number if others have the name."""
         of_name = defaultdict[str, list[Path]](list)
         for path, *_ in self.files:
@@ -164,9 +161,6 @@ class Outputs:
         names = {keys[path]: name for path, name, _ in reversed(named)}
         often = Counter(names.values())
         return {path: names[key] if often[names[key]] == 1 else f"{names[key]} {key}" for path, key in keys.items()}
-
-    def label(self, path: Path) -> str:
-        return self._labels[path]
 
     def with_loci(self, individual: str, loci: frozenset[str]) -> str:
         """The name of an individual; it includes the loci if there are files of others, too."""

@@ -8,12 +8,11 @@ from datetime import UTC, datetime
 from functools import cache, partial
 from importlib import resources
 from pathlib import Path
-from types import MappingProxyType
 
 import hpcvdj
 from hpcvdj.errors import InputError, option
 from hpcvdj.reports.elements import Section
-from hpcvdj.reports.files import each_file, steps_not_done
+from hpcvdj.reports.files import NotDone, each_file, steps_not_done
 from hpcvdj.reports.multiqc import custom_content
 from hpcvdj.reports.outputs import Outputs, read_outputs
 from hpcvdj.reports.settings import ReportSettings
@@ -35,14 +34,9 @@ def write_report(
     settings: ReportSettings = _DEFAULTS,
     *,
     overwrite: bool = False,
-    undone: Mapping[str, str] = MappingProxyType({}),
-    left_out: Mapping[str, str] = MappingProxyType({}),
     run: Run | None = None,
 ) -> int | None:
     """Write the report of `files` to `target`, and what `settings` ask for beside it.
-
-    undone    as of `Outputs`, besides those of the analyses among the files
-    left_out  the same
 
     All ranks of the run read the files.  Root returns the number of figures, the other ranks None.
     """
@@ -50,7 +44,7 @@ def write_report(
     metadata = None if settings.metadata is None else Path(settings.metadata)
     folders = {name: Path(folder) for name in ("figures", "multiqc") if (folder := getattr(settings, name))}
 
-    def begin() -> tuple[list[Path], tuple[dict[str, str], dict[str, str]]]:
+    def begin() -> tuple[list[Path], NotDone]:
         for library in LIBRARIES:
             require(library, "report")
         paths = [Path(path) for path in files]
@@ -69,9 +63,7 @@ def write_report(
 
     def write() -> int:
         assert outputs is not None
-        all_undone, all_left_out = {**not_done[0], **undone}, {**not_done[1], **left_out}
-        shown = replace(outputs, undone=all_undone, left_out=all_left_out)
-        return _write(shown, target, folders, overwrite=overwrite)
+        return _write(replace(outputs, not_done=not_done), target, folders, overwrite=overwrite)
 
     return run.on_root(write)
 

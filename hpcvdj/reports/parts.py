@@ -14,11 +14,6 @@ ROW_TITLES = {"rows_read": "rows read", "rows": "rows used", "left_out": "rows l
 """The titles of columns of `left_out_cells`."""
 
 
-def anchor(name: str, number: int) -> str:
-    """The anchor of the section about the `number`-th file of a command."""
-    return name if number == 1 else f"{name}-{number}"
-
-
 NOT_PRODUCTIVE = "not productive"
 """Part of the reason of rows that no question about receptors takes: most tables have such rows."""
 

@@ -73,7 +73,7 @@ def repertoires(outputs: Outputs) -> list[Repertoire]:
     often = Counter(each.name for each in found)
     for each in found:
         if often[each.name] > 1:
-            each.name += f" ({outputs.label(each.path)})"
+            each.name += f" ({outputs.labels[each.path]})"
     return found
 
 

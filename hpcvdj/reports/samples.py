@@ -69,7 +69,7 @@ def _of_surveys(outputs: Outputs, found: list[Repertoire]) -> Iterator[dict[str,
             repertoire = repertoire_of(found, outputs, survey, k)
             row: dict[str, Any] = {
                 "sample": name, "group": outputs.group(name), "locus": spelled(survey.loci(k)),
-                "file": outputs.label(survey.path), "command": survey.command,
+                "file": outputs.labels[survey.path], "command": survey.command,
                 "read": int(survey.rows_read[k]) or None, "counted": int(survey.counted[k]),
                 "repertoire": repertoire and repertoire.name,
             }  # fmt: skip

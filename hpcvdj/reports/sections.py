@@ -79,7 +79,7 @@ def _series(outputs: Outputs, samples: Iterable[Sample]) -> list[tuple[str, str 
 def left_out(outputs: Outputs) -> Section:
     """The section about rows without a value, by reason."""
     rows = [
-        {"sample": survey.samples[0] if len(survey.samples) == 1 else f"all of {outputs.label(survey.path)}",
+        {"sample": survey.samples[0] if len(survey.samples) == 1 else f"all of {outputs.labels[survey.path]}",
          "command": survey.command, "reason": reason, "rows": number,
          "of_rows": 100 * number / max(1, int(survey.rows_read.sum())), "option": option, "examples": examples}
         for survey in outputs.surveys for reason, number, option, examples in survey.excluded
@@ -249,7 +249,10 @@ def junctions(outputs: Outputs, surveys: list[Survey], command: str) -> Section:
 
 def _top(outputs: Outputs, surveys: list[Survey], command: str, score: str) -> PageTable:
     """The junctions of files that have this score, the largest first."""
-    ranked = [(survey, row) for survey in surveys for row in survey.named(survey.top).to_pylist()]
+    ranked = [
+        (survey, {**row, "sample": survey.samples[row["sample"]]})
+        for survey in surveys for row in survey.top.to_pylist()
+    ]  # fmt: skip
     ranked.sort(key=lambda item: -item[1][score])
     rows = [
         {

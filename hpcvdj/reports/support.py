@@ -55,9 +55,9 @@ def support(outputs: Outputs) -> Section:
 
 
 def _undone(outputs: Outputs) -> Iterator[Statement]:
-    if outputs.undone:
-        text = " ".join(f"{step}: {reason.rstrip('.')}." for step, reason in outputs.undone.items())
-        yield Statement("Was everything done that was asked for?", "no", text)
+    undone = [f"{step}: {why.rstrip('.')}." for step, (is_left_out, why) in outputs.not_done.items() if not is_left_out]
+    if undone:
+        yield Statement("Was everything done that was asked for?", "no", " ".join(undone))
 
 
 def _rows(outputs: Outputs) -> Iterator[Statement]:
@@ -116,7 +116,7 @@ def _models(outputs: Outputs) -> Iterator[Statement]:
     of_model = defaultdict[str, list[str]](list)
     of_locus = defaultdict[str, set[str]](set)
     for path in filter(outputs.models.get, files):
-        of_model[outputs.models[path]].append(outputs.label(path))
+        of_model[outputs.models[path]].append(outputs.labels[path])
         for locus in outputs.loci[path] or {""}:
             of_locus[locus].add(outputs.models[path])
     several, unknown = len(of_model) > 1, sum(path not in outputs.models for path in files)
@@ -162,18 +162,16 @@ def _contamination(outputs: Outputs) -> Iterator[Statement]:
 
 def _why_not(outputs: Outputs, step: str) -> str:
     """Sentences that say why the analyses of the page did not do a step; empty if nobody asked them to."""
-    reasons = {**outputs.left_out, **outputs.undone}
-    # Of several analyses, the name of each precedes the step.
-    texts = [_sentence(reason) for name, reason in reasons.items() if name.rpartition(", ")[2] == step]
+    # Of several analyses, the name of each precedes the step.  Those that leave it out come first.
+    reasons = [why for name, why in outputs.not_done.items() if name.rpartition(", ")[2] == step]
+    texts = [_sentence(reason) for _, reason in sorted(reasons, key=lambda why: not why[0])]
     return "".join(dict.fromkeys(texts)).strip()
 
 
 def _sharing(outputs: Outputs) -> Iterator[Statement]:
-    findings = outputs.of("sharing")
     of_contamination = {pairs_standing_out(finding) for finding in outputs.of("contamination")}
-    for finding in findings:
-        facts = finding.facts
-        hits, tested = facts["hits"], facts["tested"]
+    for finding in outputs.of("sharing"):
+        facts, hits, tested = finding.facts, finding.facts["hits"], finding.facts["tested"]
         text = _of_several(outputs, finding)
         if not tested:
             yield Statement("Are sequences shared beyond chance?", "not checked", text + _nothing_tested("sharing"))
@@ -204,8 +202,7 @@ def _sharing(outputs: Outputs) -> Iterator[Statement]:
 
 
 def _association(outputs: Outputs) -> Iterator[Statement]:
-    findings = outputs.of("associate")
-    for finding in findings:
+    for finding in outputs.of("associate"):
         facts, hits, tested = finding.facts, finding.facts["hits"], finding.facts["tested"]
         text = _of_several(outputs, finding)
         number = f"{tested:,} test" + "s" * (tested != 1)
@@ -233,8 +230,7 @@ def _association(outputs: Outputs) -> Iterator[Statement]:
 
 
 def _expansion(outputs: Outputs) -> Iterator[Statement]:
-    findings = outputs.of(TIMES)
-    for finding in findings:
+    for finding in outputs.of(TIMES):
         facts, hits, tested = finding.facts, finding.facts["hits"], finding.facts["tested"]
         text = _of_several(outputs, finding)
         if tested:
@@ -268,7 +264,7 @@ def _verdict(tested: int, hits: int) -> Verdict:
 
 def _of_several(outputs: Outputs, finding: Finding) -> str:
     """The name of a file, if there are several of its kind."""
-    return f"{outputs.label(finding.path)}: " if len(outputs.of(finding.command)) > 1 else ""
+    return f"{outputs.labels[finding.path]}: " if len(outputs.of(finding.command)) > 1 else ""
 
 
 def _enrichment(outputs: Outputs) -> Iterator[Statement]:
@@ -353,7 +349,7 @@ def _annotation(outputs: Outputs) -> Iterator[Statement]:
 def origins(outputs: Outputs) -> Section:
     """The section about the files: which command wrote each, and when."""
     rows = [
-        {"file": outputs.label(path), "command": command, "made by": facts.get("command_line"),
+        {"file": outputs.labels[path], "command": command, "made by": facts.get("command_line"),
          "when": facts.get("created_utc"), "version": facts.get("hpcvdj_version"), "model": facts.get("model")}
         for path, command, facts in outputs.files
     ]  # fmt: skip

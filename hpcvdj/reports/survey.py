@@ -15,6 +15,7 @@ from hpcvdj.kernels.quantities import Pathways
 from hpcvdj.recombination.calls import locus_of
 from hpcvdj.recombination.exclusions import ExclusionKind, by_summary
 from hpcvdj.recombination.names import MISSING
+from hpcvdj.recombination.selection import genes_of
 from hpcvdj.repertoires.genes import translated
 from hpcvdj.repertoires.ids import text_hashes
 from hpcvdj.repertoires.readers import open_table
@@ -96,11 +97,6 @@ class Survey:
     listed: str
     clonotypes: pa.Table | None
 
-    def named(self, table: pa.Table) -> pa.Table:
-        """A table with the samples' names in place of their numbers."""
-        names = pa.array(self.samples, pa.string()).take(table["sample"].combine_chunks())
-        return table.set_column(table.column_names.index("sample"), "sample", names)
-
     def loci(self, sample: int) -> frozenset[str]:
         """The loci of a sample's J genes, or of its V genes if those tell none; empty if no gene tells one."""
         usage = self.usage.filter(pc.field("sample") == sample)
@@ -151,11 +147,6 @@ def decoded(table: pa.Table) -> pa.Table:
         field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
         for field in table.schema
     ]))  # fmt: skip
-
-
-def of_genes(call: str) -> str:
-    """A call without its alleles."""
-    return ",".join(dict.fromkeys(name.partition("*")[0] for name in call.split(",")))
 
 
 def loci_of(*calls: Iterable[str]) -> frozenset[str]:
@@ -245,7 +236,7 @@ def _surveyed(path: Path, source: _Source) -> Survey:
         rows += block.num_rows
         block = block.append_column("rows", pa.array(np.ones(block.num_rows, np.int64)))
         for gene, numbers in genes.items():
-            block = block.append_column(gene, _numbered(block[f"{gene}_call"], numbers, of_genes))
+            block = block.append_column(gene, _numbered(block[f"{gene}_call"], numbers, genes_of))
         tallies["usage"].append(merged([block], ["sample", "v", "j"]))
         sized = block.append_column("length", pc.utf8_length(block["cdr3"]))
         tallies["lengths"].append(merged([sized], ["sample", "length"]))

@@ -12,9 +12,10 @@ from hpcvdj.probabilities.settings import PgenConfig
 from hpcvdj.recombination.alphabet import translate
 from hpcvdj.recombination.exclusions import by_summary
 from hpcvdj.recombination.germline import read_germline
+from hpcvdj.recombination.selection import genes_of
 from hpcvdj.repertoires.genes import translated
 from hpcvdj.reports import survey as module
-from hpcvdj.reports.survey import bin_start, decoded, log_bins, of_genes, survey
+from hpcvdj.reports.survey import bin_start, decoded, log_bins, survey
 from hpcvdj.results.reader import Result
 from tests.conftest import GERMLINE, SMALL
 from tests.problems import count_to
@@ -108,7 +109,7 @@ def test_bins():
 
 def test_a_gene_is_named_once():
     calls = ["TRBJ2-7*01,TRBJ2-7*02", "TRBV6-2*01,TRBV6-3*01,TRBV6-2*02", "TRBV9*01", "TRBV9", ""]
-    assert [*map(of_genes, calls)] == ["TRBJ2-7", "TRBV6-2,TRBV6-3", "TRBV9", "TRBV9", ""]
+    assert [*map(genes_of, calls)] == ["TRBJ2-7", "TRBV6-2,TRBV6-3", "TRBV9", "TRBV9", ""]
 
 
 def test_amino_acids():
@@ -201,7 +202,7 @@ def test_repertoires_of_a_result_of_several_tables(tmp_path):
     assert (seen.samples, seen.counted.tolist(), seen.rows_read.tolist()) == (["a", "b"], [200, 100], [200, 100])
     by_sample = seen.usage.group_by("sample").aggregate([("rows", "sum")])
     assert tally(by_sample.rename_columns(["sample", "rows"]), "sample") == {0: 200, 1: 100}
-    assert set(seen.named(seen.top)["sample"].to_pylist()) == {"a", "b"}
+    assert {seen.samples[k] for k in seen.top["sample"].to_pylist()} == {"a", "b"}
 
 
 def test_damage_is_named(counted, tmp_path):
