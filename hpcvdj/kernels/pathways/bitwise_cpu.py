@@ -7,8 +7,7 @@ values where the paper's GPU compares a byte at a time: the same bits, the same 
 import numpy as np
 from numba import njit
 
-from hpcvdj.kernels.pathways.enumerating_cpu import TASK_SLICE, EnumeratingKernel
-from hpcvdj.kernels.pathways.forms import TWO_BITS
+from hpcvdj.kernels.pathways.forms import TASK_SLICE
 
 
 @njit(cache=True, nogil=True, forceinline=True)
@@ -119,10 +118,3 @@ def count_tasks(  # type: ignore[no-untyped-def]
                 )
             )  # fmt: skip
         out[strings, row] = count
-
-
-class BitwiseKernel(EnumeratingKernel):
-    """Two bits a base."""
-
-    encoding = TWO_BITS
-    count_tasks = staticmethod(count_tasks)
