@@ -14,10 +14,9 @@ from hpcvdj.kernels.pathways.forms import TASK_SLICE
 def _left(high, low, bases):  # type: ignore[no-untyped-def]
     """(high, low) shifted left by `bases` bases, 0 <= bases < 64: the paper's alignment."""
     bits = 2 * bases
-    if bits == 0:
-        return high, low
     if bits < 64:
-        return (high << np.uint64(bits)) | (low >> np.uint64(64 - bits)), low << np.uint64(bits)
+        # In two steps, as a shift by 64 is not defined.
+        return (high << np.uint64(bits)) | (low >> np.uint64(1) >> np.uint64(63 - bits)), low << np.uint64(bits)
     return low << np.uint64(bits - 64), np.uint64(0)
 
 
@@ -25,10 +24,8 @@ def _left(high, low, bases):  # type: ignore[no-untyped-def]
 def _right(high, low, bases):  # type: ignore[no-untyped-def]
     """(high, low) shifted right by `bases` bases, 0 <= bases < 64."""
     bits = 2 * bases
-    if bits == 0:
-        return high, low
     if bits < 64:
-        return high >> np.uint64(bits), (low >> np.uint64(bits)) | (high << np.uint64(64 - bits))
+        return high >> np.uint64(bits), (low >> np.uint64(bits)) | (high << np.uint64(1) << np.uint64(63 - bits))
     return np.uint64(0), high >> np.uint64(bits - 64)
 
 
