@@ -21,7 +21,7 @@ from hpcvdj.chance.check import contradicting, likely_of_length, limits_of
 from hpcvdj.chance.model_fit import UNCHECKED, ModelFit
 from hpcvdj.chance.p_values import Counts
 from hpcvdj.chance.parts import Part, no_rows, part_of
-from hpcvdj.kernels.text import hash_letters
+from hpcvdj.kernels.text import hash_rows
 from hpcvdj.recombination.exclusions import Exclusion, ExclusionKind, added
 from hpcvdj.recombination.models import Model
 from hpcvdj.recombination.repertoire import PGEN_COLUMNS, Repertoire
@@ -397,7 +397,8 @@ def owners(repertoire: Repertoire, ranks: int, alike: Alike = "amino acids") -> 
 def hashes_of(letters: NDArray[np.uint8], lengths: Counts) -> NDArray[np.uint64]:
     """Hash amino-acid sequences, as `amino_acids` returns them, uint64 [sequences]."""
     hashes = np.empty(len(lengths), dtype=np.uint64)
-    hash_letters(letters, lengths, hashes)
+    begins = np.arange(len(lengths)) * letters.shape[1]
+    hash_rows(begins, begins + lengths, letters.reshape(-1), hashes)
     # In these hashes, only the last letters decide the lowest bits.
     hashes ^= hashes >> np.uint64(32)
     hashes *= np.uint64(0xD6E8FEB86659FD93)

@@ -153,7 +153,7 @@ def _print_origin(folder: Path) -> None:
 
 
 def _print_selection(selection: "SelectionFactor", folder: Path) -> None:
-    from hpcvdj.inference.folder import read_selection_facts
+    from hpcvdj.recombination.origin import read_selection_facts
     from hpcvdj.recombination.selection import HPCVDJ
 
     if selection.scheme is not HPCVDJ:

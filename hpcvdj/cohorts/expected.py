@@ -20,7 +20,8 @@ from hpcvdj.chance.p_values import Counts, Floats
 from hpcvdj.cohorts.ranking import Z
 from hpcvdj.cohorts.settings import SMALLEST_Q
 from hpcvdj.errors import InputError, option
-from hpcvdj.kernels.carriers import numbers_of_carriers, products_of_pairs, weighted_sums
+from hpcvdj.kernels.carriers import numbers_of_carriers, products_of_pairs
+from hpcvdj.kernels.sums import mixed
 
 BOOTSTRAPS = 200
 
@@ -64,9 +65,7 @@ class Numbers:
 
     def spectra(self, weights: Floats) -> Floats:
         """Return the spectra of several sets of weights, float64 [sets, grid], as float64 [sets, individuals + 1]."""
-        spectra = np.zeros((len(weights), self.individuals + 1))
-        weighted_sums(weights, self.chance, spectra)
-        return spectra
+        return mixed(weights, self.chance)
 
     def overlap(self, weights: Floats) -> Floats:
         """Return the expected number of sequences that two individuals share, float64 [individuals, individuals].

@@ -22,7 +22,6 @@ from hpcvdj.recombination.origin import (
     ORIGIN_FORMAT,
     SELECTION_FACTS,
     SELECTION_FORMAT,
-    json_facts,
     read_facts,
 )
 from hpcvdj.recombination.selection import FILE as SELECTION
@@ -131,11 +130,6 @@ def _errors(model: Model, errors: Model) -> str:
     if model.error_rate:
         rows.append(["error_rate", "", "", model.error_rate, errors.error_rate])
     return _tsv(["event", "condition", "outcome", "probability", "standard_error"], rows)
-
-
-def read_selection_facts(folder: Path) -> dict[str, Any] | None:
-    """Read selection.json; return None if the folder has none that hpcvdj wrote."""
-    return json_facts(folder / SELECTION_FACTS, SELECTION_FORMAT)
 
 
 def read_trace(folder: Path) -> list[Evaluated]:

@@ -81,17 +81,15 @@ def from_germline(germline: Germline) -> Model:
     max_p = germline.max_p
     v, j = (tuple(_template(allele, max_p) for allele in germline.of(segment)) for segment in ("V", "J"))
     d = tuple(_template(allele, max_p) for allele in germline.d_segments(locus))
-    widest = max((len(template.segment) for template in d), default=0) + max_p + 1
+    ends, d_ends = max_p + MOST_DELETED + 1, max((len(template.segment) + max_p + 1 for template in d), default=0)
     insertion = Insertion(np.ones(LONGEST_INSERTION + 1), np.ones((4, 4)), np.full(4, 0.25))
-    shapes: dict[str, Any] = {
-        "v_deletions": (len(v), max_p + MOST_DELETED + 1), "j_deletions": (len(j), max_p + MOST_DELETED + 1),
-        "d_deletions": (0, 0, 0), "p_v": 0, "p_dj": (0, 0), "p_vj": (len(v), len(j)),
-    }  # fmt: skip
-    if d:
-        shapes |= {"d_deletions": (len(d), widest, widest), "p_v": len(v), "p_dj": (len(d), len(j)), "p_vj": (0, 0)}
-    arrays: dict[str, Any] = {name: np.zeros(shape) for name, shape in shapes.items()}
-    insertions = (insertion,) * (2 if d else 1)
-    return uniform(Model(name=germline.name, digest=germline.digest(), v=v, d=d, j=j, insertions=insertions, **arrays))
+    # `uniform` sets the probabilities.
+    model = Model(
+        name=germline.name, digest=germline.digest(), v=v, d=d, j=j, v_deletions=np.zeros((len(v), ends)),
+        j_deletions=np.zeros((len(j), ends)), d_deletions=np.zeros((len(d), d_ends, d_ends)),
+        insertions=(insertion,) * (2 if d else 1), p_v=np.zeros(0), p_dj=np.zeros((0, 0)), p_vj=np.zeros((0, 0)),
+    )  # fmt: skip
+    return uniform(model)
 
 
 def _template(allele: Segment, max_p: int, anchor: str = "") -> Template:

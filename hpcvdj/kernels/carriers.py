@@ -73,27 +73,6 @@ def _sums(part, x, carriers, sizes, level, top, begins, out):  # type: ignore[no
         out[begins[row] : begins[row] + m * top + 1] = mass[m]
 
 
-def weighted_sums(weights: NDArray[np.float64], values: NDArray[np.float64], out: NDArray[np.float64]) -> None:
-    """Σ of rows of `values`, for each set of weights, into float64 [sets, columns], which is 0.
-
-    weights  float64 [sets, rows]
-    values   float64 [rows, columns]
-
-    Rows are added in their order, so the number of threads does not change a digit, as it does in a matrix product.
-    """
-    on_threads(_weighted, parts_of(len(weights), 1), weights, values, out)
-
-
-@njit(cache=True, nogil=True)
-def _weighted(part, weights, values, out):  # type: ignore[no-untyped-def]
-    for number in range(part[0], part[1]):
-        for row in range(len(values)):
-            weight = weights[number, row]
-            if weight != 0:
-                for column in range(values.shape[1]):
-                    out[number, column] += weight * values[row, column]
-
-
 def products_of_pairs(weights: NDArray[np.float64], values: NDArray[np.float64], out: NDArray[np.float64]) -> None:
     """Σ of the weighted products of each two rows, into float64 [rows, rows], which is symmetric.
 

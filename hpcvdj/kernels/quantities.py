@@ -28,7 +28,7 @@ class Quantity:
     axis: ClassVar[str]
     meaning: ClassVar[str]
     excluded: ClassVar[str]
-    number: ClassVar[type[int] | type[float]]
+    number: ClassVar[type[int] | type[float]] = int
 
     def width(self, problem: Any) -> int:
         """How many columns there are for a problem."""
@@ -78,7 +78,6 @@ class Pathways(Quantity):
     axis = "N + 1"
     meaning = "pathways of each junction; column m has those with m n-nucleotides"
     excluded = "pathways_excluded"
-    number = int
 
     def columns(self, width: int) -> list[str]:
         """pathways_n0, pathways_n1, …"""
@@ -138,7 +137,6 @@ class Pgen(Quantity):
     axis = "names"
     meaning = "generation probabilities of each junction; NaN where it has none"
     excluded = "pgen_excluded"
-    number = int
 
     def __init__(self, names: tuple[str, ...] = PGEN_COLUMNS) -> None:
         self.names = names

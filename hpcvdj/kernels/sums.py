@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from hpcvdj.kernels.threads import on_threads, parts_of
 
 _ROWS_AT_ONCE = 1 << 17
-_NUMBERS_AT_ONCE = 1 << 15
+_PRODUCTS_AT_ONCE = 1 << 15
 _HALF = 32
 
 
@@ -25,20 +25,28 @@ def summed(places: NDArray[np.signedinteger[Any]], values: NDArray[np.float64], 
 def mixed(shares: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.float64]:
     """float64 [mixtures, columns]: the sums of the rows of `values` by their shares, [mixtures, rows].
 
-    The product of two matrices rounds a row otherwise if there are other rows; here each mixture is the same to the bit
-    alone, so that a probability does not depend on which other genes a table, a slice or a rank has.
+    Rows are added in their order.  The product of two matrices rounds a row otherwise if there are other rows, or other
+    threads; here each mixture is the same to the bit alone, so that a probability does not depend on which other genes
+    a table, a slice or a rank has.
 
     >>> mixed(np.array([[0.5, 0.25]]), np.array([[1.0, 0.0], [4.0, 8.0]])).tolist()
     [[1.5, 2.0]]
     """
     sums = np.zeros((len(shares), values.shape[1]))
-    # Some at a time, which the cache holds.
-    step = 1 + _NUMBERS_AT_ONCE // (1 + values.shape[1])
-    for first in range(0, len(shares), step):
-        part = slice(first, first + step)
-        for share, row in zip(shares[part].T, values, strict=True):
-            sums[part] += share[:, None] * row
+    parts = parts_of(len(shares), 1 + _PRODUCTS_AT_ONCE // (1 + values.size))
+    # In C order always: numba compiles once for each order.
+    on_threads(_mix, parts, np.ascontiguousarray(shares), np.ascontiguousarray(values), sums)
     return sums
+
+
+@njit(cache=True, nogil=True)
+def _mix(part, shares, values, sums):  # type: ignore[no-untyped-def]
+    for number in range(part[0], part[1]):
+        for row in range(len(values)):
+            share = shares[number, row]
+            if share != 0:
+                for column in range(values.shape[1]):
+                    sums[number, column] += share * values[row, column]
 
 
 def exact_column_sums(counters: NDArray[np.uint64], nonzero: NDArray[np.bool_] | None = None) -> list[int]:

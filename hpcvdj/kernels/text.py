@@ -79,25 +79,15 @@ def pack_rows(
 
 
 @njit(cache=True, nogil=True)
-def hash_rows(offsets: NDArray[np.int64], data: NDArray[np.uint8], out: NDArray[np.uint64]) -> None:
-    """64-bit FNV-1a hash of each row: equal text has equal hashes; the reverse is checked by the caller."""
-    for row in range(len(offsets) - 1):
-        out[row] = _hash(data, offsets[row], offsets[row + 1])
-
-
-@njit(cache=True, nogil=True)
-def hash_letters(letters: NDArray[np.uint8], lengths: NDArray[np.int64], out: NDArray[np.uint64]) -> None:
-    """The same of the first lengths[row] letters of each row of `letters` [rows, width]."""
-    for row in range(len(lengths)):
-        out[row] = _hash(letters[row], 0, lengths[row])
-
-
-@njit(cache=True, nogil=True)
-def _hash(data, first, stop):  # type: ignore[no-untyped-def]
-    value = np.uint64(0xCBF29CE484222325)
-    for k in range(first, stop):
-        value = (value ^ np.uint64(data[k])) * np.uint64(0x100000001B3)
-    return value
+def hash_rows(
+    begins: NDArray[np.int64], ends: NDArray[np.int64], data: NDArray[np.uint8], out: NDArray[np.uint64]
+) -> None:
+    """64-bit FNV-1a hash of each row of bytes: equal text has equal hashes; the reverse is checked by the caller."""
+    for row in range(len(begins)):
+        value = np.uint64(0xCBF29CE484222325)
+        for k in range(begins[row], ends[row]):
+            value = (value ^ np.uint64(data[k])) * np.uint64(0x100000001B3)
+        out[row] = value
 
 
 @njit(cache=True, nogil=True)

@@ -19,7 +19,7 @@ from hpcvdj.kernels.kmers.sequences import SequenceSet
 from hpcvdj.kernels.pacing import Pacer
 from hpcvdj.motifs.edges import EdgeFinder, Edges, edge_type, edges_of, joined
 from hpcvdj.motifs.results import MotifWriter
-from hpcvdj.motifs.scores import Score, Scoring, Terms, base_frequencies, default_score, kmer_totals, terms_of
+from hpcvdj.motifs.scores import Cosine, Score, Scoring, Terms, WeightedSum, base_frequencies, kmer_totals, terms_of
 from hpcvdj.motifs.sequences import Input, InputSet, read_inputs
 from hpcvdj.motifs.settings import MotifConfig
 from hpcvdj.motifs.tiles import Tile, layout_of, plan, tiles_of_rank
@@ -84,10 +84,9 @@ def compare_sequences(source: SequenceSet | Sequence[Input], config: MotifConfig
         run.request.begin()
         run.barrier()
         tables = run.from_root(lambda: read_set is not None and read_set.are_tables)
-        # From here on, the score has a name, and `rows` says which rows were read.
-        config = replace(
-            config, score=config.score or default_score(tables=tables), rows=config.rows if tables else "all"
-        )
+        # From here on, the score has a name, and `rows` says which rows were read.  Junctions differ in length.
+        score = config.score or (Cosine if tables else WeightedSum).name
+        config = replace(config, score=score, rows=config.rows if tables else "all")
         task = _task(read_set.sequences if read_set else None, config, run)
         read = time.perf_counter()
         identity: Identity = {}

@@ -171,11 +171,6 @@ class Scoring:
         return SideTerms(xp.asarray(terms.kmers[index]), expected, None if own is None else xp.asarray(own[index]))
 
 
-def default_score(*, tables: bool) -> str:
-    """Return the name of the default score: `cosine` for tables, whose sequences differ in length, or `weights`."""
-    return Cosine.name if tables else WeightedSum.name
-
-
 def make_score(name: str, weights: Sequence[float] | None, k: int, d: int) -> Score:
     """Make the score called `name`.  Raise InputError for an unknown name, or unless there are d + 1 finite weights,
     or for a cosine with a weight below 0.

@@ -118,6 +118,26 @@ class Insertion:
         return float(np.arange(len(self.lengths)) @ self.lengths / self.lengths.sum())
 
 
+def kept_with_model(function: Callable[..., T]) -> Callable[..., T]:
+    """Keep what a function makes of a model, its first argument, as long as there is the model.
+
+    Slices and tables have the same alleles.
+    """
+    of_models: dict[int, dict[Any, T]] = {}
+
+    @wraps(function)
+    def known(model: "Model", *key: Any) -> T:
+        if id(model) not in of_models:
+            of_models[id(model)] = {}
+            finalize(model, of_models.pop, id(model), None)
+        made = of_models[id(model)]
+        if key not in made:
+            made[key] = function(model, *key)
+        return made[key]
+
+    return known
+
+
 @dataclass(frozen=True)
 class Model:
     """A recombination model of one locus.
@@ -245,17 +265,11 @@ class Model:
         """Return the alleles of V, D or J."""
         return {"V": self.v, "D": self.d, "J": self.j}[segment]
 
-    @cached_property
-    def _contributing(self) -> dict[SegmentType, tuple[int, ...]]:
-        indices: dict[SegmentType, tuple[int, ...]] = {}
-        for segment in SEGMENT_TYPES.values():
-            alleles = enumerate(zip(self.templates(segment), self.p_segment(segment), strict=True))
-            indices[segment] = tuple(k for k, (template, chance) in alleles if template.segment and chance > 0)
-        return indices
-
+    @kept_with_model
     def contributing(self, segment: SegmentType) -> tuple[int, ...]:
         """Return indices of the alleles with a segment and P > 0."""
-        return self._contributing[segment]
+        alleles = enumerate(zip(self.templates(segment), self.p_segment(segment), strict=True))
+        return tuple(k for k, (template, chance) in alleles if template.segment and chance > 0)
 
     @cached_property
     def _names(self) -> dict[SegmentType, dict[str, tuple[int, ...]]]:
@@ -460,23 +474,3 @@ def require_probabilities(model: Model) -> None:
                 f"{model.name}: deletes more of {template.allele} than it has, with probability {lost:.3g}; correct "
                 "the file"
             )
-
-
-def kept_with_model(function: Callable[..., T]) -> Callable[..., T]:
-    """Keep what a function makes of a model, its first argument, as long as there is the model.
-
-    Slices and tables have the same alleles.
-    """
-    of_models: dict[int, dict[Any, T]] = {}
-
-    @wraps(function)
-    def known(model: Model, *key: Any) -> T:
-        if id(model) not in of_models:
-            of_models[id(model)] = {}
-            finalize(model, of_models.pop, id(model), None)
-        made = of_models[id(model)]
-        if key not in made:
-            made[key] = function(model, *key)
-        return made[key]
-
-    return known

@@ -60,7 +60,7 @@ def read_origin(folder: Path) -> Origin:
     """
     facts = read_facts(folder) or json_facts(folder / ORIGIN, ORIGIN_FORMAT) or {}
     rows, start = facts.get("rows_counted"), facts.get("start")
-    selected = json_facts(folder / SELECTION_FACTS, SELECTION_FORMAT) or {}
+    selected = read_selection_facts(folder) or {}
     # Older versions wrote no species, but the name of the model or germline table.
     older = start.get("name") if isinstance(start, dict) else "", selected.get("model")
     names = facts.get("species"), selected.get("species"), *older
@@ -81,6 +81,11 @@ def species_in(name: str) -> str:
 def read_facts(folder: Path) -> dict[str, Any] | None:
     """Return the facts in inference.json; None if the folder has no such file of hpcvdj."""
     return json_facts(folder / FACTS, FORMAT)
+
+
+def read_selection_facts(folder: Path) -> dict[str, Any] | None:
+    """Return the facts in selection.json; None if the folder has no such file of hpcvdj."""
+    return json_facts(folder / SELECTION_FACTS, SELECTION_FORMAT)
 
 
 def json_facts(path: Path, name: str) -> dict[str, Any] | None:

@@ -97,11 +97,7 @@ class Alphabet(Letters):
     @cached_property
     def codon_sets(self) -> NDArray[np.uint64]:
         """The codons of each symbol as bits, uint64 [symbols]: bit 16 a + 4 b + c stands for the bases a, b, c."""
-        bits = np.uint64(1) << np.arange(64, dtype=np.uint64)
-        sets: NDArray[np.uint64] = np.where(self.codons.reshape(-1, 64), bits, np.uint64(0)).sum(
-            axis=1, dtype=np.uint64
-        )
-        return sets
+        return np.packbits(self.codons.reshape(-1, 64), axis=1, bitorder="little").view("<u8").ravel()
 
     @cached_property
     def of_codon(self) -> NDArray[np.uint8]:

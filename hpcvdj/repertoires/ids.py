@@ -35,7 +35,8 @@ def id_scopes(sources: Sequence[Table], rows: NDArray[np.int64]) -> NDArray[np.u
 def text_hashes(texts: pa.Array) -> NDArray[np.uint64]:
     """Hashes of texts, uint64 [rows]."""
     hashes = np.empty(len(texts), dtype=np.uint64)
-    text.hash_rows(*text.text_buffers(texts), hashes)
+    offsets, data = text.text_buffers(texts)
+    text.hash_rows(offsets[:-1], offsets[1:], data, hashes)
     return hashes
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import hpcvdj
-from hpcvdj.kernels.pathways.bitwise_cpu import BitwiseKernel
+from hpcvdj.kernels.pathways.enumerating_cpu import BitwiseKernel
 from hpcvdj.results.reader import Result
 from tests.commands import error_line, hpcvdj_command, new_process
 from tests.conftest import GERMLINE, ROOT, SMALL

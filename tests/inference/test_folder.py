@@ -16,7 +16,6 @@ from hpcvdj.inference.folder import (
     named,
     raise_if_inferred,
     read_errors,
-    read_selection_facts,
     read_trace,
     write_folder,
     write_with_selection,
@@ -28,7 +27,7 @@ from hpcvdj.inference.search import Evaluated
 from hpcvdj.recombination.events import events
 from hpcvdj.recombination.igor import FILES, folder_texts, load_model
 from hpcvdj.recombination.igor_writer import model_texts
-from hpcvdj.recombination.origin import FACTS, SELECTION_FACTS, read_facts
+from hpcvdj.recombination.origin import FACTS, SELECTION_FACTS, read_facts, read_selection_facts
 from hpcvdj.recombination.packaged import model_paths
 from hpcvdj.recombination.selection import FILE, SelectionFactor
 from hpcvdj.storage.folders import MARK

@@ -4,7 +4,8 @@ import numba
 import numpy as np
 import pytest
 
-from hpcvdj.kernels.carriers import products_of_pairs, weighted_sums
+from hpcvdj.kernels.carriers import products_of_pairs
+from hpcvdj.kernels.sums import mixed
 
 SHAPES = [(1, 1), (1, 3), (2, 4), (3, 5), (7, 13), (8, 40), (33, 101)]
 
@@ -19,9 +20,7 @@ def test_sums_and_products(rows, columns):
     assert (pairs == pairs.T).all()
     # Weights of 0 are skipped, no others.
     sets = rng.choice([0.0, 1.0, *rng.random(3)], (5, rows))
-    sums = np.zeros((5, columns))
-    weighted_sums(sets, values, sums)
-    np.testing.assert_allclose(sums, sets @ values, rtol=1e-13)
+    np.testing.assert_allclose(mixed(sets, values), sets @ values, rtol=1e-13)
 
 
 def test_threads_do_not_change_a_digit():
@@ -31,10 +30,9 @@ def test_threads_do_not_change_a_digit():
     before = numba.get_num_threads()
     for threads in (1, before):
         numba.set_num_threads(threads)
-        pairs, sums = np.empty((40, 40)), np.zeros((9, 60))
+        pairs = np.empty((40, 40))
         products_of_pairs(weights, values, pairs)
-        weighted_sums(sets, values, sums)
-        found.append((pairs, sums))
+        found.append((pairs, mixed(sets, values)))
     numba.set_num_threads(before)
     for one, other in zip(*found, strict=True):
         assert (one == other).all()

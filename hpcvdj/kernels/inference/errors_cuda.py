@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.kernels.device import Struct, gpu_errors, on_gpu
-from hpcvdj.kernels.inference.errors_layout import ErrorCounts, Masks, Weights
+from hpcvdj.kernels.inference.errors_layout import Masks, Weights
 from hpcvdj.kernels.inference.expectation_cuda import PAIRS, THREADS, ExpectationKernel
-from hpcvdj.kernels.inference.layout import begins
+from hpcvdj.kernels.inference.layout import Counts, begins
 from hpcvdj.kernels.inference.method import InferenceProblem
 from hpcvdj.kernels.pathways.forms import Texts
 from hpcvdj.kernels.pgen.tables import Chain, chains
@@ -73,7 +73,7 @@ class Shared(NamedTuple):
 
 CONSTANTS: dict[str, int | type] = {
     "MOST_THREADS": THREADS, "PAIRS": PAIRS, "ROOMS": ROOMS, "Masks": Masks, "PackedTexts": PackedTexts, "Texts": Texts,
-    "Weights": Weights, "Powers": Powers, "Insertion": Chain, "Counted": ErrorCounts, "Shared": Shared,
+    "Weights": Weights, "Powers": Powers, "Insertion": Chain, "Counted": Counts, "Shared": Shared,
 }  # fmt: skip
 """What host and device share."""
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcvdj.kernels.inference.layout import OF_INSERTIONS, Expected, Ints, common_parts, named_parts, unit_of
+from hpcvdj.kernels.inference.layout import OF_INSERTIONS, Counts, Expected, Ints, common_parts, named_parts, unit_of
 from hpcvdj.kernels.pathways.forms import Texts
 from hpcvdj.kernels.pgen.tables import Mask, chains
 from hpcvdj.recombination.models import Array, Model
@@ -62,25 +62,6 @@ class Weights(NamedTuple):
         return Weights(*map(np.ascontiguousarray, (v_choice, j_choice, model.v_deletions, model.j_deletions, d)))
 
 
-class ErrorCounts(NamedTuple):
-    """What is counted, in this order, as `hpcvdj.kernels.inference.layout.Counts` says; the first are of `Weights`."""
-
-    v_choice: int
-    j_choice: int
-    v: int
-    j: int
-    d: int
-    vd_lengths: int
-    dj_lengths: int
-    vd_first: int
-    dj_first: int
-    vd_steps: int
-    dj_steps: int
-    misread: int
-    logs: int
-    lost: int
-
-
 @dataclass(frozen=True)
 class ErrorsLayout:
     """What does not change while a model is inferred.
@@ -112,11 +93,11 @@ class ErrorsLayout:
         )  # fmt: skip
 
     @property
-    def sizes(self) -> ErrorCounts:
+    def sizes(self) -> Counts:
         """How many counts there are of each."""
         vd, dj = self.lags
         of_weights = {name: math.prod(shape) for name, shape in zip(Weights._fields, self.shapes, strict=True)}
-        return ErrorCounts(**of_weights, vd_lengths=vd, dj_lengths=dj, misread=1, **OF_INSERTIONS)
+        return Counts(**of_weights, vd_lengths=vd, dj_lengths=dj, misread=1, **OF_INSERTIONS)
 
     def expected(self, counts: NDArray[np.int64], model: Model, rows: int) -> Expected:
         """The expected numbers of events of `model` from the sum of the kernel's counts of so many rows."""

@@ -141,9 +141,12 @@ class Counts(NamedTuple):
     """What is counted, in this order: how much there is of each, or where it begins.
 
     Nodes of V and of J, D forms in each table; of both insertions lengths, first bases and pairs of bases, without
-    anything between them; log-likelihoods of rows that are counted and of those held out, and how many are lost.
+    anything between them; log-likelihoods of rows that are counted and of those held out, and how many are lost.  With
+    sequencing errors, the first are those of `errors_layout.Weights` instead, and there are misread bases.
     """
 
+    v_choice: int
+    j_choice: int
     v: int
     j: int
     d: int
@@ -153,6 +156,7 @@ class Counts(NamedTuple):
     dj_first: int
     vd_steps: int
     dj_steps: int
+    misread: int
     logs: int
     lost: int
 
@@ -161,12 +165,12 @@ OF_INSERTIONS = {"vd_first": 4, "dj_first": 4, "vd_steps": 16, "dj_steps": 16, "
 """How many counts there are of what is the same in every layout."""
 
 
-def begins(sizes: Any) -> Any:
+def begins(sizes: Counts) -> Counts:
     """Where each part of counts of these sizes begins."""
-    return type(sizes)(*map(int, np.cumsum(sizes) - sizes))
+    return Counts(*map(int, np.cumsum(sizes) - sizes))
 
 
-def named_parts(counts: NDArray[np.int64], sizes: Any) -> dict[str, NDArray[np.int64]]:
+def named_parts(counts: NDArray[np.int64], sizes: Counts) -> dict[str, NDArray[np.int64]]:
     """The parts of the counts by name."""
     return dict(zip(sizes._fields, np.split(counts, np.cumsum(sizes)[:-1]), strict=True))
 
@@ -270,7 +274,10 @@ class Layout:
         """How many counts there are of each."""
         v, j, forms = map(len, self.trees)
         vd, dj = self.lags
-        return Counts(v=v, j=j, d=len(self.table_choice) * forms, vd_lengths=vd, dj_lengths=dj, **OF_INSERTIONS)
+        return Counts(
+            v_choice=0, j_choice=0, v=v, j=j, d=len(self.table_choice) * forms, vd_lengths=vd, dj_lengths=dj, misread=0,
+            **OF_INSERTIONS,
+        )  # fmt: skip
 
     def weights(self, model: Model) -> tuple[NodeWeights, Chain, Chain]:
         """The weights and insertions of a model with the same alleles."""

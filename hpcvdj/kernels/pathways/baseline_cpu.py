@@ -8,8 +8,7 @@ in vivo sequence of the pair, each padded to 64 bytes.
 import numpy as np
 from numba import njit
 
-from hpcvdj.kernels.pathways.enumerating_cpu import TASK_SLICE, EnumeratingKernel
-from hpcvdj.kernels.pathways.forms import ONE_BYTE, PADDED
+from hpcvdj.kernels.pathways.forms import PADDED, TASK_SLICE
 
 
 @njit(cache=True, nogil=True, forceinline=True)
@@ -78,10 +77,3 @@ def count_tasks(  # type: ignore[no-untyped-def]
                 )
             )  # fmt: skip
         out[strings, row] = count
-
-
-class BaselineKernel(EnumeratingKernel):
-    """One byte a base."""
-
-    encoding = ONE_BYTE
-    count_tasks = staticmethod(count_tasks)

@@ -7,18 +7,16 @@ values where the paper's GPU compares a byte at a time: the same bits, the same 
 import numpy as np
 from numba import njit
 
-from hpcvdj.kernels.pathways.enumerating_cpu import TASK_SLICE, EnumeratingKernel
-from hpcvdj.kernels.pathways.forms import TWO_BITS
+from hpcvdj.kernels.pathways.forms import TASK_SLICE
 
 
 @njit(cache=True, nogil=True, forceinline=True)
 def _left(high, low, bases):  # type: ignore[no-untyped-def]
     """(high, low) shifted left by `bases` bases, 0 <= bases < 64: the paper's alignment."""
     bits = 2 * bases
-    if bits == 0:
-        return high, low
     if bits < 64:
-        return (high << np.uint64(bits)) | (low >> np.uint64(64 - bits)), low << np.uint64(bits)
+        # In two steps, as a shift by 64 is not defined.
+        return (high << np.uint64(bits)) | (low >> np.uint64(1) >> np.uint64(63 - bits)), low << np.uint64(bits)
     return low << np.uint64(bits - 64), np.uint64(0)
 
 
@@ -26,10 +24,8 @@ def _left(high, low, bases):  # type: ignore[no-untyped-def]
 def _right(high, low, bases):  # type: ignore[no-untyped-def]
     """(high, low) shifted right by `bases` bases, 0 <= bases < 64."""
     bits = 2 * bases
-    if bits == 0:
-        return high, low
     if bits < 64:
-        return high >> np.uint64(bits), (low >> np.uint64(bits)) | (high << np.uint64(64 - bits))
+        return high >> np.uint64(bits), (low >> np.uint64(bits)) | (high << np.uint64(1) << np.uint64(63 - bits))
     return np.uint64(0), high >> np.uint64(bits - 64)
 
 
@@ -119,10 +115,3 @@ def count_tasks(  # type: ignore[no-untyped-def]
                 )
             )  # fmt: skip
         out[strings, row] = count
-
-
-class BitwiseKernel(EnumeratingKernel):
-    """Two bits a base."""
-
-    encoding = TWO_BITS
-    count_tasks = staticmethod(count_tasks)

@@ -6,12 +6,10 @@ from typing import ClassVar
 import numpy as np
 
 from hpcvdj.kernels.kernel import Kernel, Pending, Unit
-from hpcvdj.kernels.pathways.forms import Encoding, Forms
+from hpcvdj.kernels.pathways import baseline_cpu, bitwise_cpu
+from hpcvdj.kernels.pathways.forms import ONE_BYTE, TASK_SLICE, TWO_BITS, Encoding, Forms
 from hpcvdj.kernels.threads import on_threads, parts_of
 from hpcvdj.recombination.repertoire import Problem
-
-TASK_SLICE = 1024
-"""n-nucleotide strings of a slice."""
 
 SLICES_AT_ONCE = 16
 """Slices that a CPU thread takes at a time."""
@@ -50,3 +48,17 @@ class EnumeratingKernel(Kernel):
             parts.append(counted.sum(axis=0))
         values = np.concatenate(parts)[:, np.newaxis]
         return lambda: values
+
+
+class BitwiseKernel(EnumeratingKernel):
+    """Two bits a base."""
+
+    encoding = TWO_BITS
+    count_tasks = staticmethod(bitwise_cpu.count_tasks)
+
+
+class BaselineKernel(EnumeratingKernel):
+    """One byte a base."""
+
+    encoding = ONE_BYTE
+    count_tasks = staticmethod(baseline_cpu.count_tasks)

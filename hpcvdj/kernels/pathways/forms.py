@@ -19,6 +19,10 @@ PADDED = 64
 """Bytes of an in vivo sequence or form at one byte a base (the paper, section V-A)."""
 
 
+TASK_SLICE = 1024
+"""n-nucleotide strings that a kernel on CPU cores counts one after another."""
+
+
 def codes_table(texts: list[str], width: int = 0) -> NDArray[np.uint8]:
     """One base a byte, uint8 [texts, the longest's length or `width`]."""
     table = np.zeros((len(texts), max([width, *map(len, texts)])), dtype=np.uint8)

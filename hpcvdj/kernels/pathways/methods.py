@@ -1,6 +1,6 @@
 """The methods of counting pathways."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import ClassVar
 
 import numpy as np
@@ -89,17 +89,11 @@ class Bitwise(Enumerating):
     """Two bits a base: Algorithms 2 and 3."""
 
     name = "bitwise"
-    kernels: ClassVar[Mapping[str, str]] = {
-        "cpu": "hpcvdj.kernels.pathways.bitwise_cpu.BitwiseKernel",
-        "cuda": "hpcvdj.kernels.pathways.enumerating_cuda.BitwiseKernel",
-    }
+    kernels = on_each_backend("hpcvdj.kernels.pathways.enumerating_{}.BitwiseKernel")
 
 
 class Baseline(Enumerating):
     """One byte a base: the state of the art that the paper compares against (its reference 9)."""
 
     name = "baseline"
-    kernels: ClassVar[Mapping[str, str]] = {
-        "cpu": "hpcvdj.kernels.pathways.baseline_cpu.BaselineKernel",
-        "cuda": "hpcvdj.kernels.pathways.enumerating_cuda.BaselineKernel",
-    }
+    kernels = on_each_backend("hpcvdj.kernels.pathways.enumerating_{}.BaselineKernel")

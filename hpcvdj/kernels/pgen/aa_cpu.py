@@ -20,17 +20,6 @@ CHUNK = 64
 
 
 @njit(nogil=True, forceinline=True)
-def through(w, table, s):  # type: ignore[no-untyped-def]
-    """A weight after the step of symbol s."""
-    return (
-        weighted(w, table[s, 0, 0], table[s, 1, 0], table[s, 2, 0], table[s, 3, 0]),
-        weighted(w, table[s, 0, 1], table[s, 1, 1], table[s, 2, 1], table[s, 3, 1]),
-        weighted(w, table[s, 0, 2], table[s, 1, 2], table[s, 2, 2], table[s, 3, 2]),
-        weighted(w, table[s, 0, 3], table[s, 1, 3], table[s, 2, 3], table[s, 3, 3]),
-    )
-
-
-@njit(nogil=True, forceinline=True)
 def by_rows(w, a, b, c, d):  # type: ignore[no-untyped-def]
     """A weight after the 4 x 4 table of four rows."""
     return (
@@ -39,6 +28,12 @@ def by_rows(w, a, b, c, d):  # type: ignore[no-untyped-def]
         weighted(w, a[2], b[2], c[2], d[2]),
         weighted(w, a[3], b[3], c[3], d[3]),
     )
+
+
+@njit(nogil=True, forceinline=True)
+def through(w, table, s):  # type: ignore[no-untyped-def]
+    """A weight after the step of symbol s."""
+    return by_rows(w, table[s, 0], table[s, 1], table[s, 2], table[s, 3])
 
 
 @njit(nogil=True, forceinline=True)

@@ -11,6 +11,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError, log, option
+from hpcvdj.kernels.neighbours.blocks import groups
 from hpcvdj.recombination.alphabet import AMINO_ACIDS
 from hpcvdj.recombination.repertoire import PgenProblem
 from hpcvdj.recombination.symbols import ANY_RESIDUE, Alphabet
@@ -110,10 +111,7 @@ def _unique(owner: NDArray[np.int64], texts: NDArray[np.uint8]) -> tuple[NDArray
     """Different (owner, text), ordered by owner, then by text."""
     # Eight bytes at a time are sorted faster than one.
     filled = np.pad(texts, ((0, 0), (0, -texts.shape[1] % 8))).view(">u8").astype(np.uint64)
-    keys = np.hstack([owner.astype(np.uint64)[:, None], filled])
-    order = np.lexsort(keys.T[::-1])
-    keys = keys[order]
-    chosen = order[np.append(True, (keys[1:] != keys[:-1]).any(axis=1))[: len(keys)]]
+    chosen, _ = groups(filled, np.zeros(len(owner), np.int64), owner)
     return owner[chosen], texts[chosen]
 
 

@@ -56,12 +56,6 @@ def _at(a, q):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, forceinline=True)
-def _of(a, j, f):  # type: ignore[no-untyped-def]
-    """A weight and its slope in an array."""
-    return (a[j, f, 0], a[j, f, 1], a[j, f, 2], a[j, f, 3]), (a[j, f, 4], a[j, f, 5], a[j, f, 6], a[j, f, 7])
-
-
-@njit(nogil=True, forceinline=True)
 def _put(row, w, e):  # type: ignore[no-untyped-def]
     """Set a weight and its slope."""
     row[0], row[1], row[2], row[3] = w
@@ -78,17 +72,17 @@ def _put_sum(row, w, e):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def _further(far, width, s, x, side, one, two, three):  # type: ignore[no-untyped-def]
     """Go through a codon with the insertions behind the leaves; those that end in it, into `one`, `two` and `three`."""
-    w, e = _of(far, 0, 0)
+    w, e = _at(far[0], 0)
     _put(one, through(w, side.one, 0), through(e, side.one, 0))
-    w, e = _of(far, 0, 1)
+    w, e = _at(far[0], 1)
     w, e = _stepped(w, e, side.two, s, x)
     _put(two, w, e)
-    w, e = _of(far, 0, 2)
+    w, e = _at(far[0], 2)
     w, e = _stepped(w, e, side.whole, s, x)
     _put_sum(three, w, e)
     for j in range(1, width):
         for f in range(3):
-            w, e = _of(far, j, f)
+            w, e = _at(far[j], f)
             w, e = _stepped(w, e, side.whole, s, x)
             _put(far[j - 1, f], w, e)
     far[width - 1] = 0.0
@@ -151,11 +145,11 @@ def _side(symbols, codons, x, forwards, row, side, texts, far, out):  # type: ig
     for j in range(min(codons - k, width) if is_behind else 0):
         place, q1, q2, q3 = within(codons, forwards, k)
         s = symbols[place]
-        w, e = _of(far, j, 0)
+        w, e = _at(far[j], 0)
         e = _added(by_rows(e, r0, r1, r2, r3), by_rows(w, e0, e1, e2, e3))
         w = by_rows(w, r0, r1, r2, r3)
         _put(out[q1], through(w, side.one, 0), through(e, side.one, 0))
-        w, e = _of(far, j, 1)
+        w, e = _at(far[j], 1)
         e = _added(by_rows(e, r0, r1, r2, r3), by_rows(w, e0, e1, e2, e3))
         w, e = _stepped(by_rows(w, r0, r1, r2, r3), e, side.two, s, x)
         _put(out[q2], w, e)
@@ -163,7 +157,7 @@ def _side(symbols, codons, x, forwards, row, side, texts, far, out):  # type: ig
         r1, e1 = _stepped(r1, e1, side.whole, s, x)
         r2, e2 = _stepped(r2, e2, side.whole, s, x)
         r3, e3 = _stepped(r3, e3, side.whole, s, x)
-        w, e = _of(far, j, 2)
+        w, e = _at(far[j], 2)
         e = _added(by_rows(e, r0, r1, r2, r3), by_rows(w, e0, e1, e2, e3))
         _put_sum(out[q3], by_rows(w, r0, r1, r2, r3), e)
         k += 1

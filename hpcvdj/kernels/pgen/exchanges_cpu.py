@@ -117,8 +117,9 @@ def _worth(table, s, w):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _open(symbols, codons, forwards, row, side, residues, out):  # type: ignore[no-untyped-def]
-    """Set the weights of a side after the first base of a codon, which `one_side` has for those of its symbol alone."""
+def _side(symbols, codons, forwards, row, side, residues, out):  # type: ignore[no-untyped-def]
+    """The weights of `one_side`; after the first base of a codon, which it has for those of its symbol alone, all."""
+    one_side(symbols, codons, forwards, row, side, out)
     k = 0
     while k < codons and row >= 0:
         place, q1, _, _ = within(codons, forwards, k)
@@ -158,11 +159,12 @@ def _exchange_side(  # type: ignore[no-untyped-def]
     row    in `child`, of the tree's root
     steps  as of `Exchange`
     worth  [3 codons + 1, 4]
-    later  as of `_insertions`
+    later  [codons, width, 3, 4], scratch: as of `_insertions`
     far    [width, 3, 4], scratch: insertions behind the leaf, from this codon on
     pair   [2, 4, 4], scratch: what the steps of a residue are multiplied with
     out    [codons, residues]
     """
+    _insertions(symbols, codons, forwards, side, worth, later)
     width, k = side.beyond.shape[1], 0
     while k < codons and row >= 0:
         place, _, q2, q3 = within(codons, forwards, k)
@@ -324,10 +326,8 @@ def exchange_rows(  # type: ignore[no-untyped-def]
         values[:n] = total
         for group in range(groups.first[kind], groups.first[kind + 1] if total == 0.0 else 0):
             t, row_v, row_j = groups.d[group], groups.v[group], groups.j[group]
-            one_side(text, n, False, row_j, j, right)
-            one_side(text, n, True, row_v, v, left)
-            _open(text, n, False, row_j, j, residues, right)
-            _open(text, n, True, row_v, v, residues, left)
+            _side(text, n, False, row_j, j, residues, right)
+            _side(text, n, True, row_v, v, residues, left)
             # All that has a weight of V has the group's; what V itself is worth gets it below.
             left[: 3 * n + 1] *= groups.weight[group]
             before[0] = 0.0
@@ -344,10 +344,8 @@ def exchange_rows(  # type: ignore[no-untyped-def]
                 worth_left, worth_right, values,
             )  # fmt: skip
             worth_left[: 3 * n + 1] *= groups.weight[group]
-            _insertions(text, n, True, v, worth_left, later)
             _exchange_side(text, n, True, row_v, v, exchange.v, residues, kept, worth_left, later, far, pair,
                            values)  # fmt: skip
-            _insertions(text, n, False, j, worth_right, later)
             _exchange_side(text, n, False, row_j, j, exchange.j, residues, kept, worth_right, later, far, pair,
                            values)  # fmt: skip
         at = begins[row]

@@ -10,9 +10,8 @@ insertions take the same steps, which the kernels multiply once for all of them.
 The tree of a set of alleles is kept for the next table or slice, unless sequences with ambiguous symbols add to it.
 """
 
-from collections.abc import Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -31,7 +30,7 @@ from hpcvdj.kernels.pgen.ambiguous_texts import (
 from hpcvdj.kernels.pgen.codons import CodonForms, CodonSteps
 from hpcvdj.kernels.pgen.form_trie import FormTrie
 from hpcvdj.kernels.pgen.tables import Groups, Tables
-from hpcvdj.kernels.threads import on_threads, parts_of
+from hpcvdj.kernels.threads import on_threads
 from hpcvdj.recombination.germline import SegmentType
 from hpcvdj.recombination.models import Array, Model, kept_with_model
 from hpcvdj.recombination.symbols import Alphabet
@@ -116,7 +115,7 @@ def _trees(
     lengths = np.pad(chain.lengths, (0, 3))
     symbols, codons = len(alphabet.symbols), max(0, len(chain.lengths) // 3)
     arguments = (
-        max(1, len(templates)), reach // 3 + 1, is_ambiguous(alphabet), ambiguous.free(alphabet), needed,
+        tries, max(1, len(templates)), reach // 3 + 1, is_ambiguous(alphabet), ambiguous.free(alphabet), needed,
         first_needed, lengths, chain.first, steps,
     )  # fmt: skip
     # Each has a row of `child`, or of `beyond`.
@@ -130,34 +129,32 @@ def _trees(
             np.empty((nodes, ENDED)), np.empty((leaves, codons, 3, 4)),
         )  # fmt: skip
 
-    def filled(numbers: Sequence[int]) -> tuple[NDArray[np.int64], _Trees]:
-        """Where each of some trees begins, as of `_fill`, and all of them."""
-        some, begin = tries._replace(root=tries.root[numbers]), np.zeros((len(numbers) + 1, 3), dtype=np.int64)
-        # Once to see how many nodes there are.
-        parts = parts_of(len(numbers), 1)
-        on_threads(_fill, parts, False, begin, most_nodes, *empty(begin[0]), some, *arguments)
-        begin = np.cumsum(begin, axis=0)
-        trees = empty(begin[-1])
-        on_threads(_fill, parts, True, begin, most_nodes, *trees, some, *arguments)
-        return begin, trees
-
-    if len(needed):
-        begin, trees = filled(range(len(tries.root)))
-    else:
-        names = []
-        for first, end in pairwise([*tries.root.tolist(), len(tries.child)]):
+    names: list[Any] = list(range(len(tries.root)))
+    if not len(needed):
+        for number, (first, end) in enumerate(pairwise([*tries.root.tolist(), len(tries.child)])):
             links = tries.child[first:end]
-            names.append((np.where(links < 0, links, links - first).tobytes(), tries.alone[first:end].tobytes()))
-        missing = {name: number for number, name in enumerate(names) if name not in known}
-        begin, trees = filled(list(missing.values()))
-        made = {name: trees.cut(*begin[place : place + 2]) for place, name in enumerate(missing)}
-        chosen = [known.get(name) or made[name] for name in names]
-        begin = np.cumsum([np.zeros(3, dtype=np.int64), *(tree.sizes for tree in chosen)], axis=0)
-        trees = empty(begin[-1])
-        for tree, first, end in zip(chosen, begin, begin[1:], strict=False):
-            trees.put(tree, first, end)
-        if sum(part.nbytes for tree in (*known.values(), *made.values()) for part in tree) <= MOST_KEPT_BYTES:
-            known.update(made)
+            names[number] = np.where(links < 0, links, links - first).tobytes(), tries.alone[first:end].tobytes()
+    missing = {name: number for number, name in enumerate(names) if name not in known}
+    sizes = {name: tree.sizes for name, tree in known.items()}
+    made: dict[Any, _Trees] = {}
+
+    def measure(name: Any) -> None:
+        sizes[name] = np.array(_fill(missing[name], False, most_nodes, *empty(np.zeros(3, np.int64)), *arguments))
+
+    def make(name: Any) -> None:
+        made[name] = empty(sizes[name])
+        _fill(missing[name], True, most_nodes, *made[name], *arguments)
+
+    on_threads(measure, list(missing))
+    begin = np.cumsum([np.zeros(3, dtype=np.int64), *(sizes[name] for name in names)], axis=0)
+    trees = empty(begin[-1])
+    on_threads(make, list(missing))
+    for name, first, end in zip(names, begin, begin[1:], strict=False):
+        trees.put(known.get(name) or made[name], first, end)
+        if len(needed):
+            del made[name]
+    if sum(part.nbytes for tree in (*known.values(), *made.values()) for part in tree) <= MOST_KEPT_BYTES:
+        known.update(made)
     return begin[tree_of, 1], SymbolTries(*trees, steps.one, steps.two, steps.whole)
 
 
@@ -168,10 +165,7 @@ def _known(model: Model, segment: str, codons: bytes, ball: bool) -> "dict[tuple
 
 
 class _Trees(NamedTuple):
-    """Trees one after another, as of `SymbolTries`.
-
-    One goes from `first` to `end`: numbers of nodes, inner nodes and leaves.
-    """
+    """Trees one after another, or one by itself, as of `SymbolTries`."""
 
     child: NDArray[np.int32]
     after: NDArray[np.int32]
@@ -182,18 +176,8 @@ class _Trees(NamedTuple):
     def sizes(self) -> NDArray[np.int64]:
         return np.array([len(self.after), len(self.child), len(self.beyond)])
 
-    def cut(self, first: NDArray[np.int64], end: NDArray[np.int64]) -> "_Trees":
-        """One of the trees, by itself."""
-        (nodes, inner, leaves), (nodes_end, inner_end, leaves_end) = first, end
-        child, after = self.child[inner:inner_end], self.after[nodes:nodes_end]
-        return _Trees(
-            np.where(child < 0, child, child - nodes).astype(np.int32),
-            np.where(after < 0, after + leaves, after - inner).astype(np.int32),
-            self.ended[nodes:nodes_end].copy(), self.beyond[leaves:leaves_end].copy(),
-        )  # fmt: skip
-
     def put(self, tree: "_Trees", first: NDArray[np.int64], end: NDArray[np.int64]) -> None:
-        """Put a tree to its place."""
+        """Put a tree to its place, from `first` to `end`: numbers of nodes, inner nodes and leaves."""
         (nodes, inner, leaves), (nodes_end, inner_end, leaves_end) = first, end
         self.child[inner:inner_end] = np.where(tree.child < 0, tree.child, tree.child + nodes)
         self.after[nodes:nodes_end] = np.where(tree.after < 0, tree.after - leaves, tree.after + inner)
@@ -202,71 +186,61 @@ class _Trees(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def _fill(  # type: ignore[no-untyped-def]
-    part, fills, begin, most_nodes, all_children, after, ended, beyond, tries, most_paths, most_depth, is_ambiguous,
-    free, needed, first_needed, lengths, first, steps,
+    tree, fills, most_nodes, all_children, after, ended, beyond, tries, most_paths, most_depth, is_ambiguous, free,
+    needed, first_needed, lengths, first, steps,
 ):  # fmt: skip
-    """Make the trees of a part (first, end) from `begin` (nodes, inner nodes, leaves) on.
-
-    Or only count them, into the rows after the first.
-    """
+    """Make a tree, or only count its nodes, inner nodes and leaves, which are returned."""
     symbols = len(is_ambiguous)
-    for tree in range(part[0], part[1]):
-        # Of the text that is being made, after each of its symbols.
-        paths = np.empty((most_depth + 2, most_paths), dtype=np.int32)
-        # Of the texts that are needed, those from `low` to `high` begin with it.
-        count, inner, next_symbol, kind, low, high = np.zeros((6, most_depth + 2), dtype=np.int64)
-        low[0], high[0] = first_needed[tree], first_needed[tree + 1]
-        rows = np.zeros((most_depth + 2, 3 * most_depth + 7, 4))
-        own_ended = np.empty(ENDED)
-        node = row = leaf = np.int64(0)
+    # Of the text that is being made, after each of its symbols.
+    paths = np.empty((most_depth + 2, most_paths), dtype=np.int32)
+    # Of the texts that are needed, those from `low` to `high` begin with it.
+    count, inner, next_symbol, kind, low, high = np.zeros((6, most_depth + 2), dtype=np.int64)
+    low[0], high[0] = first_needed[tree], first_needed[tree + 1]
+    rows = np.zeros((most_depth + 2, 3 * most_depth + 7, 4))
+    own_ended = np.empty(ENDED)
+    node = leaf = depth = np.int64(0)
+    paths[0, 0], count[0], row = tries.root[tree], 1, np.int64(1)
+    while depth >= 0 and node < most_nodes:
+        symbol = next_symbol[depth]
+        if symbol == symbols:
+            depth -= 1
+            continue
+        next_symbol[depth] += 1
+        made, deeper = depth + 1, rows[depth + 1]
+        kind[made] = kind_of(kind[depth], symbol, is_ambiguous, free)
+        low[made], high[made] = range_of(symbol, needed, depth, low[depth], high[depth])
+        if kind[made] == NEEDED and low[made] == high[made]:
+            continue
+        count[made] = _codon(
+            depth, symbol, paths[depth, : count[depth]], rows[depth], paths[made], deeper, own_ended, tries.child,
+            tries.alone, lengths, first, steps,
+        )  # fmt: skip
+        if count[made] == 0 and not own_ended.any() and not deeper[: 3 * made].any():
+            if fills:
+                all_children[inner[depth], symbol] = NO_WEIGHT
+            continue
         if fills:
-            node, row, leaf = begin[tree, 0], begin[tree, 1], begin[tree, 2]
-        first_node = node
-        paths[0, 0], count[0], inner[0] = tries.root[tree], 1, row
-        row += 1
-        depth = 0
-        while depth >= 0 and node - first_node < most_nodes:
-            symbol = next_symbol[depth]
-            if symbol == symbols:
-                depth -= 1
-                continue
-            next_symbol[depth] += 1
-            made, deeper = depth + 1, rows[depth + 1]
-            kind[made] = kind_of(kind[depth], symbol, is_ambiguous, free)
-            low[made], high[made] = range_of(symbol, needed, depth, low[depth], high[depth])
-            if kind[made] == NEEDED and low[made] == high[made]:
-                continue
-            count[made] = _codon(
-                depth, symbol, paths[depth, : count[depth]], rows[depth], paths[made], deeper, own_ended, tries.child,
-                tries.alone, lengths, first, steps,
-            )  # fmt: skip
-            if count[made] == 0 and not own_ended.any() and not deeper[: 3 * made].any():
-                if fills:
-                    all_children[inner[depth], symbol] = NO_WEIGHT
-                continue
-            if fills:
-                all_children[inner[depth], symbol] = node
-                # One by one: numba takes seconds to compile what an assignment says of arrays that do not fit.
-                for c in range(ENDED):
-                    ended[node, c] = own_ended[c]
-                after[node] = row if count[made] else ~leaf
-            node += 1
-            if count[made]:
-                next_symbol[made], inner[made] = 0, row
-                row += 1
-                depth = made
-                continue
-            if fills:
-                beyond[leaf] = 0.0
-                for k in range(3 * beyond.shape[1]):
-                    for p in range(1, 3 * made):
-                        length = k + 1 + 3 * made - p
-                        if length < len(lengths):
-                            for c in range(4):
-                                beyond[leaf, k // 3, k % 3, c] += lengths[length] * deeper[p, c]
-            leaf += 1
-        if not fills:
-            begin[tree + 1, 0], begin[tree + 1, 1], begin[tree + 1, 2] = node, row, leaf
+            all_children[inner[depth], symbol] = node
+            # One by one: numba takes seconds to compile what an assignment says of arrays that do not fit.
+            for c in range(ENDED):
+                ended[node, c] = own_ended[c]
+            after[node] = row if count[made] else ~leaf
+        node += 1
+        if count[made]:
+            next_symbol[made], inner[made] = 0, row
+            row += 1
+            depth = made
+            continue
+        if fills:
+            beyond[leaf] = 0.0
+            for k in range(3 * beyond.shape[1]):
+                for p in range(1, 3 * made):
+                    length = k + 1 + 3 * made - p
+                    if length < len(lengths):
+                        for c in range(4):
+                            beyond[leaf, k // 3, k % 3, c] += lengths[length] * deeper[p, c]
+        leaf += 1
+    return node, row, leaf
 
 
 @njit(cache=True, nogil=True)
