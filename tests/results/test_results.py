@@ -175,7 +175,7 @@ def test_a_failing_write_leaves_the_old_result(result, table, paper_germline, mo
     def full(*arguments):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("hpcvdj.results.writer.write_packed", full)
+    monkeypatch.setattr("hpcvdj.results.result_output.write_packed", full)
     with pytest.raises(MachineError, match=r"out.h5: the disk is full"):
         count_to(result, table, paper_germline, overwrite=True)
     assert result.read_bytes() == before
