@@ -91,7 +91,7 @@ def compute_at_once(task: Task) -> Summary:
     def write() -> tuple[SliceFacts, Makers | None]:
         assert junctions is not None
         assert store is not None
-        batches = task.sliced.all_rows(run.raise_if_stopping)
+        batches = inputs.all_rows(run.raise_if_stopping)
         rows = ComputedRows(inputs, junctions, output.quantity, store.values, timings, batches)
         settled = {**task.facts["config"], **config.recorded()}
         attributes = {"config": settled, "checkpoint_seconds": timings.save, **rows.facts.attributes()}
