@@ -111,7 +111,7 @@ def _write_junctions(file: h5py.File, junctions: Junctions) -> None:
         step = max(1, BLOCK_BYTES // np.dtype(dtype).itemsize)
         for first in range(0, rows, step):
             values = column.values(junctions, slice(first, min(rows, first + step)))
-            packed.put(values.astype(dtype, copy=False), first)
+            packed.put(values.astype(dtype, copy=False))
         packed.close()
     for column in columns("excluded", junctions):
         write_packed(file, f"excluded/{column.name}", as_array(column, column.values(junctions.excluded)))

@@ -18,7 +18,7 @@ from hpcvdj.repertoires.junctions import Reference
 from hpcvdj.repertoires.tally import Tally, tally_of
 from hpcvdj.results.lookup import Lookup
 from hpcvdj.runs.driver import Driver, Partial, Store, Timings
-from hpcvdj.runs.progress import COMPILING, told_if_slow
+from hpcvdj.runs.progress import COMPILING, Progress, told_if_slow
 from hpcvdj.runs.run import Run
 from hpcvdj.runs.stopping import NOTHING_YET
 from hpcvdj.values.plan import Plan
@@ -35,9 +35,10 @@ class ArrayStore(Store):
     units: list[Unit]
     begun: Partial | None = None
 
-    def __init__(self, problem: Any, method: Method) -> None:
+    def __init__(self, problem: Any, method: Method, progress: Progress | None = None) -> None:
+        """Prepare the values of a problem, and show on `progress` which share of them is computed."""
         quantity = method.quantity()
-        self._problem, self._method = problem, method
+        self._problem, self._method, self._progress = problem, method, progress
         self.values = np.zeros((len(problem.repertoire), quantity.width(problem)), dtype=quantity.dtype)
 
     def begin(self, unit_work: int) -> list[Unit]:
@@ -52,6 +53,8 @@ class ArrayStore(Store):
 
     def put(self, unit: Unit, values: NDArray[Any]) -> None:
         self.of(unit)[...] = values
+        if self._progress is not None:
+            self._progress.advance(len(unit.rows) * len(unit.n_lengths) / self.values.shape[1])
 
 
 def compute(problem: Any, config: Plan, backend: Backend, run: Run, store: ArrayStore | None) -> tuple[Timings, float]:

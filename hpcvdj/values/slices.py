@@ -15,8 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError, log
-from hpcvdj.kernels.kernel import Unit
-from hpcvdj.kernels.method import Method
 from hpcvdj.kernels.quantities import Quantity
 from hpcvdj.recombination.makers import Makers
 from hpcvdj.repertoires.inputs import without_rows
@@ -75,18 +73,6 @@ def _total(files: SliceFiles, quantity: Quantity, rows: int) -> SliceFacts:
     if first != rows:
         raise InputError(f"{files.folder.path}: its parts lack {rows - first:,} rows; {files.remedy}")
     return SliceFacts.total(slices)
-
-
-class _ShownStore(ArrayStore):
-    """Values in memory that show the progress of the computation."""
-
-    def __init__(self, problem: Any, method: Method, progress: Progress) -> None:
-        super().__init__(problem, method)
-        self._progress = progress
-
-    def put(self, unit: Unit, values: Any) -> None:
-        super().put(unit, values)
-        self._progress.advance(len(unit.rows) * len(unit.n_lengths) / self.values.shape[1])
 
 
 class _SliceWork:
@@ -158,7 +144,7 @@ class _SliceWork:
         between = self.run.raise_if_stopping
         junctions = sources.read(task.reference, batches, part.first_row, between, self._first)
         problem = task.config.problem(junctions.repertoire, task.reference)
-        store = _ShownStore(problem, task.config.method_class(), progress)
+        store = ArrayStore(problem, task.config.method_class(), progress)
         task.output.require_columns(part.tables, store.values.shape[1])
         read = time.perf_counter()
         alone = self.run.alone()
