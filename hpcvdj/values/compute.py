@@ -15,8 +15,9 @@ from hpcvdj.kernels.method import Method
 from hpcvdj.recombination.makers import Makers
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.junctions import Reference
-from hpcvdj.repertoires.tally import Tally, tally_of
+from hpcvdj.repertoires.tally import Tally
 from hpcvdj.results.lookup import Lookup
+from hpcvdj.results.slice_facts import SliceFacts
 from hpcvdj.runs.driver import Driver, Partial, Store, Timings
 from hpcvdj.runs.progress import COMPILING, Progress, told_if_slow
 from hpcvdj.runs.run import Run
@@ -104,9 +105,8 @@ def values_of(inputs: Inputs, reference: Reference, config: Plan) -> tuple[pa.Ta
     problem = config.problem(read.repertoire, reference)
     values = count_in_memory(problem, config, Run())
     assert values is not None
-    nonzero = np.zeros(len(values), dtype=bool)
-    method.quantity().sums(values, nonzero)
-    tally = replace(tally_of(read), max_n=getattr(config, "max_n", 0), nonzero=int(nonzero.sum()))
-    columns = Lookup(method.quantity(), values, read.row, read.excluded).columns(0, read.rows_read)
+    quantity = method.quantity()
+    tally = replace(SliceFacts.of(read, quantity, values), max_n=getattr(config, "max_n", 0))
+    columns = Lookup(quantity, values, read.row, read.excluded).columns(0, read.rows_read)
     makers = Makers.of(config.judged, [config.judged_values(problem, values)]) if config.judged else None
     return pa.table(columns), tally, makers
