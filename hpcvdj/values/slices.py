@@ -116,21 +116,17 @@ class _SliceWork:
                 self.checked |= check()
             shown.enter_context(progress)
             progress.skip(min(rows, len(finished) * self.sliced.size))
-            yield from self._timed(self.sliced.slices(self.files.taken(finished), run.raise_if_stopping))
+            begun = time.perf_counter()
+            for part in self.sliced.slices(self.files.taken(finished), run.raise_if_stopping):
+                self.seconds[0] += time.perf_counter() - begun
+                yield part
+                begun = time.perf_counter()
+            self.seconds[0] += time.perf_counter() - begun
 
         with ExitStack() as shown:
             run.each(work(), lambda part: self._compute(part, progress), self.files.saved)
         if not self.sliced.rows:
             raise without_rows(self.sliced.inputs.path).everywhere()
-
-    def _timed(self, slices: Iterator[InputSlice]) -> Iterator[InputSlice]:
-        """Yield the slices, and measure how long it takes to read them."""
-        begun = time.perf_counter()
-        for part in slices:
-            self.seconds[0] += time.perf_counter() - begun
-            yield part
-            begun = time.perf_counter()
-        self.seconds[0] += time.perf_counter() - begun
 
     def _compute(self, part: InputSlice, progress: Progress) -> Callable[[], None] | None:
         """Read and compute a slice.  Return how to write it, unless it is written, as the large slices of a result."""
