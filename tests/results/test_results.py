@@ -12,11 +12,12 @@ from hpcvdj.counting.config import Config
 from hpcvdj.counting.verify import reference
 from hpcvdj.errors import InputError, MachineError
 from hpcvdj.recombination.repertoire import Problem
-from hpcvdj.repertoires.readers import TextReader, read_batches
+from hpcvdj.repertoires.readers import TextReader
 from hpcvdj.results.export import export
 from hpcvdj.results.reader import Result
 from tests.conftest import SMALL
 from tests.problems import count_to, junctions_of_rows
+from tests.rows import read_batches
 
 
 @pytest.fixture
