@@ -186,7 +186,7 @@ def warn(computed: "list[tuple[Inputs, Summary]]", reference: "Reference") -> No
 
     total = total_of([summary for _, summary in computed])
     name = computed[0][0].path.name if len(computed) == 1 else f"{len(computed):,} tables"
-    log_exclusions(name, total.rows_read, total.excluded, total.substituted)
+    log_exclusions(name, total)
     if len(computed) > 1:
         for inputs, summary in computed:
             if not summary.counted:

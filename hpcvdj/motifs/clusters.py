@@ -179,10 +179,10 @@ def modularity(matrix: Any, label: NDArray[np.int32]) -> float:
 
 def read_clusters(path: Path, names: list[str]) -> NDArray[np.int64]:
     """Read the clusters of `names` from a table of clusters, int64 [names].  Raise InputError if one is missing."""
-    from hpcvdj.repertoires.readers import read_batches
+    from hpcvdj.repertoires.readers import open_table
 
     clusters: dict[str, int] = {}
-    for batch in read_batches(path, ("name", "cluster")):
+    for batch in open_table(path).batches(("name", "cluster")):
         for name, text in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             if not text.isdigit():
                 raise InputError(f"{path}: the cluster of {name!r} is {text!r}, not a number; give a table of clusters")

@@ -101,7 +101,7 @@ class MotifWriter:
     """
 
     def __init__(self, writer: Hdf5Writer, read: InputSet, scoring: Scoring, edges: int | None) -> None:
-        self._writer, self._put = writer, 0
+        self._writer = writer
         file, n, d = writer.file, len(read.sequences), len(scoring.score.weights) - 1
         values = _described(read, scoring)
         self._edges: dict[str, PackedDataset] = {}
@@ -138,8 +138,7 @@ class MotifWriter:
     def put_edges(self, edges: Edges) -> None:
         """Append edges."""
         for name, dataset in self._edges.items():
-            dataset.put(edges[name], self._put)
-        self._put += len(edges)
+            dataset.put(edges[name])
         self._writer.check()
 
     def finish(self, attributes: dict[str, Any], ranks: list[dict[str, str]]) -> None:

@@ -170,6 +170,11 @@ class Inputs:
             return self.tables[0].path
         return Path(os.path.commonpath([table.path.resolve().parent for table in self.tables]))
 
+    @cached_property
+    def all_columns(self) -> list[str]:
+        """The columns of the table, or those of all tables that are counted together, as of `columns_of_all`."""
+        return columns_of_all(self.tables) if self.together else self.tables[0].open().columns
+
     @property
     def rows(self) -> int:
         """Data rows of all tables; the tables must be surveyed."""
@@ -292,6 +297,15 @@ class Inputs:
             of_table = chosen[(chosen >= first) & (chosen < first + size)] - first
             for batch in reader.taken(of_table, [*columns, *further]):
                 yield with_repertoire(batch, table.repertoire_id) if named else batch
+
+    def all_rows(self, between: Callable[[], None]) -> Iterator[pa.RecordBatch]:
+        """All rows with `all_columns`; InputError if a file changed since the run began.
+
+        between  called after each batch
+        """
+        rows = in_columns(self.tables, self.all_columns) if self.together else self.tables[0].open().batches()
+        yield from _followed(ahead(rows), between)
+        self.require_unchanged()
 
     def rows_of(self, table: Table) -> Iterator[pa.RecordBatch]:
         """The rows of a table with the columns to read; InputError if the number of rows changed since the survey."""

@@ -252,7 +252,7 @@ class _Builder:
         The order of the batches decides the order of what is new.  Several threads may do the rest at the same time.
         """
         calls = [self._calls(segment, texts) for segment, texts in zip(self._indices, packed.calls, strict=True)]
-        index_of, two_loci, letters = self._repertoire, self._two_loci(), self.reading.letters
+        index_of, (of_v, of_j, two_loci), letters = self._repertoire, self._two_loci(), self.reading.letters
         repertoires = [index_of.setdefault(name, len(index_of)) for name in packed.repertoire.texts]
         reasons = [self.excluded.code(Exclusion.from_text(text)) if text else 0 for text in packed.reasons.texts]
         unfit = [(rows, self.excluded.code(exclusion)) for rows, exclusion in packed.unfit]
@@ -267,7 +267,9 @@ class _Builder:
             for rows, code in unfit:
                 not_fit[rows] = code
             why = np.zeros(len(v), dtype=np.int32)
-            for codes in (two_loci(v, j), no_j, no_v, not_fit, packed.reasons.numbers(reasons, np.int32)):
+            # A row without a segment has a reason that takes precedence.
+            of_loci = [two_loci[of_v[v], of_j[j]]] if len(two_loci) > 1 else []
+            for codes in (*of_loci, no_j, no_v, not_fit, packed.reasons.numbers(reasons, np.int32)):
                 if codes.any():
                     why = np.where(codes > 0, codes, why)
             # Most batches have no excluded row: a slice copies nothing.
@@ -320,8 +322,8 @@ class _Builder:
                 self._resolved[key] = indices.setdefault(entry, len(indices)), entry.allele if replaced else ""
         return self._resolved[key]
 
-    def _two_loci(self) -> Callable[[NDArray[np.int64], NDArray[np.int64]], Codes]:
-        """A function of the indices of V and of J that gives the codes of rows of two loci, int32 [rows]."""
+    def _two_loci(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]:
+        """The locus of each index of V and of J, and the codes of rows of two loci, int32 [locus of V, locus of J]."""
         loci: dict[str, int] = {}
         # Index -1 needs an entry, even if no call has been resolved yet.
         of_v, of_j = (
@@ -332,14 +334,7 @@ class _Builder:
         for v, j in permutations(loci, 2):
             exclusion = Exclusion.of(ExclusionKind.TWO_LOCI, v_locus=v, j_locus=j)
             codes[loci[v], loci[j]] = self.excluded.code(exclusion)
-
-        def codes_of(v: NDArray[np.int64], j: NDArray[np.int64]) -> Codes:
-            if len(codes) <= 1:
-                return np.zeros(len(v), dtype=np.int32)
-            # A row without a segment has a reason that takes precedence.
-            return np.asarray(codes[of_v[v], of_j[j]])
-
-        return codes_of
+        return of_v, of_j, codes
 
     def finish(self) -> Junctions:
         of_parts = [part.reads for part in self.parts if part.reads is not None]

@@ -85,7 +85,7 @@ def warn_of_rows(tally: Tally, reference: Reference, names: str = "", column: st
     """
     species = species_warning(tally, reference)
     if names:
-        log_exclusions(names, tally.rows_read, tally.excluded, tally.substituted)
+        log_exclusions(names, tally)
         lines = [text and f"{names}: {text}" for text in (tally.zero_counts, species)]
     else:
         where = f"; the column {column} says why" if column and tally.excluded else ""

@@ -102,24 +102,22 @@ def tally_of(junctions: Junctions) -> Tally:
     )
 
 
-def log_exclusions(
-    name: str, rows_read: int, excluded: list[tuple[Exclusion, int]], substituted: list[tuple[str, str, int]]
-) -> None:
+def log_exclusions(name: str, tally: Tally) -> None:
     """Warn of replaced calls and of excluded rows, with the option that keeps such rows.
 
     name  of the table, or of several tables
     """
-    substituted = sorted(substituted, key=lambda item: -item[2])
+    substituted = sorted(tally.substituted, key=lambda item: -item[2])
     for call, allele, rows in substituted[:_MOST_LOGGED]:
         log.warning("%s: call %s is counted as %s in %s rows", name, call, allele, f"{rows:,}")
     if substituted[_MOST_LOGGED:]:
         more = len(substituted) - _MOST_LOGGED
         log.warning("and %d more calls; the attribute substituted_calls of the result lists all", more)
-    if not excluded:
+    if not tally.excluded:
         return
-    level = level_of(excluded)
-    log.log(level, "%s: %s of %s rows excluded:", name, f"{sum(rows for _, rows in excluded):,}", f"{rows_read:,}")
-    for line in reason_lines(excluded):
+    level, out = level_of(tally.excluded), sum(rows for _, rows in tally.excluded)
+    log.log(level, "%s: %s of %s rows excluded:", name, f"{out:,}", f"{tally.rows_read:,}")
+    for line in reason_lines(tally.excluded):
         # Details are no warnings.
         log.log(logging.INFO if line.startswith(_DETAIL) else level, "%s", line)
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from hpcvdj.errors import InputError, option
 from hpcvdj.repertoires.batches import with_columns
 from hpcvdj.repertoires.formats.format import REQUIRED
-from hpcvdj.repertoires.inputs import columns_of_all, in_columns
+from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.table import Table
 from hpcvdj.repertoires.writers import require_writable_table, write_table
 from hpcvdj.results.attributes import facts_of_result
@@ -20,7 +20,7 @@ from hpcvdj.results.reader import Result
 from hpcvdj.runs.progress import Progress
 from hpcvdj.storage.ahead import ahead
 from hpcvdj.storage.files import require_distinct
-from hpcvdj.storage.inputs import file_digest, file_state, require_regular, require_unchanged
+from hpcvdj.storage.inputs import file_digest, file_state, require_regular
 
 
 def export(
@@ -64,15 +64,12 @@ def export(
     def batches() -> Iterator[pa.RecordBatch]:
         rows = 0
         with Progress(sum(table.rows for table in tables), "rows", shown=True, what="writing the table") as progress:
-            for batch in ahead(in_columns(tables, columns_of_all(tables)) if together else tables[0].open().batches()):
+            for batch in Inputs(tuple(tables), together=together).all_rows(between):
                 empty = pa.nulls(batch.num_rows, pa.string())
                 lacking = {name: empty for name in REQUIRED if airr and name not in batch.schema.names}
                 yield with_columns(batch, lacking | lookup.columns(rows, batch.num_rows))
                 rows += batch.num_rows
                 progress.advance(batch.num_rows)
-                between()
-        for table in tables:
-            require_unchanged(table.path, table.state)
 
     if facts is None:
         return write_table(target, ahead(batches()), overwrite=overwrite)

@@ -6,7 +6,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
@@ -51,9 +50,7 @@ class ComputedRows:
     @cached_property
     def facts(self) -> SliceFacts:
         """What became of the rows."""
-        nonzero = np.zeros(len(self.junctions), dtype=bool)
-        sums = self.quantity.sums(self.values, nonzero)
-        return SliceFacts.of(self.junctions, sums, int(nonzero.sum()), self.first_row)
+        return SliceFacts.of(self.junctions, self.quantity, self.values, self.first_row)
 
     def with_values(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows as tables have them, with their values."""

@@ -7,6 +7,7 @@ declarations.  A new column of /sequences or /excluded needs one entry in `LAYOU
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Any
@@ -56,17 +57,13 @@ class Column:
     only: str = ""
 
 
-def _calls(segment: int) -> Callable[[Junctions, slice], NDArray[np.bytes_]]:
+def _calls(segment: int, junctions: Junctions, rows: slice) -> NDArray[np.bytes_]:
     """Return the values of a call (V: 0, J: 1).  The sequences of a V–J pair are consecutive."""
-
-    def calls(junctions: Junctions, rows: slice) -> NDArray[np.bytes_]:
-        repertoire = junctions.repertoire
-        first, last, _ = rows.indices(len(repertoire))
-        alleles = as_bytes(pair[segment].allele for pair in repertoire.pairs)
-        sizes = np.asarray(np.diff(np.clip(repertoire.offsets, first, last)), dtype=np.int64)
-        return np.repeat(alleles, sizes)
-
-    return calls
+    repertoire = junctions.repertoire
+    first, last, _ = rows.indices(len(repertoire))
+    alleles = as_bytes(pair[segment].allele for pair in repertoire.pairs)
+    sizes = np.asarray(np.diff(np.clip(repertoire.offsets, first, last)), dtype=np.int64)
+    return np.repeat(alleles, sizes)
 
 
 def _by_row(excluded: ExcludedRows, describe: Callable[[Exclusion], str]) -> list[str]:
@@ -82,8 +79,8 @@ LAYOUT: dict[str, list[Column]] = {
             lambda junctions, rows: as_bytes(junctions.repertoire_ids)[junctions.repertoire_of[rows]], only=TOGETHER,
         ),
         Column("sequence_id", TEXT, "S", Junctions.id_bytes),
-        Column("v_call", TEXT, "S", _calls(0)),
-        Column("j_call", TEXT, "S", _calls(1)),
+        Column("v_call", TEXT, "S", partial(_calls, 0)),
+        Column("j_call", TEXT, "S", partial(_calls, 1)),
         Column("cdr3", TEXT, "S", Junctions.cdr3_bytes),
         Column("anchors", TEXT, "S", Junctions.anchor_bytes, only=ANCHORED),
     ],

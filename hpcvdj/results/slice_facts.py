@@ -4,6 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hpcvdj.kernels.quantities import Quantity
 from hpcvdj.recombination.exclusions import counts_from_json, counts_json
 from hpcvdj.repertoires.junctions import Junctions
@@ -27,10 +30,12 @@ class SliceFacts(Tally):
     pairs: list[tuple[str, str]]
 
     @classmethod
-    def of(cls, junctions: Junctions, sums: list[Any], nonzero: int, first_row: int = 0) -> Self:
-        """Return the facts of computed junctions."""
+    def of(cls, junctions: Junctions, quantity: Quantity, values: NDArray[Any], first_row: int = 0) -> Self:
+        """Return the facts of junctions with their computed values, [sequences, columns]."""
+        nonzero = np.zeros(len(junctions), dtype=bool)
+        sums = quantity.sums(values, nonzero)
         pairs = [(v.allele, j.allele) for v, j in junctions.repertoire.pairs]
-        tally = replace(tally_of(junctions), nonzero=nonzero)
+        tally = replace(tally_of(junctions), nonzero=int(nonzero.sum()))
         return cls(**vars(tally), first_row=first_row, sums=sums, pairs=pairs)
 
     @classmethod

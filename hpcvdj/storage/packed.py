@@ -54,13 +54,11 @@ class PackedDataset:
         self._held: NDArray[Any] | None = None
         self._packing: deque[tuple[int, Future[bytes]]] = deque()
 
-    def put(self, values: NDArray[Any], row: int = 0) -> None:
-        """Write a block whose first row is `row`.  Blocks must come in the order of the rows."""
-        if row != self._filled:
-            raise ValueError(f"{self.dataset.name}: rows from {row} on do not follow those written before")
+    def put(self, values: NDArray[Any]) -> None:
+        """Write the next rows."""
         done = 0
         while done < len(values):
-            number, within = divmod(row + done, self._rows)
+            number, within = divmod(self._filled, self._rows)
             size = min(self._rows, self._shape[0] - number * self._rows)
             taken = min(size - within, len(values) - done)
             if self._held is None:

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from hpcvdj.storage.files import COPIED_BYTES
 
@@ -63,58 +63,40 @@ class _List:
     items: list[Any]
 
 
-class _Reader:
-    """Decodes values from bytes."""
+def _read_unsigned(stream: IO[bytes]) -> int:
+    value = shift = 0
+    while (byte := stream.read(1)[0]) & 0x80:
+        value |= (byte & 0x7F) << shift
+        shift += 7
+    return value | byte << shift
 
-    def __init__(self, data: bytes) -> None:
-        self._data, self._at = data, 0
 
-    def _byte(self) -> int:
-        self._at += 1
-        return self._data[self._at - 1]
-
-    def _unsigned(self) -> int:
-        value = shift = 0
-        while (byte := self._byte()) & 0x80:
-            value |= (byte & 0x7F) << shift
-            shift += 7
-        return value | byte << shift
-
-    def _signed(self) -> int:
-        value = self._unsigned()
+def _read(stream: IO[bytes], kind: int) -> Any:
+    """Decode a value."""
+    if kind in _INTEGERS:
+        value = _read_unsigned(stream)
         return value >> 1 ^ -(value & 1)
-
-    def _bytes(self, size: int) -> bytes:
-        self._at += size
-        return self._data[self._at - size : self._at]
-
-    def value(self, kind: int) -> Any:
-        if kind in _INTEGERS:
-            return self._signed()
-        if kind == _BINARY:
-            return self._bytes(self._unsigned())
-        if kind == _STRUCT:
-            return self.struct()
-        if kind in _LISTS:
-            head = self._byte()
-            size = head >> 4 if head >> 4 < 15 else self._unsigned()
-            # A boolean has a byte of its own in a list, but not in a struct.
-            return _List(head & 15, [self.value(_BYTE if head & 15 == _FALSE else head & 15) for _ in range(size)])
-        if kind in (_TRUE, _FALSE):
-            return None
-        if kind in (_BYTE, _DOUBLE):
-            return self._bytes(8 if kind == _DOUBLE else 1)
-        raise ValueError(f"a footer has a value of the unknown type {kind}")
-
-    def struct(self) -> _Struct:
+    if kind == _BINARY:
+        return stream.read(_read_unsigned(stream))
+    if kind == _STRUCT:
         struct, number = _Struct(), 0
-        while head := self._byte():
-            number = number + (head >> 4) if head >> 4 else self._signed()
-            struct.fields[number] = [head & 15, self.value(head & 15)]
+        while head := stream.read(1)[0]:
+            number = number + (head >> 4) if head >> 4 else _read(stream, _INTEGERS[0])
+            struct.fields[number] = [head & 15, _read(stream, head & 15)]
         return struct
+    if kind in _LISTS:
+        head = stream.read(1)[0]
+        size = head >> 4 if head >> 4 < 15 else _read_unsigned(stream)
+        # A boolean has a byte of its own in a list, but not in a struct.
+        return _List(head & 15, [_read(stream, _BYTE if head & 15 == _FALSE else head & 15) for _ in range(size)])
+    if kind in (_TRUE, _FALSE):
+        return None
+    if kind in (_BYTE, _DOUBLE):
+        return stream.read(8 if kind == _DOUBLE else 1)
+    raise ValueError(f"a footer has a value of the unknown type {kind}")
 
 
-def _unsigned(out: bytearray, value: int) -> None:
+def _write_unsigned(out: bytearray, value: int) -> None:
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
         value >>= 7
@@ -122,11 +104,11 @@ def _unsigned(out: bytearray, value: int) -> None:
 
 
 def _write(out: bytearray, kind: int, value: Any) -> None:
-    """Encode a value, as the inverse of `_Reader.value`."""
+    """Encode a value, as the inverse of `_read`."""
     if kind in _INTEGERS:
-        _unsigned(out, value << 1 if value >= 0 else (-value << 1) - 1)
+        _write_unsigned(out, value << 1 if value >= 0 else (-value << 1) - 1)
     elif kind == _BINARY:
-        _unsigned(out, len(value))
+        _write_unsigned(out, len(value))
         out += value
     elif kind == _STRUCT:
         last = 0
@@ -135,7 +117,7 @@ def _write(out: bytearray, kind: int, value: Any) -> None:
                 out.append(number - last << 4 | item_kind)
             else:
                 out.append(item_kind)
-                _unsigned(out, number << 1)
+                _write_unsigned(out, number << 1)
             _write(out, item_kind, item)
             last = number
         out.append(0)
@@ -143,7 +125,7 @@ def _write(out: bytearray, kind: int, value: Any) -> None:
         size = len(value.items)
         out.append(min(size, 15) << 4 | value.kind)
         if size >= 15:
-            _unsigned(out, size)
+            _write_unsigned(out, size)
         for item in value.items:
             _write(out, _BYTE if value.kind == _FALSE else value.kind, item)
     elif kind not in (_TRUE, _FALSE):
@@ -181,7 +163,7 @@ def join_parquet(parts: Sequence[Path], target: Path, between: Callable[[], None
         joined.write(text + len(text).to_bytes(4, "little") + MAGIC)
 
 
-def _footer(stream: Any) -> tuple[_Struct, int]:
+def _footer(stream: IO[bytes]) -> tuple[_Struct, int]:
     """Return the footer of a file, and the byte where it begins."""
     size = stream.seek(-_TAIL_BYTES, os.SEEK_END) + _TAIL_BYTES
     tail = stream.read(_TAIL_BYTES)
@@ -189,7 +171,8 @@ def _footer(stream: Any) -> tuple[_Struct, int]:
         raise ValueError(f"{stream.name} is cut short")
     begin = size - _TAIL_BYTES - int.from_bytes(tail[:4], "little")
     stream.seek(begin)
-    return _Reader(stream.read(size - _TAIL_BYTES - begin)).struct(), begin
+    footer: _Struct = _read(stream, _STRUCT)
+    return footer, begin
 
 
 def _move(group: _Struct, distance: int, number: int) -> None:

@@ -15,10 +15,11 @@ from hpcvdj.kernels.method import Method
 from hpcvdj.recombination.makers import Makers
 from hpcvdj.repertoires.inputs import Inputs
 from hpcvdj.repertoires.junctions import Reference
-from hpcvdj.repertoires.tally import Tally, tally_of
+from hpcvdj.repertoires.tally import Tally
 from hpcvdj.results.lookup import Lookup
+from hpcvdj.results.slice_facts import SliceFacts
 from hpcvdj.runs.driver import Driver, Partial, Store, Timings
-from hpcvdj.runs.progress import COMPILING, told_if_slow
+from hpcvdj.runs.progress import COMPILING, Progress, told_if_slow
 from hpcvdj.runs.run import Run
 from hpcvdj.runs.stopping import NOTHING_YET
 from hpcvdj.values.plan import Plan
@@ -35,9 +36,10 @@ class ArrayStore(Store):
     units: list[Unit]
     begun: Partial | None = None
 
-    def __init__(self, problem: Any, method: Method) -> None:
+    def __init__(self, problem: Any, method: Method, progress: Progress | None = None) -> None:
+        """Prepare the values of a problem, and show on `progress` which share of them is computed."""
         quantity = method.quantity()
-        self._problem, self._method = problem, method
+        self._problem, self._method, self._progress = problem, method, progress
         self.values = np.zeros((len(problem.repertoire), quantity.width(problem)), dtype=quantity.dtype)
 
     def begin(self, unit_work: int) -> list[Unit]:
@@ -52,6 +54,8 @@ class ArrayStore(Store):
 
     def put(self, unit: Unit, values: NDArray[Any]) -> None:
         self.of(unit)[...] = values
+        if self._progress is not None:
+            self._progress.advance(len(unit.rows) * len(unit.n_lengths) / self.values.shape[1])
 
 
 def compute(problem: Any, config: Plan, backend: Backend, run: Run, store: ArrayStore | None) -> tuple[Timings, float]:
@@ -101,9 +105,8 @@ def values_of(inputs: Inputs, reference: Reference, config: Plan) -> tuple[pa.Ta
     problem = config.problem(read.repertoire, reference)
     values = count_in_memory(problem, config, Run())
     assert values is not None
-    nonzero = np.zeros(len(values), dtype=bool)
-    method.quantity().sums(values, nonzero)
-    tally = replace(tally_of(read), max_n=getattr(config, "max_n", 0), nonzero=int(nonzero.sum()))
-    columns = Lookup(method.quantity(), values, read.row, read.excluded).columns(0, read.rows_read)
+    quantity = method.quantity()
+    tally = replace(SliceFacts.of(read, quantity, values), max_n=getattr(config, "max_n", 0))
+    columns = Lookup(quantity, values, read.row, read.excluded).columns(0, read.rows_read)
     makers = Makers.of(config.judged, [config.judged_values(problem, values)]) if config.judged else None
     return pa.table(columns), tally, makers

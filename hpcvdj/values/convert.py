@@ -19,7 +19,7 @@ from hpcvdj.repertoires.folders import tables_in
 from hpcvdj.repertoires.formats.format import REASON, REQUIRED, ROW_ID, Opening
 from hpcvdj.repertoires.formats.listed import Listed
 from hpcvdj.repertoires.ids import text_hashes
-from hpcvdj.repertoires.inputs import Inputs, columns_of_all, in_text, name_of, with_repertoire
+from hpcvdj.repertoires.inputs import Inputs, in_text, name_of, with_repertoire
 from hpcvdj.repertoires.reading import Reading
 from hpcvdj.repertoires.table import REPERTOIRE, Table, repertoire_name
 from hpcvdj.repertoires.writers import require_writable_table
@@ -112,8 +112,7 @@ class _AirrSlices(SlicedInput):
 
     def __init__(self, inputs: Inputs, size: int, renamed: set[Path]) -> None:
         super().__init__(inputs, size)
-        names = columns_of_all(inputs.tables) if inputs.together else inputs.tables[0].open().columns
-        self._ordered = list(dict.fromkeys([*REQUIRED, *[REPERTOIRE] * inputs.together, *names]))
+        self._ordered = list(dict.fromkeys([*REQUIRED, *[REPERTOIRE] * inputs.together, *inputs.all_columns]))
         self._renamed = renamed
 
     @property

@@ -2,13 +2,11 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import pyarrow as pa
 
-from hpcvdj.repertoires.inputs import Inputs, columns_of_all, in_text, with_repertoire
+from hpcvdj.repertoires.inputs import Inputs, in_text, with_repertoire
 from hpcvdj.repertoires.table import Table
-from hpcvdj.storage.ahead import ahead
 from hpcvdj.storage.inputs import DAMAGE, packing, unpacked
 
 _EXPANSION = 5
@@ -52,12 +50,6 @@ class SlicedInput:
             table = replace(inputs.tables[0], first_row=0)
             inputs = replace(inputs, tables=(table if self.rows is None else replace(table, rows=self.rows),))
         self.inputs = inputs
-
-    @cached_property
-    def columns(self) -> list[str]:
-        """The columns of the output, besides those of values."""
-        tables = self.inputs.tables
-        return columns_of_all(tables) if self.inputs.together else tables[0].open().columns
 
     def slices(self, wanted: Callable[[int], bool], between: Callable[[], None]) -> Iterator[InputSlice]:
         """Yield the slices whose index is `wanted`, and call `between` after each batch.
@@ -143,24 +135,10 @@ class SlicedInput:
 
     def written(self, part: InputSlice) -> Iterator[pa.RecordBatch]:
         """Yield the columns of a slice for the output."""
+        names = self.inputs.all_columns
         for table, batch in part.batches:
-            yield self._written(batch, table)
-
-    def all_rows(self, between: Callable[[], None]) -> Iterator[pa.RecordBatch]:
-        """Read all rows again, and yield the columns for the output.  Call `between` after each batch.
-
-        Raises InputError if a table has changed since the run began.
-        """
-        for table in self.inputs.tables:
-            for batch in ahead(table.open().batches()):
-                yield self._written(batch, table)
-                between()
-        self.inputs.require_unchanged()
-
-    def _written(self, batch: pa.RecordBatch, table: Table) -> pa.RecordBatch:
-        if not self.inputs.together:
-            return batch.select(self.columns)
-        return in_text(with_repertoire(batch, table.repertoire_id), self.columns)
+            together = self.inputs.together
+            yield in_text(with_repertoire(batch, table.repertoire_id), names) if together else batch.select(names)
 
 
 def estimated_rows(table: Table) -> int:

@@ -15,8 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcvdj.errors import InputError, log
-from hpcvdj.kernels.kernel import Unit
-from hpcvdj.kernels.method import Method
 from hpcvdj.kernels.quantities import Quantity
 from hpcvdj.recombination.makers import Makers
 from hpcvdj.repertoires.inputs import without_rows
@@ -77,18 +75,6 @@ def _total(files: SliceFiles, quantity: Quantity, rows: int) -> SliceFacts:
     return SliceFacts.total(slices)
 
 
-class _ShownStore(ArrayStore):
-    """Values in memory that show the progress of the computation."""
-
-    def __init__(self, problem: Any, method: Method, progress: Progress) -> None:
-        super().__init__(problem, method)
-        self._progress = progress
-
-    def put(self, unit: Unit, values: Any) -> None:
-        super().put(unit, values)
-        self._progress.advance(len(unit.rows) * len(unit.n_lengths) / self.values.shape[1])
-
-
 class _SliceWork:
     """Reads, computes and writes slices.
 
@@ -130,21 +116,17 @@ class _SliceWork:
                 self.checked |= check()
             shown.enter_context(progress)
             progress.skip(min(rows, len(finished) * self.sliced.size))
-            yield from self._timed(self.sliced.slices(self.files.taken(finished), run.raise_if_stopping))
+            begun = time.perf_counter()
+            for part in self.sliced.slices(self.files.taken(finished), run.raise_if_stopping):
+                self.seconds[0] += time.perf_counter() - begun
+                yield part
+                begun = time.perf_counter()
+            self.seconds[0] += time.perf_counter() - begun
 
         with ExitStack() as shown:
             run.each(work(), lambda part: self._compute(part, progress), self.files.saved)
         if not self.sliced.rows:
             raise without_rows(self.sliced.inputs.path).everywhere()
-
-    def _timed(self, slices: Iterator[InputSlice]) -> Iterator[InputSlice]:
-        """Yield the slices, and measure how long it takes to read them."""
-        begun = time.perf_counter()
-        for part in slices:
-            self.seconds[0] += time.perf_counter() - begun
-            yield part
-            begun = time.perf_counter()
-        self.seconds[0] += time.perf_counter() - begun
 
     def _compute(self, part: InputSlice, progress: Progress) -> Callable[[], None] | None:
         """Read and compute a slice.  Return how to write it, unless it is written, as the large slices of a result."""
@@ -158,7 +140,7 @@ class _SliceWork:
         between = self.run.raise_if_stopping
         junctions = sources.read(task.reference, batches, part.first_row, between, self._first)
         problem = task.config.problem(junctions.repertoire, task.reference)
-        store = _ShownStore(problem, task.config.method_class(), progress)
+        store = ArrayStore(problem, task.config.method_class(), progress)
         task.output.require_columns(part.tables, store.values.shape[1])
         read = time.perf_counter()
         alone = self.run.alone()

@@ -8,9 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import hpcvdj
-from hpcvdj.repertoires.readers import read_batches
 from tests.commands import error_line, hpcvdj_command
 from tests.recombination.igor_files import mouse_files, vdj_files, vj_files
+from tests.rows import read_batches
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,7 @@ import pytest
 import hpcvdj
 from hpcvdj.analysis import steps
 from hpcvdj.results.reader import Result
-from hpcvdj.values.unit_store import BEGUN
+from hpcvdj.values.at_once import BEGUN
 from tests.commands import LITTLE, error_line, hpcvdj_command
 from tests.conftest import GERMLINE, ROOT, SMALL
 from tests.robustness.kill_and_resume import ranks_of

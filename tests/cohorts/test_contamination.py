@@ -21,11 +21,11 @@ from hpcvdj.errors import InputError
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.recombination.packaged import model_paths
 from hpcvdj.recombination.productive import productive_probability
-from hpcvdj.repertoires.readers import read_batches
 from hpcvdj.repertoires.writers import write_table
 from hpcvdj.runs.run import Run
 from tests.cohorts.drawn import cohort_in, drawn, with_individuals
 from tests.commands import error_line, hpcvdj_command
+from tests.rows import read_batches
 
 ROWS, COPIES = 4_000, 400
 GROUPS = dict(zip("abcde", "xxxyy", strict=True))

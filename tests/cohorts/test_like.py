@@ -7,10 +7,10 @@ import pytest
 
 import hpcvdj
 from hpcvdj.recombination.igor import load_model
-from hpcvdj.repertoires.readers import read_batches
 from hpcvdj.repertoires.writers import write_table
 from tests.cohorts.drawn import cohort_in, drawn, with_individuals
 from tests.commands import error_line, hpcvdj_command
+from tests.rows import read_batches
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,9 @@ import pytest
 
 import hpcvdj
 from hpcvdj.errors import InputError
-from hpcvdj.repertoires.readers import read_batches
 from hpcvdj.repertoires.writers import write_table
 from tests.commands import error_line, hpcvdj_command
+from tests.rows import read_batches
 
 
 @pytest.fixture

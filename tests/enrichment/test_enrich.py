@@ -24,13 +24,13 @@ from hpcvdj.recombination.igor import load_model
 from hpcvdj.recombination.packaged import model_paths
 from hpcvdj.recombination.productive import productive_of, productive_probability
 from hpcvdj.repertoires.inputs import read_table
-from hpcvdj.repertoires.readers import read_batches
 from hpcvdj.repertoires.reading import productive_reading
 from hpcvdj.repertoires.writers import write_table
 from hpcvdj.runs.run import Run
 from tests.asked import enrich_table
 from tests.commands import error_line, hpcvdj_command
 from tests.dealt import dealt_of
+from tests.rows import read_batches
 
 DRAWS = 100_000
 

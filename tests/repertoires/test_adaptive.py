@@ -18,8 +18,9 @@ from hpcvdj.repertoires.formats import adaptive_names
 from hpcvdj.repertoires.formats.adaptive_names import end_of_j, imgt_names, species_of
 from hpcvdj.repertoires.formats.format import REASON, Opening
 from hpcvdj.repertoires.inputs import read_table
-from hpcvdj.repertoires.readers import MemoryReader, open_table, read_batches
+from hpcvdj.repertoires.readers import MemoryReader, open_table
 from hpcvdj.repertoires.reading import Reading
+from tests.rows import read_batches
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "formats"
 FIELDS = ["v_call", "j_call", "junction", "duplicate_count", "productive", REASON]

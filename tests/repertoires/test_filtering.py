@@ -10,8 +10,8 @@ import pytest
 from hpcvdj.errors import InputError
 from hpcvdj.repertoires.filtering import write_without
 from hpcvdj.repertoires.inputs import Inputs, survey
-from hpcvdj.repertoires.readers import read_batches
 from hpcvdj.repertoires.table import table_at
+from tests.rows import read_batches
 
 HEADER = "sequence_id\tv_call\tj_call\tjunction\tnote"
 ROWS = [f"s{k}\tTRBV1\tTRBJ1-1\tTGTGCCTTT\tß {k}\t"[:-1] for k in range(6)]

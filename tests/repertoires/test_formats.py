@@ -8,7 +8,8 @@ import pytest
 
 from hpcvdj.errors import InputError
 from hpcvdj.repertoires.formats.format import Opening
-from hpcvdj.repertoires.readers import MemoryReader, open_table, read_batches, text
+from hpcvdj.repertoires.readers import MemoryReader, open_table, text
+from tests.rows import read_batches
 
 VDJTOOLS = """count\tfreq\tcdr3nt\tcdr3aa\tv\td\tj
 12\t0.8\tTGTGCCTTT\tCAF\tTRBV1\t.\tTRBJ1-1

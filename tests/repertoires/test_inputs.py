@@ -12,12 +12,13 @@ from hpcvdj.cohorts.settings import Naming
 from hpcvdj.errors import InputError
 from hpcvdj.repertoires.folders import tables_in
 from hpcvdj.repertoires.inputs import Inputs, numbered, survey, tables_of, targets_of
-from hpcvdj.repertoires.readers import open_table, read_batches
+from hpcvdj.repertoires.readers import open_table
 from hpcvdj.repertoires.readers.parquet import ParquetReader
 from hpcvdj.repertoires.reading import Reading
 from hpcvdj.repertoires.table import Table, repertoire_name, table_at, table_of
 from hpcvdj.repertoires.writers import write_table
 from tests.commands import hpcvdj_command
+from tests.rows import read_batches
 
 
 @pytest.mark.parametrize(

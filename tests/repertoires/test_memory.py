@@ -29,7 +29,7 @@ def table(tmp_path_factory):
 def test_a_table_read_through(table, monkeypatch):
     monkeypatch.setattr(readers.reader, "BATCH_ROWS", GROUP_ROWS)
     before, most, rows = pa.total_allocated_bytes(), 0, 0
-    for batch in readers.read_batches(table, COLUMNS):
+    for batch in readers.open_table(table).batches(COLUMNS):
         rows += batch.num_rows
         most = max(most, pa.total_allocated_bytes() - before)
     assert rows == GROUPS * GROUP_ROWS

@@ -7,8 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from hpcvdj.errors import InputError, choices
-from hpcvdj.repertoires.readers import read_batches
 from hpcvdj.repertoires.writers import TableWriter, write_table, writer_of
+from tests.rows import read_batches
 
 COLUMNS = ["sequence_id", "v_call", "j_call", "junction"]
 TEXT = "\t".join(COLUMNS) + "\n" + "".join(f"s{k}\tTRBV1\tTRBJ1-1\tTGTGCCTTT\n" for k in range(2000))

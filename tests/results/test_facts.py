@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from hpcvdj.errors import CompleteError, InputError, MachineError
-from hpcvdj.repertoires.readers import read_batches
 from hpcvdj.results import facts
 from hpcvdj.results.facts import Targets, read_facts, require_described
+from tests.rows import read_batches
 
 IDENTITY = {"tables": [["a.tsv", "1"]], "max_q": 0.1}
 

@@ -12,11 +12,12 @@ from hpcvdj.counting.config import Config
 from hpcvdj.counting.verify import reference
 from hpcvdj.errors import InputError, MachineError
 from hpcvdj.recombination.repertoire import Problem
-from hpcvdj.repertoires.readers import TextReader, read_batches
+from hpcvdj.repertoires.readers import TextReader
 from hpcvdj.results.export import export
 from hpcvdj.results.reader import Result
 from tests.conftest import SMALL
 from tests.problems import count_to, junctions_of_rows
+from tests.rows import read_batches
 
 
 @pytest.fixture
@@ -175,7 +176,7 @@ def test_a_failing_write_leaves_the_old_result(result, table, paper_germline, mo
     def full(*arguments):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("hpcvdj.results.writer.write_packed", full)
+    monkeypatch.setattr("hpcvdj.results.result_output.write_packed", full)
     with pytest.raises(MachineError, match=r"out.h5: the disk is full"):
         count_to(result, table, paper_germline, overwrite=True)
     assert result.read_bytes() == before

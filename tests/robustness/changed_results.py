@@ -28,7 +28,7 @@ from kill_outputs import OF_THE_RUN, content, with_copies
 from hpcvdj.recombination.igor import FILES
 from hpcvdj.results.slice_files import SliceFiles
 from hpcvdj.runs.folder import RunFolder
-from hpcvdj.values.unit_store import UnitStore
+from hpcvdj.values.at_once import UnitStore
 
 MODEL = mutate.MODEL
 SETTINGS, TABLE = "settings", "table"

@@ -52,7 +52,7 @@ from hpcvdj.results.slice_files import SliceFiles
 from hpcvdj.runs import driver
 from hpcvdj.runs.folder import RunFolder
 from hpcvdj.runs.ranks import World
-from hpcvdj.values.unit_store import BEGUN, UnitStore
+from hpcvdj.values.at_once import BEGUN, UnitStore
 
 ROOT = Path(__file__).parents[2]
 GERMLINE = ROOT / "inputs" / "germline" / "mouse_trb_paper.tsv"

@@ -37,7 +37,7 @@ def put_in_steps(dataset, values, rng, first=0):
     """Put rows in blocks of random sizes."""
     while first < len(values):
         step = int(rng.choice([1, 7, 64, 200]))
-        dataset.put(values[first : first + step], first)
+        dataset.put(values[first : first + step])
         first += step
 
 
@@ -126,16 +126,6 @@ def test_missing_rows_are_noticed():
         dataset.put(np.arange(4))
         with pytest.raises(ValueError, match="rows are missing"):
             dataset.close()
-
-
-def test_rows_out_of_order_are_refused():
-    with h5py.File.in_memory() as file:
-        dataset = PackedDataset(file, "row", (5,), np.int64)
-        with pytest.raises(ValueError, match="rows from 1 on do not follow"):
-            dataset.put(np.arange(4), 1)
-        dataset.put(np.arange(2))
-        with pytest.raises(ValueError, match="rows from 0 on do not follow"):
-            dataset.put(np.arange(2))
 
 
 @pytest.fixture

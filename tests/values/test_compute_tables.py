@@ -12,7 +12,6 @@ import hpcvdj
 from hpcvdj.counting.config import Config
 from hpcvdj.errors import CompleteError, InputError, StoppedError
 from hpcvdj.repertoires.inputs import Inputs, tables_of
-from hpcvdj.repertoires.readers import read_batches
 from hpcvdj.repertoires.reading import Reading
 from hpcvdj.results.export import export
 from hpcvdj.results.facts import read_facts, require_described
@@ -25,6 +24,7 @@ from tests.commands import hpcvdj_command
 from tests.conftest import GERMLINE, SMALL
 from tests.problems import count_to
 from tests.repertoires.program_tables import TABLES, written
+from tests.rows import read_batches
 
 SLICE = 100
 """Rows of a slice: SMALL has five slices."""

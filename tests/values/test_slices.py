@@ -143,7 +143,7 @@ def test_exclusions_are_logged_as_of_a_whole_table(tables, paper_germline, tmp_p
     for rows in (0, ROWS):
         caplog.clear()
         found = count_to(tmp_path / f"{rows}.h5", tables / "t.tsv", paper_germline, rows=rows)
-        log_exclusions("t.tsv", found.rows_read, found.excluded, found.substituted)
+        log_exclusions("t.tsv", found)
         logged.append([record.getMessage() for record in caplog.records if record.levelname == "WARNING"])
     assert logged[0] == logged[1]
     assert "t.tsv: 4 of 500 rows excluded:" in logged[0]

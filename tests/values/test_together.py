@@ -15,7 +15,6 @@ import hpcvdj
 from hpcvdj.counting.config import Config
 from hpcvdj.errors import CompleteError, InputError, StoppedError
 from hpcvdj.repertoires.inputs import Inputs, tables_of
-from hpcvdj.repertoires.readers import read_batches
 from hpcvdj.repertoires.reading import Reading
 from hpcvdj.reports.survey import survey
 from hpcvdj.results.reader import Result
@@ -27,6 +26,7 @@ from tests.commands import error_line, hpcvdj_command
 from tests.conftest import GERMLINE, SMALL
 from tests.problems import count_to
 from tests.repertoires.test_inputs import of_sizes
+from tests.rows import read_batches
 
 MAX_N = 3
 ROWS = {"a": 60, "b": 110, "c": 90, "e": 0}

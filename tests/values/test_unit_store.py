@@ -14,7 +14,7 @@ from hpcvdj.results.reader import Result
 from hpcvdj.runs.driver import Partial
 from hpcvdj.runs.folder import RunFolder
 from hpcvdj.runs.run import Run
-from hpcvdj.values.unit_store import UnitStore
+from hpcvdj.values.at_once import UnitStore
 from tests.conftest import SMALL
 from tests.problems import count_to, method_named, repertoire_of_rows
 

@@ -19,30 +19,11 @@ Species = Literal["human", "mouse"]
 MISSING = frozenset({"", "unresolved", "unknown", "no data", "null", "na", "nan", "none", "-1"})
 """What Adaptive writes for a missing value, in lower case."""
 
-_EXCEPTIONS: dict[Species, dict[str, str]] = {
-    # Conversion tables of immuneML 3.0, tcrconvert 1.0 and tcrdist3 0.3 agree.  IMGT also has a pseudogene TRAV14-1.
-    "human": {
-        "TRAV14-1": "TRAV14/DV4", "TRAV23-1": "TRAV23/DV6", "TRAV29-1": "TRAV29/DV5", "TRAV36-1": "TRAV36/DV7",
-        "TRAV38-2": "TRAV38-2/DV8",
-    },
-    # From IMGT's names of the genes and tcrconvert's table, which a rule made.  No data with these genes were seen.
-    "mouse": {
-        "TRAV4-4": "TRAV4-4/DV10", "TRAV6-7": "TRAV6-7/DV9", "TRAV13-4": "TRAV13-4/DV7", "TRAV14D-3": "TRAV14D-3/DV8",
-        "TRAV15-1": "TRAV15-1/DV6-1", "TRAV15-2": "TRAV15-2/DV6-2", "TRAV15D-1": "TRAV15D-1/DV6D-1",
-        "TRAV15D-2": "TRAV15D-2/DV6D-2", "TRAV16D-1": "TRAV16D/DV11", "TRAV21-1": "TRAV21/DV12",
-        # The only gene of its family.
-        "TRAV8N": "TRAV8N-2",
-    },
-}  # fmt: skip
+_ONLY_GENE = {("mouse", "TRAV8N"): "TRAV8N-2"}
+"""The gene of a family that is always meant by the name of the family."""
 
-_KEEPING: dict[Species, dict[str, frozenset[int]]] = {
-    "human": {
-        "TRBV": frozenset({3, 4, 5, 6, 7, 8, 10, 11, 12, 20, 21, 22, 23, 24, 25, 29}),
-        "TRAV": frozenset({1, 8, 9, 12, 13, 26, 38}),
-    },
-    "mouse": {"TRBV": frozenset({12, 13})},
-}
-"""Families F whose first gene IMGT calls F-1, not F.  Source: IMGT's list of genes, as in tidytcells 2.2."""
+_KEEPING = {("human", family) for family in ("TRBV8", "TRBV21", "TRBV22")}
+"""Families F that no packaged table lists and whose first gene IMGT calls F-1, not F: see IMGT's list of genes."""
 
 _NAME = re.compile(
     r"(?P<locus>TC?R[ABDG]|IG[HKL])(?P<segment>[VDJ])"
@@ -100,25 +81,29 @@ def _imgt_name(species: Species, name: str) -> str:
     family = segment + (f"({number[1:]})" if number.startswith("_") else number.lstrip("0"))
     gene = parts["gene"] or "X"
     if gene == "X":
-        return _EXCEPTIONS[species].get(family, family)
+        return _ONLY_GENE.get((species, family), family)
     if gene.startswith("or"):
         return f"{family}/OR{int(gene[2:4])}-{int(gene[5:])}"
     full = f"{family}-{'-'.join(part.lstrip('0') or '0' for part in gene.split('_'))}"
-    if full in _EXCEPTIONS[species]:
-        return _EXCEPTIONS[species][full]
-    return family if full == f"{family}-1" and not _keeps_number(species, segment, family) else full
+    listed = genes_of(species, segment[:3], segment[3])
+    # Genes of two loci: TCRAV14-01 is TRAV14/DV4, TCRAV38-02 is TRAV38-2/DV8.
+    of_two = {name.partition("/")[0]: name for name in listed if "/DV" in name}
+    if full in of_two or full != f"{family}-1":
+        return of_two.get(full, full)
+    return of_two.get(family) or (full if _keeps_number(species, segment, family) else family)
 
 
 def _keeps_number(species: Species, segment: str, family: str) -> bool:
     """Whether IMGT calls the first gene of a family F-1, not F."""
     listed = genes_of(species, segment[:3], segment[3])
+    if segment == "TRBV" or (species, segment) == ("human", "TRAV"):
+        # These have no families with letters, as TRAV12D of mouse.
+        family = family.rstrip("DNP")
     if f"{family}-1" in listed or family in listed:
         return f"{family}-1" in listed
-    number = re.match(r"\d+", family.removeprefix(segment))
-    if segment in _KEEPING[species]:
-        return number is not None and int(number[0]) in _KEEPING[species][segment]
     # IMGT calls the first gene of every family of these segments F-1.
-    return segment in ("IGHV", "IGKV", "IGLV", "IGHD") or any(gene.startswith(f"{family}-") for gene in listed)
+    keeps = segment in ("IGHV", "IGKV", "IGLV", "IGHD") or (species, family) in _KEEPING
+    return keeps or any(gene.startswith(f"{family}-") for gene in listed)
 
 
 def call_of(species: Species, columns: Mapping[str, str]) -> str:

@@ -1,9 +1,6 @@
 """Readers of tables as AIRR fields: TSV and CSV (plain, gzip or zstd), Parquet, AnnData, tables in memory."""
 
-from collections.abc import Iterator, Sequence
 from pathlib import Path
-
-import pyarrow as pa
 
 from hpcvdj.errors import InputError, choices
 from hpcvdj.repertoires.formats.format import BY_HEADER, Opening
@@ -41,10 +38,3 @@ def table_suffixes() -> tuple[str, ...]:
 def possible_suffixes() -> tuple[str, ...]:
     """The suffixes of files in a folder that may be tables."""
     return tuple(suffix for kind in choices(TableReader).values() for suffix in kind.perhaps)
-
-
-def read_batches(
-    path: Path | str, columns: Sequence[str] | None = None, opening: Opening = BY_HEADER
-) -> Iterator[pa.RecordBatch]:
-    """The rows of a table file, as of `open_table` and `TableReader.batches`."""
-    return open_table(path, opening).batches(columns)

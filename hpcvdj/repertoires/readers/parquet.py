@@ -56,9 +56,6 @@ class ParquetReader(TableReader):
         groups = range(self._metadata.num_row_groups)
         return max((self._metadata.row_group(group).num_rows for group in groups), default=1)
 
-    def given_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
-        yield from self.encoded_batches(columns, ())
-
     def encoded_batches(self, columns: list[str], encoded: Collection[str]) -> Iterator[pa.RecordBatch]:
         with self._opened(columns, encoded=encoded) as batches_of:
             yield from batches_of(range(self.known_rows))

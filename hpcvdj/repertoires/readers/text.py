@@ -82,13 +82,7 @@ class _CountedLines(io.RawIOBase):
 
     def __init__(self, stream: Any) -> None:
         super().__init__()
-        self._stream, self._last, self.has_quotes = stream, b"\n\n", False
-        self._ends = {"\n": 0, "\r": 0}
-
-    @property
-    def lines(self) -> int:
-        """The number of lines so far; those of old Macs end with a carriage return."""
-        return (self._ends["\n"] or self._ends["\r"]) + (self._last[-1:] not in b"\r\n")
+        self._stream, self._last, self.has_quotes, self.lines = stream, b"\n", False, 0
 
     def readable(self) -> bool:
         return True
@@ -97,11 +91,9 @@ class _CountedLines(io.RawIOBase):
         block = bytes(self._stream.read(size))
         self.has_quotes |= b'"' in block
         letters = np.frombuffer(self._last + block, np.uint8)
-        before, own = letters[1:-1], letters[2:]
-        follows_end = (before == ord("\n")) | ((before == ord("\r")) & (letters[:-2] == ord("\n")))
-        self._ends["\n"] += int(((own == ord("\n")) & ~follows_end).sum())
-        self._ends["\r"] += int(((own == ord("\r")) & (before != ord("\r"))).sum())
-        self._last = (self._last + block)[-2:]
+        within = (letters != ord("\n")) & (letters != ord("\r"))
+        self.lines += int(np.count_nonzero(within[1:] > within[:-1]))
+        self._last = block[-1:] or self._last
         return block
 
     def close(self) -> None:
