@@ -11,6 +11,9 @@ from tests.conftest import ROOT
 FOLDER = ROOT / "docs" / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 
+LONGEST = "beyond_chance", "cohort"
+"""They take a minute and half a minute, and no other code than the tests and the tutorial."""
+
 REMEDY = "if the new output is right: jupyter execute --inplace docs/notebooks/"
 
 
@@ -28,7 +31,10 @@ def test_there_are_four():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(path, marks=[pytest.mark.exhaustive] * (path.stem in LONGEST), id=path.stem) for path in NOTEBOOKS],
+)
 def test_the_stored_outputs_are_those_of_a_run(path, monkeypatch):
     nbformat = pytest.importorskip("nbformat")
     nbclient = pytest.importorskip("nbclient")
