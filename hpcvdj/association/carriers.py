@@ -65,7 +65,7 @@ def carriers_of(
     cohort: Cohort, sequences: Sequences, p: Floats, log_factor: Floats, p_junctions: Floats | None,
     improbable: Improbable | None,
 ) -> Carriers:  # fmt: skip
-    """Who carries the sequences; a donor with a likely copy only does not, unless its clone is larger than the others'.
+    """Who carries the sequences: donors, but those who have a likely copy only, in a clone that another one equals.
 
     p_junctions  float64 [junctions of the cohort]: their probabilities; None without nucleotides
     improbable   junctions that individuals share, and pairs that contaminated each other; None without nucleotides

@@ -17,7 +17,7 @@ from hpcvdj.errors import InputError, few, log, option
 from hpcvdj.recombination.names import MISSING
 from hpcvdj.recombination.selection import finite_number
 from hpcvdj.repertoires.batches import as_strings
-from hpcvdj.repertoires.metadata import column_of, columns_in, listed_in, names_column, names_in, others_in, title_of
+from hpcvdj.repertoires.metadata import column_of, columns_in, listed_in, names_column, others_in, title_of
 
 Family = Literal["case", "hla", "trend"]
 
@@ -150,14 +150,15 @@ def unmatched_in(
     names = list(dict.fromkeys(subject.values()))
     named = {k for phenotype in asked for k in phenotype.donors.tolist()}
     without = [name for k, name in enumerate(names) if k not in named and name not in empty]
-    others = others_in(naming.metadata, [*subject])
+    asked_for = [*(naming.case or ()), *(naming.strata or ()), naming.hla or "", naming.trend or ""]
+    column = names_column(naming.metadata, [*subject], asked_for)
+    others = others_in(naming.metadata, [*subject], column) if column else []
     texts = []
     if without:
         texts = [
             f"the metadata have no value for {len(without):,} of the donors, which are left out: {few(without, 10)}"
         ]
     if others:
-        column = names_column(naming.metadata, [*subject])
         texts.append(f"{len(others):,} row(s) of the metadata name no table, in the column {column}: {few(others, 10)}")
     return "; ".join(texts)
 
@@ -173,7 +174,7 @@ def _values(naming: Donors, column: str, subject: Mapping[str, str], what: str) 
             )
     if not value_of:
         source, samples = title_of(naming.metadata), [*subject]
-        if set(samples).isdisjoint(names_in(naming.metadata, samples)):
+        if not names_column(naming.metadata, samples, [column]):
             raise InputError(
                 f"{source}: no row is of {few(samples)}; one column must have the names of the tables, or of their "
                 f"repertoires; of a table with several donors, {option('individual')} is the column of their names"
@@ -226,8 +227,8 @@ def _alleles(column: str, value_of: Mapping[str, str]) -> tuple[dict[str, dict[s
             f"{option('hla', column)}: several genotypes, with | between them: {few(several)}; give the alleles that "
             "are certain, with commas between them"
         )
-    texts_of = {who: [part for part in re.split(r"[,;|+^~\s]+", text) if not _NO_ALLELE.fullmatch(part)]
-                for who, text in value_of.items()}  # fmt: skip
+    texts_of = {who: [part for text in re.split(r"[,;|+^~\s]+", given) if (part := _alleles_of(text))]
+                for who, given in value_of.items()}  # fmt: skip
     possible = {part: _possible(part) for texts in texts_of.values() for part in texts}
     genes_of = {who: {name.partition("*")[0] for part in texts for name in possible[part]}
                 for who, texts in texts_of.items()}  # fmt: skip
@@ -294,8 +295,10 @@ _PROTEIN = re.compile(
     "([A-Z]?)"
 )
 _GROUP = re.compile(rf"{_GENE}(\d\d?|{_LONG})(?::?[A-Z]{{2,}})?")
-_NO_ALLELE = re.compile(r"(?i:[-–]*|(?:HLA-)?Bw[46]|" + "|".join(map(re.escape, sorted(MISSING))) + ")")
-"""The second allele of a homozygote, and epitopes that many alleles of B have."""
+_NO_ALLELE = re.compile(
+    r"(?i:([A-Z0-9]+\*?)?[-–]+|[?.X]|blank|unknown|(HLA-)?Bw[46](\(.*\))?|" + "|".join(map(re.escape, MISSING)) + ")"
+)
+"""What stands for the second allele of a homozygote, and epitopes that many alleles of B have."""
 
 _OF_GENE = re.compile(rf"{_GENE}\d.*")
 
@@ -311,6 +314,15 @@ def _is_of(name: str, other: str) -> bool:
     An allele that is not expressed, such as A*02:01N, is only itself.
     """
     return name == other or (name.startswith((f"{other}:", f"{other}*")) and not name.endswith("N"))
+
+
+def _alleles_of(text: str) -> str:
+    """The alleles between slashes, without what is none.
+
+    >>> _alleles_of("A*02:01/A*02:09"), _alleles_of("B27/Bw4"), _alleles_of("A*-"), _alleles_of("Bw4(80I)")
+    ('A*02:01/A*02:09', 'B27', '', '')
+    """
+    return "/".join(part for part in text.split("/") if part and not _NO_ALLELE.fullmatch(part))
 
 
 def _shared(names: Collection[str]) -> str | None:

@@ -132,9 +132,7 @@ class AssociationQuestion(CohortQuestion[Association]):
         if len(most_hits) > MOST_SHOWN:
             lines.append(("", f"and {len(most_hits) - MOST_SHOWN:,} more"))
         if answer.auc is not None:
-            low, high = answer.auc.interval
-            lines.append(("AUC", f"{answer.auc.area:.3f}, 95 % interval {low:.3f} to {high:.3f}: hits that were found "
-                          "without a donor tell whether it is a case"))  # fmt: skip
+            lines.append(("AUC", f"{answer.auc.text}: hits that were found without a donor tell whether it is a case"))
         elif answer.unscored:
             lines.append(("AUC", f"none: without {answer.unscored:,} of the donors nothing is a hit, so hits rest on "
                           "single donors"))  # fmt: skip

@@ -34,7 +34,7 @@ class Estimate:
 
 
 def ascending(values: Floats) -> Counts:
-    """Return the indices that sort numbers; equal numbers keep their order.
+    """Return the indices that sort numbers, of which none is NaN; equal numbers keep their order.
 
     With few equal numbers, that is several times as fast as a stable sort of all.
     """

@@ -178,14 +178,14 @@ def enrich(
     # If the model cannot make the neighbourhood or the genes, the probability 0 is a fault of the model, no evidence.
     possible = (others > ROUNDING * values[:, 2]) & (by_class[clonotypes.kind[rows]] > 0)
     sound = without_genes(clonotypes.repertoire, fit.broken)[rows]
-    is_tested = _among(rows, tested, len(clonotypes))
+    is_tested = _is_among(rows, tested, len(clonotypes))
     not_tested = {
         check.IMPOSSIBLE: int((is_tested & sound & ~possible).sum()),
         check.BROKEN_GENE: int((is_tested & ~sound).sum()),
     }
     kept = possible & sound
     rows, values, is_tested = rows[kept], values[kept], is_tested[kept]
-    tested, drawn = rows[is_tested], drawn[_among(drawn, rows, len(clonotypes))]
+    tested, drawn = rows[is_tested], drawn[_is_among(drawn, rows, len(clonotypes))]
     factor = model.selection if settings.selection and settings.genes == "call" else None
     relative = np.ones(len(rows)) if factor is None else _relative(clonotypes, rows, factor)
     expected = (places.size[rows] - 1) * others[kept] / by_class[clonotypes.kind[rows]] * relative
@@ -214,7 +214,7 @@ def enrich(
     if fit.keep_misfits or settings.genes == "any":
         small = small[:0]
     side = check.contradicting(clonotypes.repertoire.subset(small), model, PGEN_COLUMNS[1:2])
-    at = np.flatnonzero(is_tested & ~_among(rows, small[side > 0], len(clonotypes)))
+    at = np.flatnonzero(is_tested & ~_is_among(rows, small[side > 0], len(clonotypes)))
     tested = rows[at]
     not_tested |= check.by_reason(side)
     return _tested(
@@ -314,7 +314,7 @@ def _counted(
     return counts - 1, tested, drawn, np.flatnonzero(wanted)
 
 
-def _among(rows: Counts, others: Counts, clonotypes: int) -> NDArray[np.bool_]:
+def _is_among(rows: Counts, others: Counts, clonotypes: int) -> NDArray[np.bool_]:
     """Which of some clonotypes are among others, bool [rows]."""
     # Much faster than np.isin.
     is_other = np.zeros(clonotypes, dtype=bool)

@@ -16,7 +16,7 @@ from hpcvdj.chance.settings import Checks, ClonotypeChoice
 from hpcvdj.enrichment.enrich import Enrichment, ReadOnce, enrich, enrich_over
 from hpcvdj.enrichment.settings import EnrichmentSettings
 from hpcvdj.errors import InputError, few, log, option
-from hpcvdj.kernels.backends import Backend, expect_backend
+from hpcvdj.kernels.backends import Backend, import_backend_ahead
 from hpcvdj.recombination.calls import Genes
 from hpcvdj.recombination.exclusions import counts_json
 from hpcvdj.recombination.models import Model
@@ -74,7 +74,7 @@ class EnrichmentQuestion(Question[Enrichment]):
 
     def answer(self, rows: Rows, model: Model, run: Run) -> Enrichment | None:
         import_ahead("scipy.optimize")
-        expect_backend(self.settings.backend)
+        import_backend_ahead(self.settings.backend)
         dealt = rows.dealt(model, run, "block")
         sizes, samples = sizes_in(dealt), self._distinct(dealt, rows.inputs.lacking_reads, run)
         control = self._control(rows.inputs, run)

@@ -18,7 +18,7 @@ from hpcvdj.inference.infer import Fit, held_out, infer
 from hpcvdj.inference.rows import ChosenRows, choose
 from hpcvdj.inference.settings import InferenceSettings
 from hpcvdj.inference.start import from_germline, with_anchors
-from hpcvdj.kernels.backends import Backend, expect_backend
+from hpcvdj.kernels.backends import Backend, import_backend_ahead
 from hpcvdj.kernels.inference.layout import LEAST
 from hpcvdj.kernels.inference.method import ExpectationWithErrors, InferenceProblem
 from hpcvdj.probabilities.settings import PgenConfig
@@ -89,7 +89,7 @@ def infer_tables(
     Raises HpcvdjError for bad input, too few rows and failures, and leaves the target as it was.
     """
     target = run.target
-    expect_backend(backend_name)
+    import_backend_ahead(backend_name)
     with ExitStack() as stack:
         if target is not None:
             lock = exclusive_folder(target, *inputs.files, overwrite=run.overwrite, resume=run.resume)

@@ -162,7 +162,7 @@ def gpu_uuid(device: int) -> str:
     return f"GPU-{UUID(bytes=buffer.raw)}"
 
 
-def expect_backend(name: str) -> None:
+def import_backend_ahead(name: str) -> None:
     """Begin to import what a backend needs that is opened later."""
     if name != CpuBackend.name:
         import_ahead("cupy")

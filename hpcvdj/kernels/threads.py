@@ -24,7 +24,10 @@ _COMPUTED_AT_ONCE = 1 << 12
 
 
 def on_threads(function: Callable[..., None], parts: Sequence[Any], *arguments: Any) -> None:
-    """Call `function` with each part and the arguments, on as many threads as numba has; it releases Python's lock."""
+    """Call `function` with each part and the arguments, on as many threads as numba has.
+
+    It should release Python's lock most of the time.
+    """
     remaining = list(reversed(parts))
 
     def work() -> None:

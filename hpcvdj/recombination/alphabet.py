@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -123,6 +123,17 @@ def unpack(words: NDArray[np.uint64], length: int) -> NDArray[np.uint8]:
     return ((words[:, np.newaxis] >> _SHIFTS) & np.uint64(3)).astype(np.uint8).ravel()[:length]
 
 
+def _text_of(sequence: Any) -> str:
+    """Return a sequence of a list or a column as text, empty if it is missing; raises InputError for anything else."""
+    value = sequence.as_py() if hasattr(sequence, "as_py") else sequence
+    # Missing values of pandas and numpy differ from themselves, or cannot be compared.
+    if value is None or repr(value) in ("nan", "<NA>", "NaT"):
+        return ""
+    if not isinstance(value, str):
+        raise InputError(f"translate takes sequences, texts of letters; {value!r} is none")
+    return value
+
+
 def translate(sequences: Iterable[str | None]) -> list[str]:
     """Translate sequences of A, C, G and T in either case; the translation of one that is out of frame is empty.
 
@@ -134,7 +145,7 @@ def translate(sequences: Iterable[str | None]) -> list[str]:
     """
     if isinstance(sequences, str):
         raise InputError("translate takes a list of sequences, not one; give [sequence]")
-    texts = ((sequence or "").upper() for sequence in sequences)
+    texts = [_text_of(sequence).upper() for sequence in sequences]
     return [
         "" if len(text) % 3 else "".join(AMINO_ACIDS.get(text[k : k + 3], "X") for k in range(0, len(text), 3))
         for text in texts

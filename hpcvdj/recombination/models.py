@@ -200,7 +200,15 @@ class Model:
         return replace(self, joint=True)
 
     def with_ties(self) -> "Model":
-        """Return the model in which V genes that reads hardly tell apart count as one gene: see `twin_genes`."""
+        """Return the model in which V genes that reads hardly tell apart count as one gene: see `twin_genes`.
+
+        Raises InputError if the model lacks the bases that tell them apart, as after inference from a germline table.
+        """
+        if not any(map(_read_before, self.v)):
+            raise InputError(
+                f"{self.name}: {option('ties', 'auto')} compares the {READ_BASES} bases of V genes before Cys 104, and "
+                "this model does not have them; leave it out"
+            )
         return replace(self, ties=tuple(twin_genes(self.v)))
 
     def require_selection(self) -> SelectionFactor:
@@ -379,14 +387,13 @@ as one gene, and so do TRBV6-2 and TRBV6-3."""
 def twin_genes(templates: Sequence[Template]) -> list[tuple[str, ...]]:
     """Return groups of V genes that reads hardly tell apart: they are equal from `READ_BASES` before Cys 104 on.
 
-    Programs that align reads call one of these genes out of habit, or all in turn.  Two alleles are compared over the
-    length of the shorter one.  Pairs of genes that have a gene in common are in the same group.
+    Programs that align reads call one of these genes out of habit, or all in turn.  In the junction, two alleles are
+    compared over the length of the shorter one.  Pairs of genes that have a gene in common are in the same group.
     """
     ends: dict[str, set[tuple[str, str]]] = {}
     for template in templates:
-        if template.segment:
-            before = template.sequence[: template.sequence.rfind(template.segment)]
-            ends.setdefault(template.allele.partition("*")[0], set()).add((before[-READ_BASES:], template.segment))
+        if before := _read_before(template):
+            ends.setdefault(template.allele.partition("*")[0], set()).add((before, template.segment))
     group = {gene: {gene} for gene in ends}
     for gene, other in combinations(ends, 2):
         if any(_equal(a, b) for a in ends[gene] for b in ends[other]):
@@ -396,12 +403,16 @@ def twin_genes(templates: Sequence[Template]) -> list[tuple[str, ...]]:
     return [genes for genes in groups if len(genes) > 1]
 
 
+def _read_before(template: Template) -> str:
+    """Return the `READ_BASES` bases of a V allele before the junction; empty if they are not all known."""
+    before = template.sequence[: template.sequence.rfind(template.segment)][-READ_BASES:] if template.segment else ""
+    return before if len(before) == READ_BASES and set(before) <= set("ACGT") else ""
+
+
 def _equal(allele: tuple[str, str], other: tuple[str, str]) -> bool:
-    """Return whether two V alleles, (bases before the junction, bases in it), are equal as far as both are known."""
+    """Return whether two V alleles, (bases before the junction, bases in it), are equal."""
     (before, inside), (other_before, other_inside) = allele, other
-    return (before.endswith(other_before) or other_before.endswith(before)) and (
-        inside.startswith(other_inside) or other_inside.startswith(inside)
-    )
+    return before == other_before and (inside.startswith(other_inside) or other_inside.startswith(inside))
 
 
 def listed(alleles: Mapping[str, str]) -> str:

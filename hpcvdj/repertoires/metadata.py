@@ -21,7 +21,7 @@ _MISSING = {word.lower() for word in MISSING} - {"none"} | {
 may be called none, such as that of donors without treatment; and - may be the opposite of +."""
 
 
-NEARLY = 0.75
+NEARLY_AS_MANY = 0.75
 """With this share of the names of another column, a column may be the one of the names.  Of two samples of each donor,
 half are often called like the donor."""
 
@@ -31,10 +31,10 @@ def column_of(metadata: object, group: str, names: Sequence[str], what: str = "g
     listed = listed_in(metadata, group, names, what)
     lacking = [name for name in names if name not in listed]
     if lacking:
+        most = names_column(metadata, names, [group]) or "none"
         raise InputError(
             f"{title_of(metadata)}: no {what} for {few(lacking)}; it needs a row for each individual, with its name in "
-            f"one column ({names_column(metadata, names)} has most names) and its {what} in {group} (words such as NA "
-            f"and unknown are no {what})"
+            f"one column ({most} has most names) and its {what} in {group} (words such as NA and unknown are no {what})"
         )
     return listed
 
@@ -83,51 +83,68 @@ def _spelling(name: str) -> tuple[str, ...]:
     return tuple(word.lstrip("0") or "0" for word in re.findall(r"\d+|[^\W\d_]+", name.lower()))
 
 
-def names_in(metadata: object, names: Sequence[str]) -> list[str]:
-    """The values, each once, of the column of a table of metadata that has most of the `names`."""
-    return [name for name in dict.fromkeys(_named(_text(metadata), names)) if name]
+def others_in(metadata: object, names: Sequence[str], column: str) -> list[str]:
+    """The names in a column of a table of metadata that are not among `names`."""
+    named = (_as_named(value, {*names}) for value in _text(metadata)[column].to_pylist())
+    return [name for name in dict.fromkeys(named) if name and name not in names]
 
 
-def others_in(metadata: object, names: Sequence[str]) -> list[str]:
-    """The names in a table of metadata that are not among `names`."""
-    return [name for name in names_in(metadata, names) if name not in names]
-
-
-def names_column(metadata: object, names: Sequence[str]) -> str:
-    """The column of a table of metadata that has most of the `names`."""
-    return _names_column(_text(metadata), names)[0]
+def names_column(metadata: object, names: Sequence[str], others: Collection[str] = ()) -> str:
+    """The column of metadata that has most of the `names`, which is none of the `others`; empty if none has any."""
+    column, number = _names_column(_text(metadata), names, others)
+    return column if number else ""
 
 
 def _named(table: pa.Table, names: Sequence[str], group: str = "", source: object = None) -> list[str]:
-    return _names_column(table, names, group, source)[1]
+    """The values of the column with the names, as they are compared; other arguments as of `_names_column`."""
+    column, _ = _names_column(table, names, [group], source)
+    return [_as_named(value, {*names}) for value in table[column].to_pylist()] if column else []
 
 
 def _names_column(
-    table: pa.Table, names: Sequence[str], group: str = "", source: object = None
-) -> tuple[str, list[str]]:  # fmt: skip
-    """The column with most of the names, other than `group`, and its values; repertoire_id, if it has nearly as many.
+    table: pa.Table, names: Sequence[str], others: Collection[str] = (), source: object = None
+) -> tuple[str, int]:  # fmt: skip
+    """The column with most of the names, and how many; repertoire_id, if it has nearly as many.
 
-    The names of files become names of repertoires.
+    The names of files become names of repertoires.  If no column has any name, it is that with most other spellings.
 
-    source  the metadata, for the InputError if columns have nearly as many of the names, but in different rows; None to
-            take the first of those with most
+    others  columns that have no names; the first has the values that are asked for
+    source  the metadata, for the InputError if another column has nearly as many of the names, and a name other values
     """
     known = {*names}
-    columns = sorted((name for name in table.column_names if name != group), key=lambda name: name != REPERTOIRE)
+    columns = sorted((name for name in table.column_names if name not in others), key=lambda name: name != REPERTOIRE)
     values = {name: [_as_named(value, known) for value in table[name].to_pylist()] for name in columns}
     numbers = {name: len(known.intersection(of_column)) for name, of_column in values.items()}
     best = max(columns, key=lambda name: numbers[name], default="")
-    if columns and numbers.get(REPERTOIRE, -1) >= NEARLY * numbers[best]:
-        best = REPERTOIRE
-    elif source is not None:
-        rows = [[value if value in known else "" for value in values[name]] for name in columns]
-        for name, of_column in zip(columns, rows, strict=True):
-            if numbers[name] >= NEARLY * numbers[best] > 0 and of_column != rows[columns.index(best)]:
+    if not best or not numbers[best]:
+        spelled = set(map(_spelling, names))
+        return max(
+            columns, key=lambda name: len(spelled & {_spelling(value or "") for value in values[name]}), default=""
+        ), 0
+    if numbers.get(REPERTOIRE, 0) >= NEARLY_AS_MANY * numbers[best]:
+        return REPERTOIRE, numbers[REPERTOIRE]
+    if source is not None:
+        asked = table[next(iter(others))].to_pylist()
+        of_best = _values_of(values[best], asked)
+        for name in columns:
+            if numbers[name] < NEARLY_AS_MANY * numbers[best]:
+                continue
+            of_name = _values_of(values[name], asked)
+            if any(of_name[who] != of_best[who] for who in known & {*of_name} & {*of_best}):
                 raise InputError(
                     f"{source}: the columns {best} and {name} have names of tables, in different rows; call the one "
                     f"that tells whose row it is {REPERTOIRE}"
                 )
-    return best, values.get(best, [])
+    return best, numbers[best]
+
+
+def _values_of(names: Sequence[str], values: Sequence[str]) -> dict[str, set[str]]:
+    """The values of each name, but empty ones."""
+    values_of: dict[str, set[str]] = {}
+    for name, value in zip(names, values, strict=True):
+        if value:
+            values_of.setdefault(name, set()).add(value)
+    return values_of
 
 
 def _as_named(value: str, names: Collection[str]) -> str:

@@ -97,11 +97,11 @@ class Selection:
         repertoire_id   a repertoire, or several
 
         Logs a warning of a call with which nothing was counted.  Raises InputError for a row or an id that is not among
-        these sequences, with the reason if it was excluded.
+        these sequences, with the reason if it was excluded, and for rows that are no whole numbers.
         """
         keep = np.ones(len(self), dtype=bool)
         if rows is not None:
-            keep &= self._among("row", np.fromiter(rows, dtype=np.int64))
+            keep &= self._among("row", _whole_numbers(rows))
         if sequence_id is not None:
             keep &= self._among("sequence_id", as_bytes(_several(sequence_id)))
         if repertoire_id is not None:
@@ -109,7 +109,9 @@ class Selection:
         for segment, calls in enumerate((v_call, j_call)):
             if calls is not None:
                 keep &= self._called(segment, _several(calls))
-        if min_pathways is not None and min_pathways > 0:
+        if min_pathways is not None and not min_pathways <= 0:
+            if math.isnan(min_pathways):
+                raise InputError("min_pathways: give a number, not NaN")
             least, totals = int(min_pathways), self.result.pathways().totals
             keep &= _take(self.result.counters, self.index, lambda block: totals(block) >= least)
         return Selection(self.result, self.index[keep])
@@ -180,3 +182,14 @@ def _take(
         blocks.append(of_block(dataset[low:high][index[first:stop] - low]))
         first = stop
     return np.concatenate(blocks)
+
+
+def _whole_numbers(rows: Iterable[int]) -> NDArray[np.int64]:
+    """Return data rows, int64 [rows]; raises InputError if they are no whole numbers, as those of a mask are not."""
+    try:
+        numbers = np.array(list(rows))
+    except TypeError:
+        numbers = np.array(rows)
+    if numbers.ndim != 1 or (len(numbers) and numbers.dtype.kind not in "iu"):
+        raise InputError("rows: give a list of data rows, whole numbers from 0; of a mask, numpy.flatnonzero(mask)")
+    return numbers.astype(np.int64)

@@ -39,6 +39,9 @@ _DIGESTS: dict[State, str] = {}
 _AHEAD: dict[State, Future[str]] = {}
 """The SHA-256 of files that `digest_ahead` reads, by their state before, and of those that were just written."""
 
+_DIGESTED_BESIDE = 1 << 16
+"""Bytes from which on another thread takes their digest: for fewer, asking it takes longer."""
+
 _TICKS_NS = 2 * 10**9
 """Nanoseconds in which a file can change twice without a new time of change: some file systems count in steps of two
 seconds."""
@@ -76,28 +79,30 @@ def digest_ahead(paths: Sequence[Path]) -> None:
 
     Files that just changed, and what is no regular file, are not read.
     """
-    # Unlike Path.is_file, this never raises an error.
-    states = {path: file_state(path) for path in paths if os.path.isfile(path)}  # noqa: PTH113
-    begun = [
-        (path, _AHEAD.setdefault(state, Future()))
-        for path, state in states.items()
-        if state is not None and state not in _DIGESTS and time.time_ns() - state[-1] > _TICKS_NS
-    ]
+    begun = []
+    for path in paths:
+        # Unlike Path.is_file, this never raises an error.
+        state = file_state(path) if os.path.isfile(path) else None  # noqa: PTH113
+        known = state is None or state in _DIGESTS or state in _AHEAD
+        if state is not None and not known and time.time_ns() - state[-1] > _TICKS_NS:
+            _AHEAD[state] = Future()
+            begun.append((path, _AHEAD[state]))
 
     def read() -> None:
         for path, future in begun:
             try:
                 future.set_result(_digest(path))
-            except OSError as error:
+            except BaseException as error:
                 future.set_exception(error)
 
-    Thread(target=read, daemon=True).start()
+    if begun:
+        Thread(target=read, daemon=True).start()
 
 
 class DigestedFile(io.BufferedWriter):
     """A new file that is written from its beginning to its end, and whose SHA-256 `file_digest` then knows.
 
-    Another thread takes the digest.  What is written must not change afterwards.
+    Another thread takes the digest of large data, which must not change after they are written.
     """
 
     def __init__(self, path: Path) -> None:
@@ -106,18 +111,35 @@ class DigestedFile(io.BufferedWriter):
         self._thread = ThreadPoolExecutor(1)
         self._taking = Future[None]()
         self._taking.set_result(None)
+        self._is_whole = True
 
     def write(self, data: Any) -> int:
+        self._is_whole = False
         self._taking.result()
-        self._taking = self._thread.submit(self._digest.update, data)
-        return super().write(data)
+        if len(data) >= _DIGESTED_BESIDE:
+            self._taking = self._thread.submit(self._digest.update, data)
+        else:
+            self._digest.update(data)
+        written = super().write(data)
+        self._is_whole = True
+        return written
+
+    def seekable(self) -> bool:
+        return False
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        raise io.UnsupportedOperation("seek")
+
+    def truncate(self, size: int | None = None) -> int:
+        raise io.UnsupportedOperation("truncate")
 
     def close(self) -> None:
         if self.closed:
             return
         self._thread.shutdown()
         super().close()
-        if (state := file_state(self._path)) is not None:
+        state = file_state(self._path)
+        if state is not None and self._is_whole and self._taking.exception() is None:
             _AHEAD[state] = Future()
             _AHEAD[state].set_result(self._digest.hexdigest())
 

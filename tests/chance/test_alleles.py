@@ -19,7 +19,29 @@ from tests.chance.test_calls import with_allele
 from tests.chance.test_fit import findings, fit_of, renamed, rows_of
 
 
-def test_only_genes_that_reads_hardly_tell_apart_count_as_one(model):
+def test_genes_whose_bases_before_the_junction_are_unknown_are_not_told_apart(model):
+    """Of a model from a germline table, TRBV2 and TRBV6-1 counted as one, as the ends of their junctions are equal."""
+    assert twin_genes(model.v) == []
+    with pytest.raises(InputError, match=r"ties='auto' compares the 100 bases .* this model does not have them; leave"):
+        model.with_ties()
+    before, inside = "ACGT" * 30, "TGTGCC"
+
+    def tied(sequence, more=""):
+        """The groups of a gene with all bases and another one."""
+        genes = {"A*01": (before + inside, inside), "B*01": (sequence + inside + more, inside + more)}
+        return twin_genes([
+            replace(model.v[0], allele=name, sequence=whole, segment=segment)
+            for name, (whole, segment) in genes.items()
+        ])  # fmt: skip
+
+    assert tied(before) == tied(before[-100:], "A") == tied("N" + before[-100:]) == [("A", "B")]
+    for other in (before[-99:], "N" * 20 + before[20:][-99:], "NNN", "", "T" + before[-99:], before[:-1] + "A"):
+        assert tied(other) == []
+
+
+@pytest.mark.olga
+def test_only_genes_that_reads_hardly_tell_apart_count_as_one():
+    model = load_model("human_trb")
     tied, of_gene = model.with_ties(), {}
     for k, template in enumerate(model.v):
         of_gene.setdefault(template.allele.partition("*")[0], []).append(k)

@@ -95,10 +95,11 @@ def test_another_species(command, table, tmp_path):
     assert list(tmp_path.iterdir()) == [rows]
 
 
+@pytest.mark.olga
 def test_the_facts_say_how_the_model_fits(table, tmp_path):
     rows, out = tmp_path / "rows.tsv", tmp_path / "out.tsv"
     write_table(rows, table.slice(0, 2_000).to_batches(), overwrite=False)
-    hpcvdj_command("enrich", rows, "-m", "human_trb_m15", "-o", out, "--ties", "auto")
+    hpcvdj_command("enrich", rows, "-m", "human_trb", "-o", out, "--ties", "auto")
     facts = json.loads(out.with_name("out.tsv.json").read_text())
     assert facts["fit"]["rows"] > 1_900
     assert "TRBV12-3,TRBV12-4" in facts["ties"]

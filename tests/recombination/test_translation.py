@@ -2,6 +2,12 @@
 
 import itertools
 
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from hpcvdj.errors import InputError
 from hpcvdj.recombination.alphabet import translate
 
 CODONS = {
@@ -23,3 +29,16 @@ def test_the_genetic_code():
     assert translate(codons) == [amino(codon) for codon in codons]
     assert translate(["".join(codons), "", "A", "AC", "TGTA", "ATGGCC"]) == [amino("".join(codons)), *[""] * 4, "MA"]
     assert translate([]) == []
+
+
+def test_columns_with_missing_sequences():
+    """pandas has three kinds of missing values, and pyarrow its own."""
+    texts = ["TGT", None, "gcc"]
+    for column in (
+        texts, pd.Series(texts), pd.Series(texts, dtype="string"), pd.Series(["TGT", np.nan, "gcc"], dtype=object),
+        pa.array(texts), pa.chunked_array([texts[:1], texts[1:]]), iter(texts),
+    ):  # fmt: skip
+        assert translate(column) == ["C", "", "A"]
+    for wrong in (3.5, b"TGT", ["TGT"]):
+        with pytest.raises(InputError, match=r"translate takes sequences, texts of letters; .* is none"):
+            translate(["TGT", wrong])

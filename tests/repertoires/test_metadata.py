@@ -45,7 +45,7 @@ def test_columns_with_nearly_the_same_names_in_other_rows(first):
     with pytest.raises(InputError, match="the columns rank and sample have names of tables, in different rows"):
         listed_in(metadata, "arm", names)
     assert listed_in(metadata, "rank", names) == {"1": "4", "2": "3", "3": "2"}
-    assert others_in(metadata, names) == []
+    assert others_in(metadata, names, "sample") == ["9"]
     right = metadata.rename_columns(["repertoire_id" if name == "sample" else name for name in metadata.column_names])
     assert listed_in(right, "arm", names) == {"1": "x", "2": "x", "3": "y"}
     # The same names in the same rows, and half of the names, as of donors with two samples each, are no other answer.
@@ -53,6 +53,22 @@ def test_columns_with_nearly_the_same_names_in_other_rows(first):
     assert listed_in(same, "arm", NAMES) == {"a": "x", "b": "y", "c": "z"}
     paired = pa.table({"who": ["a", "a", "b", "b"], "sample": ["a", "a_2", "b", "b_2"], "arm": ["w", "x", "y", "z"]})
     assert listed_in(paired, "arm", ("a", "a_2", "b", "b_2"))["a_2"] == "x"
+
+
+def test_columns_that_say_the_same_are_not_refused():
+    """A column of samples, the first of which are called like their donors; and a column with some of the names."""
+    visits = {"donor": ["D1", "D1", "D2", "D2"], "sample": ["D1", "D1b", "D2", "D2b"], "arm": ["x", "x", "y", "y"]}
+    for columns in (visits, dict(sorted(visits.items(), key=lambda column: column[0] != "sample"))):
+        assert listed_in(pa.table(columns), "arm", ("D1", "D2")) == {"D1": "x", "D2": "y"}
+    partial = pa.table({"file": ["a", "b", "c", "d"], "who": ["a", "b", "c", "other"], "arm": ["x", "y", "x", "y"]})
+    assert listed_in(partial, "arm", ("a", "b", "c", "d")) == {"a": "x", "b": "y", "c": "x", "d": "y"}
+
+
+def test_messages_name_the_column_of_names():
+    with pytest.raises(InputError, match=r"no group for 3; .* in one column \(id has most names\) and its group in g"):
+        column_of(pa.table({"g": ["1", "2", "3"], "id": ["1", "2", "9"]}), "g", ("1", "2", "3"))
+    with pytest.raises(InputError, match=r"no group for D1, D2; .* in one column \(none has most names\)"):
+        column_of(pa.table({"age": ["60", "61"], "sample": ["S1", "S2"], "g": ["x", "y"]}), "g", ("D1", "D2"))
 
 
 def test_whole_numbers_with_a_point(tmp_path):
@@ -148,4 +164,4 @@ def test_names_in_the_index_of_a_data_frame(index):
 def test_numbers_in_the_index_are_no_names():
     metadata = pd.DataFrame({"who": ["1", "0"], "arm": ["x", "y"]})
     assert listed_in(metadata, "arm", ("0", "1")) == {"1": "x", "0": "y"}
-    assert others_in(metadata.set_index("arm"), ("0", "1")) == []
+    assert others_in(metadata.set_index("arm"), ("0", "1"), "who") == []

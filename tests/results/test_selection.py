@@ -107,6 +107,25 @@ def test_chosen_by_rows_of_the_input(result, frame, expected):
     assert result.select(rows=range(0)).counters.shape == (0, MAX_N + 1)
 
 
+@pytest.mark.parametrize(
+    "rows",
+    [np.array([False, True, True]), [True, False], [1.5], ["1"], [None], 1, [[1]], pd.Series([True, False])],
+)
+def test_rows_that_are_no_numbers_of_rows(result, rows):
+    """A mask selected rows 0 and 1."""
+    with pytest.raises(InputError, match=r"^rows: give a list of data rows, .* of a mask, numpy.flatnonzero\(mask\)$"):
+        result.select(rows=rows)
+
+
+def test_rows_in_any_list(result):
+    known = result.select().column("row")[:3].tolist()
+    for rows in (known, iter(known), np.array(known, np.uint64), pd.Index(known), pd.Series(known)):
+        assert len(result.select(rows=rows)) == 3
+    assert len(result.select(rows=[])) == 0
+    with pytest.raises(InputError, match="min_pathways: give a number, not NaN"):
+        result.select(min_pathways=float("nan"))
+
+
 def test_chosen_by_id(result, frame):
     ids = frame.sequence_id[[9, 200]].tolist()
     assert sorted(result.select(sequence_id=ids).texts("sequence_id")) == sorted(ids)

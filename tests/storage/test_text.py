@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+import io
 import os
 import re
 import threading
@@ -179,9 +180,14 @@ def test_digests_that_are_taken_ahead(tmp_path, monkeypatch):
         return hashlib.sha256(path.read_bytes()).hexdigest()
 
     monkeypatch.setattr(inputs, "_digest", digest)
+    # The files were just written.
     digest_ahead(paths)
-    assert not read
+    assert not inputs._AHEAD
     monkeypatch.setattr(inputs, "_TICKS_NS", -(10**10))
+    # A link to a file, and a file that is read ahead already, are the same file.
+    (tmp_path / "link").symlink_to(paths[0])
+    os.link(paths[0], tmp_path / "name")
+    digest_ahead([paths[0], tmp_path / "link", tmp_path / "name"])
     digest_ahead([*paths, tmp_path])
     for path in paths[:2]:
         assert file_digest(path) == hashlib.sha256(path.name.encode()).hexdigest()
@@ -191,14 +197,18 @@ def test_digests_that_are_taken_ahead(tmp_path, monkeypatch):
     assert read[2:] == [("a", True)]
 
 
-def test_a_file_that_vanishes_while_its_digest_is_taken(tmp_path, monkeypatch):
-    path = tmp_path / "a"
-    path.write_text("a")
+@pytest.mark.parametrize("failure", [FileNotFoundError, MemoryError])
+def test_a_file_whose_digest_cannot_be_taken(tmp_path, monkeypatch, failure):
+    """The next one of the list has its own outcome."""
+    paths = [tmp_path / "a", tmp_path / "b"]
+    for path in paths:
+        path.write_text(path.name)
     monkeypatch.setattr(inputs, "_TICKS_NS", -(10**10))
-    monkeypatch.setattr(inputs, "_digest", mock.Mock(side_effect=FileNotFoundError(2, "No such file")))
-    digest_ahead([path])
-    with pytest.raises(FileNotFoundError):
-        file_digest(path)
+    monkeypatch.setattr(inputs, "_digest", mock.Mock(side_effect=[failure, "digest of b"]))
+    digest_ahead(paths)
+    with pytest.raises(failure):
+        file_digest(paths[0])
+    assert file_digest(paths[1]) == "digest of b"
 
 
 def test_a_new_file_is_not_read_for_its_digest(tmp_path, monkeypatch):
@@ -211,3 +221,17 @@ def test_a_new_file_is_not_read_for_its_digest(tmp_path, monkeypatch):
     # It may have changed since, within the same tick of the clock.
     with pytest.raises(AssertionError, match="is read"):
         file_digest(path)
+
+
+def test_a_file_that_was_not_written_whole_has_no_digest(tmp_path):
+    before = dict(inputs._AHEAD)
+    with pytest.raises(OSError, match="No space left"), DigestedFile(Path("/dev/full")) as stream:
+        stream.write(b"x" * 10_000_000)
+    with DigestedFile(tmp_path / "a") as stream:
+        stream.write(b"abc")
+        for change in (lambda: stream.seek(0), lambda: stream.truncate(1)):
+            with pytest.raises(io.UnsupportedOperation):
+                change()
+        assert not stream.seekable()
+        assert stream.tell() == 3
+    assert len(inputs._AHEAD) == len(before) + 1

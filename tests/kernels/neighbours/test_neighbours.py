@@ -37,9 +37,11 @@ def test_degrees_of_hostile_clonotypes(name):
     np.testing.assert_array_equal(degrees(letters, lengths, kinds, weights), expected)
 
 
+@pytest.mark.parametrize("at_once", [7, 1 << 16])
 @pytest.mark.parametrize("spread", [1, 10**6, -(10**6)])
-def test_blocks_keep_the_order_of_rows_and_copy_nothing_without_need(spread):
-    """Few blocks are counted, of many possible ones sequences are sorted."""
+def test_blocks_keep_the_order_of_rows_and_copy_nothing_without_need(spread, at_once, monkeypatch):
+    """Few blocks are counted, of many possible ones sequences are sorted; threads compare a part of the rows each."""
+    monkeypatch.setattr("hpcvdj.kernels.neighbours.blocks.TAKEN_AT_ONCE", at_once)
     rng = np.random.default_rng(1)
     lengths, classes = rng.integers(0, 4, 200), spread * rng.integers(-1, 5, 200)
     order, starts = blocks(lengths, classes)
@@ -50,6 +52,13 @@ def test_blocks_keep_the_order_of_rows_and_copy_nothing_without_need(spread):
     again, same = blocks(lengths[order], classes[order])
     assert again == slice(None)
     assert same.tolist() == starts.tolist()
+    # In the order of classes, but not of lengths.
+    mixed, borders = blocks(lengths, np.sort(classes))
+    assert mixed.tolist() == sorted(range(200), key=lambda row: (np.sort(classes)[row], lengths[row], row))
+    assert borders[-1] == 200
+    nothing, borders = blocks(lengths[:0], classes[:0])
+    assert nothing == slice(None)
+    assert borders.tolist() == [0]
 
 
 @pytest.mark.parametrize("columns", [1, 3])
