@@ -1,5 +1,6 @@
 """Cells with both chains: exact beside a loop over pairs of sequences, calibrated, and planted pairs are found."""
 
+from dataclasses import replace
 from itertools import product
 from unittest import mock
 
@@ -200,9 +201,10 @@ def test_options_of_single_chains_are_those_of_pairs(beta, alpha, drawn):
         kind: rows.select(CALLS).to_pandas().assign(duplicate_count=np.arange(400) // 10 + 1).set_index(obs.index)
         for kind, rows in zip(("VDJ", "VJ"), part, strict=True)
     }
-    for ties in ("none", "auto"):
-        options = {"kappa": 1.0, "ties": ties, "force": True, "backend": "cpu"}
-        answer = annotated_cells(obs, tables, {"VDJ": beta, "VJ": alpha}, database, options)
+    options = {"kappa": 1.0, "force": True, "backend": "cpu"}
+    tied = replace(beta, ties=(("TRBV12-3", "TRBV12-4"),)), alpha.with_ties()
+    for ties, models in {"none": (beta, alpha), "auto": tied}.items():
+        answer = annotated_cells(obs, tables, dict(zip(("VDJ", "VJ"), models, strict=True)), database, options)
         found[ties] = [*(sample.found for sample in answer.samples), len(answer.pairs.hits)]
         # The cells are those of the hits, also where genes are tied.
         assert obs["VDJ_1_epitope"].notna().sum() == found[ties][0] == 20
