@@ -112,7 +112,7 @@ def _names_column(
     source  the metadata, for the InputError if another column has nearly as many of the names, and a name other values
     """
     known = {*names}
-    columns = sorted((name for name in table.column_names if name not in others), key=lambda name: name != REPERTOIRE)
+    columns = [name for name in table.column_names if name not in others]
     values = {name: [_as_named(value, known) for value in table[name].to_pylist()] for name in columns}
     numbers = {name: len(known.intersection(of_column)) for name, of_column in values.items()}
     best = max(columns, key=lambda name: numbers[name], default="")

@@ -35,6 +35,21 @@ def test_the_column_with_most_of_the_names_counts_and_of_equal_ones_that_of_airr
     assert listed_in(more, "arm", NAMES) == {"c": "1", "b": "2", "a": "3"}
 
 
+@pytest.mark.parametrize("order", [["age", "rank", "sample"], ["sample", "age", "rank"], ["rank", "sample", "age"]])
+def test_a_column_with_other_values_does_not_hide_the_next_one(order):
+    columns = {"age": ["60", "61", "62"], "sample": ["1", "2", "3"], "rank": ["3", "2", "1"], "arm": ["x", "y", "z"]}
+    with pytest.raises(InputError, match=r"the columns (rank and sample|sample and rank) have names of tables"):
+        listed_in(pa.table({name: columns[name] for name in [*order, "arm"]}), "arm", ("1", "2", "3"))
+
+
+def test_the_column_of_other_spellings_may_be_any():
+    metadata = pa.table({"age": ["60", "61"], "who": ["P1", "P2"], "arm": ["x", "y"]})
+    with pytest.raises(InputError, match=r"P1 names no table, and P01 has no row \(and 1 more like this\)"):
+        listed_in(metadata, "arm", ("P01", "P02"))
+    with pytest.raises(InputError, match=r"no column of it \(strata\); there are age, who, arm"):
+        column_of(metadata, "of it", ("P1",), "strata")
+
+
 @pytest.mark.parametrize("first", [True, False])
 def test_columns_with_nearly_the_same_names_in_other_rows(first):
     """Donors 1 to 4, who are in another order in a column of ranks: whichever column came first had the names."""
