@@ -12,7 +12,7 @@ FOLDER = ROOT / "docs" / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 
 LONGEST = "beyond_chance", "cohort"
-"""They take a minute and half a minute, and no other code than the tests and the tutorial."""
+"""They take a minute and half a minute, and call nothing that other tests do not call."""
 
 REMEDY = "if the new output is right: jupyter execute --inplace docs/notebooks/"
 

@@ -37,7 +37,7 @@ from hpcvdj.repertoires.reading import reading_of
 from hpcvdj.repertoires.sequence_fields import common_fields
 from hpcvdj.repertoires.table import Table
 from hpcvdj.repertoires.writers import is_table
-from hpcvdj.reports.files import of_steps
+from hpcvdj.reports.files import shown_and_not_done
 from hpcvdj.reports.page import LIBRARIES, write_report
 from hpcvdj.reports.settings import ReportSettings
 from hpcvdj.results.facts import facts_path
@@ -442,7 +442,7 @@ def _reads_database(job: Job) -> dict[str, Any]:
 
 
 def _reads_page(job: Job) -> dict[str, Any]:
-    shown, not_done = of_steps(list(map(vars, job.outcomes)))
+    shown, not_done = shown_and_not_done(list(map(vars, job.outcomes)))
     undone, left_out = (
         {step: why for step, (is_left_out, why) in not_done.items() if is_left_out == of_state}
         for of_state in (False, True)

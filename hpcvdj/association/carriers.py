@@ -65,7 +65,9 @@ def carriers_of(
     cohort: Cohort, sequences: Sequences, p: Floats, log_factor: Floats, p_junctions: Floats | None,
     improbable: Improbable | None,
 ) -> Carriers:  # fmt: skip
-    """Who carries the sequences: donors, but those who have a likely copy only, in a clone that another one equals.
+    """Who carries the sequences.
+
+    A donor whose only junction is a likely copy is no carrier, unless its clone is larger than all others.
 
     p_junctions  float64 [junctions of the cohort]: their probabilities; None without nucleotides
     improbable   junctions that individuals share, and pairs that contaminated each other; None without nucleotides

@@ -317,7 +317,7 @@ def _is_of(name: str, other: str) -> bool:
 
 
 def _alleles_of(text: str) -> str:
-    """The alleles between slashes, without what is none.
+    """The alleles between slashes, without what is no allele.
 
     >>> _alleles_of("A*02:01/A*02:09"), _alleles_of("B27/Bw4"), _alleles_of("A*-"), _alleles_of("Bw4(80I)")
     ('A*02:01/A*02:09', 'B27', '', '')

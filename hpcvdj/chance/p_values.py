@@ -36,7 +36,7 @@ class Estimate:
 def ascending(values: Floats) -> Counts:
     """Return the indices that sort numbers, of which none is NaN; equal numbers keep their order.
 
-    With few equal numbers, that is several times as fast as a stable sort of all.
+    With few equal numbers, that takes less than half of the time of a stable sort of all.
     """
     order = np.argsort(values)
     ranked = values[order]

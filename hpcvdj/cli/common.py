@@ -288,7 +288,7 @@ def begin(launch: Launch = _ALONE, *, shared: bool = False, files: Sequence[Path
     set_threads(current, launch.threads)
     if shared:
         log_if_serial(current)
-    if current.size == 1 and (starting.threads or 2) > 1:
+    if current.size == 1 and starting.has_several_threads:
         digest_ahead(files)
     from hpcvdj.runs.run import Run
 

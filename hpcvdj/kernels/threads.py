@@ -20,7 +20,7 @@ TAKEN_AT_ONCE = 1 << 16
 
 
 _COMPUTED_AT_ONCE = 1 << 12
-"""Rows of which a thread computes values at a time: each value takes a thousand times as long as a copy."""
+"""Rows of which a thread computes values at a time: a value takes far longer than a copy."""
 
 
 def on_threads(function: Callable[..., None], parts: Sequence[Any], *arguments: Any) -> None:

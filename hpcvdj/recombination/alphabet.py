@@ -126,11 +126,11 @@ def unpack(words: NDArray[np.uint64], length: int) -> NDArray[np.uint8]:
 def _text_of(sequence: Any) -> str:
     """Return a sequence of a list or a column as text, empty if it is missing; raises InputError for anything else."""
     value = sequence.as_py() if hasattr(sequence, "as_py") else sequence
-    # Missing values of pandas and numpy differ from themselves, or cannot be compared.
-    if value is None or repr(value) in ("nan", "<NA>", "NaT"):
+    # pandas' missing values are known by their names: NA cannot be compared.
+    if value is None or repr(value) in ("nan", "<NA>"):
         return ""
     if not isinstance(value, str):
-        raise InputError(f"translate takes sequences, texts of letters; {value!r} is none")
+        raise InputError(f"translate takes sequences as text; {value!r} is none")
     return value
 
 

@@ -1,7 +1,7 @@
 """Tables of metadata: the groups and subjects of samples."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ _MISSING = {word.lower() for word in MISSING} - {"none"} | {
 may be called none, such as that of donors without treatment; and - may be the opposite of +."""
 
 
-NEARLY_AS_MANY = 0.75
+_NEARLY_AS_MANY = 0.75
 """With this share of the names of another column, a column may be the one of the names.  Of two samples of each donor,
 half are often called like the donor."""
 
@@ -31,10 +31,11 @@ def column_of(metadata: object, group: str, names: Sequence[str], what: str = "g
     listed = listed_in(metadata, group, names, what)
     lacking = [name for name in names if name not in listed]
     if lacking:
-        most = names_column(metadata, names, [group]) or "none"
+        column = names_column(metadata, names, [group])
+        where = f"{column} has most of them" if column else "no column has any of them"
         raise InputError(
             f"{title_of(metadata)}: no {what} for {few(lacking)}; it needs a row for each individual, with its name in "
-            f"one column ({most} has most names) and its {what} in {group} (words such as NA and unknown are no {what})"
+            f"one column ({where}) and its {what} in {group} (words such as NA and unknown are no {what})"
         )
     return listed
 
@@ -47,16 +48,21 @@ def listed_in(metadata: object, group: str, names: Sequence[str], what: str = "g
     names     the individuals or samples; a column of the table has these names, or the names of their files
     what      the word for a value in messages, such as `group` or `subject`
 
-    InputError if a column is missing, if a name has two values, or if only another spelling of a name has a row.
+    InputError if a column is missing, if a name has two values, by one column of names or by another that has nearly as
+    many of them, or if only another spelling of a name has a row.
     """
     source, table = title_of(metadata), _text(metadata)
     if group not in table.column_names:
         there = otherwise_separated(table.column_names) or f"there are {few(table.column_names, 40)}"
         raise InputError(f"{source}: no column {group} ({option(what)}); {there}")
     listed: dict[str, str] = {}
-    rows = _named(table, names, group, source)
+    values, asked = _as_names(table, names, [group]), table[group].to_pylist()
+    column = _best(values, names)
+    rows = values.get(column, [])
+    if column != REPERTOIRE and rows:
+        _require_one(source, values, column, names, asked)
     _require_spelled(source, names, rows)
-    for name, value in zip(rows, table[group].to_pylist(), strict=False):
+    for name, value in zip(rows, asked, strict=False):
         if name in names and value and listed.setdefault(name, value) != value:
             raise InputError(f"{source}: {name} has the {what}s {listed[name]} and {value}; correct the column {group}")
     for value in listed.values():
@@ -91,51 +97,50 @@ def others_in(metadata: object, names: Sequence[str], column: str) -> list[str]:
 
 def names_column(metadata: object, names: Sequence[str], others: Collection[str] = ()) -> str:
     """The column of metadata that has most of the `names`, which is none of the `others`; empty if none has any."""
-    column, number = _names_column(_text(metadata), names, others)
-    return column if number else ""
+    values = _as_names(_text(metadata), names, others)
+    column = _best(values, names)
+    return column if not {*names}.isdisjoint(values.get(column, [])) else ""
 
 
-def _named(table: pa.Table, names: Sequence[str], group: str = "", source: object = None) -> list[str]:
-    """The values of the column with the names, as they are compared; other arguments as of `_names_column`."""
-    column, _ = _names_column(table, names, [group], source)
-    return [_as_named(value, {*names}) for value in table[column].to_pylist()] if column else []
+def _as_names(table: pa.Table, names: Sequence[str], others: Collection[str]) -> dict[str, list[str]]:
+    """The values of each column that is none of the `others`; names of files are names of repertoires."""
+    known = {*names}
+    columns = [column for column in table.column_names if column not in others]
+    return {column: [_as_named(value, known) for value in table[column].to_pylist()] for column in columns}
 
 
-def _names_column(
-    table: pa.Table, names: Sequence[str], others: Collection[str] = (), source: object = None
-) -> tuple[str, int]:  # fmt: skip
-    """The column with most of the names, and how many; repertoire_id, if it has nearly as many.
+def _best(values: Mapping[str, Sequence[str]], names: Sequence[str]) -> str:
+    """The column with most of the names; repertoire_id, if it has nearly as many.
 
-    The names of files become names of repertoires.  If no column has any name, it is that with most other spellings.
+    If no column has any name, it is the one with most of their other spellings; empty without columns.
+    """
+    numbers = {column: len({*names}.intersection(of_column)) for column, of_column in values.items()}
+    if not any(numbers.values()):
+        spelled = set(map(_spelling, names))
+        numbers = {column: len(spelled & {_spelling(value or "") for value in own}) for column, own in values.items()}
+    best = max(numbers, key=lambda column: numbers[column], default="")
+    return REPERTOIRE if numbers.get(REPERTOIRE, -1) >= _NEARLY_AS_MANY * numbers.get(best, 0) else best
 
-    others  columns that have no names; the first has the values that are asked for
-    source  the metadata, for the InputError if another column has nearly as many of the names, and a name other values
+
+def _require_one(
+    source: object, values: Mapping[str, Sequence[str]], best: str, names: Sequence[str], asked: Sequence[str]
+) -> None:
+    """Raise InputError if a column has nearly as many of the names as `best`, and a name has other values by it.
+
+    asked  the values that are asked for, by row
     """
     known = {*names}
-    columns = [name for name in table.column_names if name not in others]
-    values = {name: [_as_named(value, known) for value in table[name].to_pylist()] for name in columns}
-    numbers = {name: len(known.intersection(of_column)) for name, of_column in values.items()}
-    best = max(columns, key=lambda name: numbers[name], default="")
-    if not best or not numbers[best]:
-        spelled = set(map(_spelling, names))
-        return max(
-            columns, key=lambda name: len(spelled & {_spelling(value or "") for value in values[name]}), default=""
-        ), 0
-    if numbers.get(REPERTOIRE, 0) >= NEARLY_AS_MANY * numbers[best]:
-        return REPERTOIRE, numbers[REPERTOIRE]
-    if source is not None:
-        asked = table[next(iter(others))].to_pylist()
-        of_best = _values_of(values[best], asked)
-        for name in columns:
-            if numbers[name] < NEARLY_AS_MANY * numbers[best]:
-                continue
-            of_name = _values_of(values[name], asked)
-            if any(of_name[who] != of_best[who] for who in known & {*of_name} & {*of_best}):
-                raise InputError(
-                    f"{source}: the columns {best} and {name} have names of tables, in different rows; call the one "
-                    f"that tells whose row it is {REPERTOIRE}"
-                )
-    return best, numbers[best]
+    of_best = _values_of(values[best], asked)
+    most = len(known.intersection(values[best]))
+    for column, of_column in values.items():
+        if len(known.intersection(of_column)) < _NEARLY_AS_MANY * most:
+            continue
+        of_name = _values_of(of_column, asked)
+        if any(of_name[name] != of_best[name] for name in known & {*of_name} & {*of_best}):
+            raise InputError(
+                f"{source}: the columns {best} and {column} both have names of tables, in different rows; rename the "
+                f"right one to {REPERTOIRE}"
+            )
 
 
 def _values_of(names: Sequence[str], values: Sequence[str]) -> dict[str, set[str]]:

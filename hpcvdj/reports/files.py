@@ -21,10 +21,11 @@ NOT_ASKED = "not asked for"
 """The reason of steps of an analysis that nobody wanted."""
 
 LEFT_OUT = "left out"
-"""The state of steps that the tables do not allow, or that nobody wanted."""
+"""The state of steps that the tables do not allow, or that were not asked for."""
 
 NotDone = dict[str, tuple[bool, str]]
-"""By step of an analysis: whether the tables do not allow it, else it was asked for; and why it was not done."""
+"""Steps of an analysis that were not done, by name: whether the tables do not allow the step, or else it was asked for;
+and the reason."""
 
 
 def each_file(paths: Sequence[Path]) -> list[Path]:
@@ -67,7 +68,7 @@ def _files_in(folder: Path) -> list[Path]:
 
 
 def _analysis_in(folder: Path) -> tuple[list[str], NotDone] | None:
-    """What `of_steps` returns for the analysis in a folder; None for a folder of something else."""
+    """What `shown_and_not_done` returns for the analysis in a folder; None for a folder of something else."""
     record = folder / ANALYSIS
     if not record.is_file():
         return None
@@ -76,10 +77,10 @@ def _analysis_in(folder: Path) -> tuple[list[str], NotDone] | None:
         # Other programs may write a file of this name.
         if not isinstance(facts, dict) or facts.get("command") != "analyze":
             return None
-        return of_steps(facts["steps"])
+        return shown_and_not_done(facts["steps"])
 
 
-def of_steps(steps: Sequence[Mapping[str, Any]]) -> tuple[list[str], NotDone]:
+def shown_and_not_done(steps: Sequence[Mapping[str, Any]]) -> tuple[list[str], NotDone]:
     """The names of the files of an analysis that a report shows, and the steps that were not done.
 
     steps  the outcomes of the steps

@@ -147,16 +147,16 @@ def _causes(fit: dict[str, Any]) -> Iterator[str]:
     if lacking := fit.get("lacking"):
         yield f"{percent(lacking, fit['rows'] + lacking)} of all rows have genes or alleles that the model lacks"
     if wrong := [gene["gene"] for gene in _failing(fit) if gene["finding"] in SERIOUS]:
-        yield f"genes that the model makes wrongly: {', '.join(wrong[:8])}{', …' * (len(wrong) > 8)}"
+        yield f"genes that the model makes wrongly: {few(wrong, 8)}"
     for finding, words in (
         ("habit", "genes called in place of twins, which --ties auto takes together"),
         ("unmade", "genes that the model never makes"),
         ("usage", "genes whose usage differs"),
     ):
         if genes := [gene["gene"] for gene in _failing(fit) if gene["finding"] == finding]:
-            yield f"{words}: {', '.join(genes[:8])}{', …' * (len(genes) > 8)}"
+            yield f"{words}: {few(genes, 8)}"
     if lengths := [str(length["nucleotides"]) for length in fit["lengths"]]:
-        yield f"lengths whose shares differ, in nucleotides: {', '.join(lengths[:8])}{', …' * (len(lengths) > 8)}"
+        yield f"lengths whose shares differ, in nucleotides: {few(lengths, 8)}"
     if alleles := [allele[0] for allele in fit["alleles"]]:
         yield f"alleles that the model hardly ever chooses: {', '.join(alleles)}"
     if fit["miscalled"]:

@@ -109,9 +109,9 @@ class Selection:
         for segment, calls in enumerate((v_call, j_call)):
             if calls is not None:
                 keep &= self._called(segment, _several(calls))
-        if min_pathways is not None and not min_pathways <= 0:
-            if math.isnan(min_pathways):
-                raise InputError("min_pathways: give a number, not NaN")
+        if min_pathways is not None and math.isnan(min_pathways):
+            raise InputError("min_pathways: give a number, not NaN")
+        if min_pathways is not None and min_pathways > 0:
             least, totals = int(min_pathways), self.result.pathways().totals
             keep &= _take(self.result.counters, self.index, lambda block: totals(block) >= least)
         return Selection(self.result, self.index[keep])

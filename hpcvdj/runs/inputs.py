@@ -43,7 +43,7 @@ def surveyed(inputs: Inputs, run: Run, beside: Callable[[], None] | None = None)
             surveys[k] = InputError(f"{table.path}: cannot be read ({error.strerror})")
 
     steps: list[Callable[[], None]] = [beside] if beside is not None and run.is_root else []
-    if steps and (starting.threads or 2) > 1:
+    if steps and starting.has_several_threads:
         digest_ahead([table.path for k in shares[run.rank] if not (table := inputs.tables[k]).surveyed])
     steps += [partial(survey_table, k) for k in shares[run.rank]]
     run.each(steps, lambda step: step(), NOTHING_YET)

@@ -352,6 +352,11 @@ class Starting:
     always = False
     threads: int | None = None
 
+    @property
+    def has_several_threads(self) -> bool:
+        """Whether each rank has several threads, as it does unless a command sets one."""
+        return self.threads != 1
+
 
 starting = Starting()
 

@@ -8,7 +8,7 @@ from importlib import import_module
 from threading import Thread
 from typing import TypeVar, cast
 
-MOST_THREADS = 8
+MOST_THREADS = 4
 """The largest number of threads that work on items: each has an item in memory."""
 
 T = TypeVar("T")

@@ -40,5 +40,5 @@ def test_columns_with_missing_sequences():
     ):  # fmt: skip
         assert translate(column) == ["C", "", "A"]
     for wrong in (3.5, b"TGT", ["TGT"]):
-        with pytest.raises(InputError, match=r"translate takes sequences, texts of letters; .* is none"):
+        with pytest.raises(InputError, match=r"translate takes sequences as text; .* is none"):
             translate(["TGT", wrong])

@@ -38,7 +38,7 @@ def test_the_column_with_most_of_the_names_counts_and_of_equal_ones_that_of_airr
 @pytest.mark.parametrize("order", [["age", "rank", "sample"], ["sample", "age", "rank"], ["rank", "sample", "age"]])
 def test_a_column_with_other_values_does_not_hide_the_next_one(order):
     columns = {"age": ["60", "61", "62"], "sample": ["1", "2", "3"], "rank": ["3", "2", "1"], "arm": ["x", "y", "z"]}
-    with pytest.raises(InputError, match=r"the columns (rank and sample|sample and rank) have names of tables"):
+    with pytest.raises(InputError, match=r"the columns (rank and sample|sample and rank) both have names of tables"):
         listed_in(pa.table({name: columns[name] for name in [*order, "arm"]}), "arm", ("1", "2", "3"))
 
 
@@ -57,7 +57,10 @@ def test_columns_with_nearly_the_same_names_in_other_rows(first):
     sample, rank = ["1", "2", "3", "9"], ["4", "3", "2", "1"]
     columns = {"sample": sample, "rank": rank} if first else {"rank": rank, "sample": sample}
     metadata = pa.table(columns | {"arm": ["x", "x", "y", "y"]})
-    with pytest.raises(InputError, match="the columns rank and sample have names of tables, in different rows"):
+    with pytest.raises(
+        InputError,
+        match="the columns rank and sample both have names of tables, in different rows; rename the right one to rep",
+    ):
         listed_in(metadata, "arm", names)
     assert listed_in(metadata, "rank", names) == {"1": "4", "2": "3", "3": "2"}
     assert others_in(metadata, names, "sample") == ["9"]
@@ -80,9 +83,11 @@ def test_columns_that_say_the_same_are_not_refused():
 
 
 def test_messages_name_the_column_of_names():
-    with pytest.raises(InputError, match=r"no group for 3; .* in one column \(id has most names\) and its group in g"):
+    with pytest.raises(
+        InputError, match=r"no group for 3; .* in one column \(id has most of them\) and its group in g"
+    ):
         column_of(pa.table({"g": ["1", "2", "3"], "id": ["1", "2", "9"]}), "g", ("1", "2", "3"))
-    with pytest.raises(InputError, match=r"no group for D1, D2; .* in one column \(none has most names\)"):
+    with pytest.raises(InputError, match=r"no group for D1, D2; .* in one column \(no column has any of them\)"):
         column_of(pa.table({"age": ["60", "61"], "sample": ["S1", "S2"], "g": ["x", "y"]}), "g", ("D1", "D2"))
 
 
@@ -112,7 +117,7 @@ def test_what_is_refused_names_the_table(tmp_path):
         listed_in(path, "batch", NAMES)
     with pytest.raises(InputError, match=r"^the metadata: no column batch \(subject\); there are file, year, arm$"):
         listed_in(pa.table(COLUMNS), "batch", NAMES, "subject")
-    with pytest.raises(InputError, match=r"meta\.tsv: no group for z; .* one column \(file has most names\) and its"):
+    with pytest.raises(InputError, match=r"meta\.tsv: no group for z; .* one column \(file has most of them\) and its"):
         column_of(path, "arm", ("a", "z"))
     semicolons = tmp_path / "semicolons.tsv"
     semicolons.write_text("who;arm\na;x\n")
