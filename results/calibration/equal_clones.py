@@ -1,8 +1,8 @@
 """Copies among cases whose clones are all equally large: are they hits, and are planted sequences still found?
 
 24 drawn donors, half of them cases, one read for each junction, three seeds.  30 junctions of the first case are copied
-into the other cases.  With `planted`, each case also has one of the nucleotide junctions of five sequences, of which the
-draws have four or more.
+into the other cases.  With `planted`, each case also has one of the nucleotide junctions of five sequences, of each of
+which the draws have four to twelve.
 `python results/calibration/equal_clones.py > results/calibration/equal_clones.txt`
 """
 
