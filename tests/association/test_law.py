@@ -110,7 +110,8 @@ def test_values_whose_probability_is_0_in_floating_point_are_beyond_the_law():
     laws = Laws.given(np.full((3, 1), number), lambda _, numbers: laws_of_levels(sizes, level, numbers))
     value = np.array([largest, smallest, 0])
     assert value[0] > laws.lowest[0] + len(laws.mass) - 1
-    assert laws.tails(value)[0].tolist() == [0.0, 1.0, 1.0]
+    # A sum of a law differs by processor in its last digit.
+    assert laws.tails(value)[0].tolist() == [0.0, pytest.approx(1.0, rel=1e-15), 1.0]
     assert laws.tails(value)[1].tolist() == [0.0, pytest.approx(1.0), 1.0]
     assert laws.at_most(value)[0] == 1.0
     assert laws.at_most(value)[2] == 0.0
