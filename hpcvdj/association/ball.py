@@ -68,13 +68,13 @@ class Balls:
             by_ball.row.astype(np.int64), by_ball.col.astype(np.int64), len(self.centres), has.individuals, None,
             np.maximum,
         )  # fmt: skip
-        copy = None
-        if alone.copy is not None:
-            copied = np.zeros(sequences, dtype=np.int64)
-            copied[asked] = alone.copy
-            copy = balls @ copied > 0
+        copy = alike = None
+        if alone.copy is not None and alone.alike is not None:
+            copied, most = np.zeros((2, sequences), dtype=np.int64)
+            copied[asked], most[asked] = alone.copy, alone.alike
+            copy, alike = balls @ copied > 0, balls.multiply(most).max(axis=1).toarray().reshape(-1)
         centres = self.sequences.only(self.centres)
         centres = replace(centres, has=together, variants=balls @ self.sequences.variants)
         row = np.searchsorted(asked, self.centres)
         members = balls @ (carried.numbers > 0).astype(np.int64)
-        return Carriers(centres, p[row], alone.log_factor[row], together, copy, members)
+        return Carriers(centres, p[row], alone.log_factor[row], together, copy, alike, members)

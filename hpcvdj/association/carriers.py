@@ -7,7 +7,7 @@ import numpy as np
 from hpcvdj.chance.p_values import Bools, Counts, Floats
 from hpcvdj.cohorts.cohort import Cohort, Sequences
 from hpcvdj.cohorts.copies import copies_of
-from hpcvdj.cohorts.holding import Holding
+from hpcvdj.cohorts.holding import Holding, Places
 from hpcvdj.cohorts.improbable import Improbable
 from hpcvdj.repertoires.genes import kinds_of
 from hpcvdj.runs.run import Run
@@ -22,6 +22,8 @@ class Carriers:
     log_factor float64 [sequences]: ln Q
     has        the carriers
     copy       bool [sequences]: whether it is a likely copy; None without nucleotides
+    alike      int64 [sequences]: the most people that have the same junction, and whose copies of other junctions
+               connect them; None without nucleotides
     members    int64 [sequences]: how many sequences of its ball carriers have; None if units are not balls
     """
 
@@ -30,7 +32,26 @@ class Carriers:
     log_factor: Floats
     has: Holding
     copy: Bools | None
+    alike: Counts | None
     members: Counts | None = None
+
+    @property
+    def perhaps_copy(self) -> Bools | None:
+        """Whether each sequence may be a copy, but its junction is too probable for one to be told.
+
+        bool [sequences]: copies of other junctions connect more than half of the carriers, and these have the same one.
+        None without nucleotides.
+        """
+        if self.copy is None or self.alike is None:
+            return None
+        return ~self.copy & (2 * self.alike > self.has.numbers)
+
+    @property
+    def believed(self) -> Bools:
+        """Whether a test of each sequence may be a hit, bool [sequences]."""
+        if self.copy is None or self.perhaps_copy is None:
+            return np.ones(len(self.p), dtype=bool)
+        return ~self.copy & ~self.perhaps_copy
 
     @property
     def log_p(self) -> Floats:
@@ -51,14 +72,14 @@ class Carriers:
 
         rows  sequences of this rank
         """
-        names = [name for name in ("p", "log_factor", "copy", "members") if getattr(self, name) is not None]
+        names = [name for name in ("p", "log_factor", "copy", "alike", "members") if getattr(self, name) is not None]
         carried = replace(self.sequences, has=self.has).only(rows)
         gathered = carried.on_root(run, **{name: getattr(self, name)[rows] for name in names})
         if gathered is None:
             return None
         sequences, values = gathered
-        copy, members = values.get("copy"), values.get("members")
-        return Carriers(sequences, values["p"], values["log_factor"], sequences.has, copy, members)
+        others = (values.get(name) for name in ("copy", "alike", "members"))
+        return Carriers(sequences, values["p"], values["log_factor"], sequences.has, *others)
 
 
 def carriers_of(
@@ -73,7 +94,7 @@ def carriers_of(
     improbable   junctions that individuals share, and pairs that contaminated each other; None without nucleotides
     """
     if p_junctions is None or improbable is None:
-        return Carriers(sequences, p, log_factor, sequences.has, None)
+        return Carriers(sequences, p, log_factor, sequences.has, None, None)
     has, spelled = cohort.has, sequences.spelled
     contaminated = improbable.pairs.verdicts == "contaminated"
     copies = copies_of(has, p_junctions, spelled, p, spelled, contaminated, [*cohort.clones.values()])
@@ -90,4 +111,18 @@ def carriers_of(
         carried |= is_largest & is_only[junction]
     kept = (of_entry >= 0) & carried
     carriers = Holding.of(of_entry[kept], has.individual[kept], len(p), has.individuals, None, np.maximum)
-    return Carriers(sequences, p, log_factor, carriers, likely)
+    return Carriers(sequences, p, log_factor, carriers, likely, _alike(has, spelled, improbable.pairs.linked, len(p)))
+
+
+def _alike(has: Holding, spelled: Places, linked: Counts, sequences: int) -> Counts:
+    """The most individuals of one group that have the same junction of each sequence, int64 [sequences].
+
+    linked  int64 [individuals]: their groups; 0 for sequences that no two of a group have in the same junction
+    """
+    asked = (np.bincount(linked)[linked[has.individual]] > 1) & (spelled[has.sequence] >= 0)
+    key, number = np.unique(
+        has.sequence[asked] * np.int64(len(linked)) + linked[has.individual[asked]], return_counts=True
+    )
+    alike = np.zeros(sequences, dtype=np.int64)
+    np.maximum.at(alike, spelled[key // len(linked)], number)
+    return np.where(alike > 1, alike, 0)

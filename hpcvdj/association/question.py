@@ -16,6 +16,7 @@ from hpcvdj.chance.dealing import Alike, Dealt
 from hpcvdj.chance.p_values import needs_text, quantiles
 from hpcvdj.chance.question import Lines, Rows
 from hpcvdj.cohorts.cohort import Cohort
+from hpcvdj.cohorts.copies import copies_text
 from hpcvdj.cohorts.improbable import pairs_text
 from hpcvdj.cohorts.question import CohortQuestion, rows_text
 from hpcvdj.errors import InputError, command_name, few, option
@@ -84,17 +85,18 @@ class AssociationQuestion(CohortQuestion[Association]):
 
     def _phenotype(self, answer: Association, test: Tested) -> dict[str, Any]:
         """The facts of the tests of a phenotype."""
-        copy, max_q = answer.carriers.copy, self.settings.max_q
+        carriers, max_q = answer.carriers, self.settings.max_q
         phenotype, kept = test.phenotype, test.kept
-        hits = int(test.is_hit(max_q, copy).sum())
+        small = test.rows[test.q <= max_q]
         facts: dict[str, Any] = {
             "phenotype": phenotype.name, "family": phenotype.family, "donors": len(phenotype.donors),
             "cases": None if phenotype.family == "trend" else int(phenotype.case.sum()),
             "controls": phenotype.controls or None, "strata": len(phenotype.strata),
             "donors_in_strata_of_one_value": phenotype.alike, "sequences": test.sequences,
-            "tested": int(kept.sum()), "hits": hits,
-            "hits_weighted": int(test.is_hit(max_q, copy, weighted=True).sum()),
-            "hits_that_are_copies": int((test.q <= max_q).sum()) - hits,
+            "tested": int(kept.sum()), "hits": int(carriers.believed[small].sum()),
+            "hits_weighted": int(test.is_hit(max_q, carriers, weighted=True).sum()),
+            "hits_that_are_copies": 0 if carriers.copy is None else int(carriers.copy[small].sum()),
+            "hits_that_may_be_copies": 0 if carriers.perhaps_copy is None else int(carriers.perhaps_copy[small].sum()),
             "inflation": inflation(test.uniform[kept]), "qq": quantiles(test.uniform[kept]),
         }  # fmt: skip
         if test.fisher is not None:
@@ -136,9 +138,8 @@ class AssociationQuestion(CohortQuestion[Association]):
         elif answer.unscored:
             lines.append(("AUC", f"none: without {answer.unscored:,} of the donors nothing is a hit, so hits rest on "
                           "single donors"))  # fmt: skip
-        copies = sum(int((test.q <= answer.max_q).sum()) for test in answer.tested) - answer.hits
-        more = f"; {copies:,} more {'is a likely copy' if copies == 1 else 'are likely copies'}" if copies else ""
-        return [*lines, ("hits", f"{answer.hits:,} with q_value <= {answer.max_q:g}{more}")]
+        more = copies_text([self._phenotype(answer, test) for test in answer.tested])
+        return [*lines, ("hits", f"{answer.hits:,} with q_value <= {answer.max_q:g}{more and f'; {more}'}")]
 
     def _lines(self, answer: Association, test: Tested) -> Lines:
         """The lines of the summary for a phenotype."""

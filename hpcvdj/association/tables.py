@@ -66,8 +66,8 @@ def _rows(
         **({} if carriers.members is None else {"members": carriers.members[rows]}),
         "nt_variants": sequences.variants[rows] if has_nucleotides(sequences.repertoire)
         else pa.nulls(len(rows), pa.int64()),
-        "likely_copy": pa.array(carriers.copy[rows]) if carriers.copy is not None
-        else pa.nulls(len(rows), pa.bool_()),
+        "likely_copy": pa.nulls(len(rows), pa.bool_()) if carriers.copy is None or carriers.perhaps_copy is None
+        else pa.array(carriers.copy[rows], mask=carriers.perhaps_copy[rows]),
         "individuals": names_of_holders(cohort, carriers.has.only(rows)).cast(pa.large_string()),
     }  # fmt: skip
     return pa.table(columns)

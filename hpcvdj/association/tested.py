@@ -33,7 +33,7 @@ class Tested:
     kept      bool [tests]: whether it can reach the threshold, and is tested; the others have q-values of 1
     q, q_weighted  float64 [tests]
     sequences  how many sequences enough donors have, whether they are among `rows` or not
-    in_family  how many tests its family has
+    in_family  how many tests its family has, without those of what is or may be a copy
     """
 
     phenotype: Phenotype
@@ -69,10 +69,9 @@ class Tested:
                 shown.append({"carriers": carriers, "cases": cases, "expected": expected})
         return shown
 
-    def is_hit(self, max_q: float, copy: Bools | None, *, weighted: bool = False) -> Bools:
-        """Which tests have a q-value of at most `max_q`, without likely copies, bool [tests]."""
-        small = (self.q_weighted if weighted else self.q) <= max_q
-        return small if copy is None else small & ~copy[self.rows]
+    def is_hit(self, max_q: float, carriers: Carriers, *, weighted: bool = False) -> Bools:
+        """Which tests have a q-value of at most `max_q`, and are no copies for all that is known, bool [tests]."""
+        return ((self.q_weighted if weighted else self.q) <= max_q) & carriers.believed[self.rows]
 
 
 @dataclass(frozen=True)
@@ -163,9 +162,11 @@ def _with_q_values(carriers: Carriers, tests: list[Tested], settings: Associatio
         np.concatenate([getattr(test, name) for test in tests]) for name in ("kept", "p", "carriers", "rows")
     )
     q, weighted = np.ones(len(p)), np.ones(len(p))
-    family = carriers.family[rows[kept]]
-    weight = multiplicity.weights(p[kept], number[kept], carriers.log_p[rows[kept]], settings.seed, family)
-    q[kept], weighted[kept] = multiplicity.q_values(p[kept]), multiplicity.q_values(p[kept], weight)
+    family, log_p, honest = carriers.family[rows], carriers.log_p[rows], kept & carriers.believed[rows]
+    # Small p-values of copies would make the q-values of the others smaller, so these have theirs without copies.
+    for among in (kept, honest) if (kept & ~honest).any() else (kept,):
+        weight = multiplicity.weights(p[among], number[among], log_p[among], settings.seed, family[among])
+        q[among], weighted[among] = multiplicity.q_values(p[among]), multiplicity.q_values(p[among], weight)
     ends = np.cumsum([len(test.rows) for test in tests])[:-1]
     parts = zip(tests, *(np.split(values, ends) for values in (q, weighted)), strict=True)
-    return [replace(test, q=a, q_weighted=b, in_family=int(kept.sum())) for test, a, b in parts]
+    return [replace(test, q=a, q_weighted=b, in_family=int(honest.sum())) for test, a, b in parts]

@@ -98,6 +98,16 @@ class Pairs:
         np.fill_diagonal(same, False)
         return np.asarray(same)
 
+    @cached_property
+    def linked(self) -> Counts:
+        """The number of the group of each individual, int64 [individuals]: people whose copies connect them are one.
+
+        Copies connect two who contaminated each other, or share junctions of a common source beyond chance.
+        """
+        p_common = poisson_tail(self.common, SELECTION * self.expected)
+        linked = (self.verdicts == "contaminated") | (p_common <= MAX_Q / max(len(self.common), 1) ** 2)
+        return _connected(linked & ~np.eye(len(linked), dtype=bool))
+
     @property
     def standing_out(self) -> list[tuple[int, int]]:
         """The pairs that share more than chance and selection explain, the most improbable first."""

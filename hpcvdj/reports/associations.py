@@ -44,7 +44,7 @@ def association(outputs: Outputs, finding: Finding, number: int) -> Section:
     phenotypes = PageTable.of(
         f"{prefix}_phenotypes", "What was tested, most hits first",
         "phenotype donors cases strata donors_in_strata_of_one_value sequences tested hits hits_weighted "
-        "hits_that_are_copies inflation inflation_of_fisher", ranked,
+        "hits_that_are_copies hits_that_may_be_copies inflation inflation_of_fisher", ranked,
     )  # fmt: skip
     tests = PageTable.of(
         f"{prefix}_tests", "Tests, the smallest p-value first",

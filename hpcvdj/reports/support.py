@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from hpcvdj.chance.clonotypes import REPEATED, REPEATED_ROWS
 from hpcvdj.chance.p_values import needs_text
+from hpcvdj.cohorts.copies import copies_text
 from hpcvdj.errors import few
 from hpcvdj.reports.associations import inflation_of, noise_text
 from hpcvdj.reports.elements import PageTable, Section, Statement, Verdict, percent, shown
@@ -211,8 +212,8 @@ def _association(outputs: Outputs) -> Iterator[Statement]:
         if inflated:
             text += f"P-values of {inflated[0]['phenotype']} are inflated ({shown(inflated[0]['inflation'])}): "
             text += "something else differs between cases and controls, or very many sequences go with it. "
-        if copies := sum(phenotype.get("hits_that_are_copies", 0) for phenotype in facts["phenotypes"]):
-            text += f"{copies:,} more {'is a likely copy' if copies == 1 else 'are likely copies'}. "
+        copies = copies_text(facts["phenotypes"])
+        text += f"{copies}. " if copies else ""
         if facts.get("standing_out"):
             text += "Pairs of individuals share improbable junctions: copies within a batch look like association. "
         for name in ("unmatched", "gene_usage"):
@@ -223,7 +224,7 @@ def _association(outputs: Outputs) -> Iterator[Statement]:
         elif tested < FEWEST_TESTS:
             text += "So few tests say little of other sequences." * bool(tested)
         else:
-            text += "Chance explains it."
+            text += f"Chance explains {'the others' if copies else 'it'}."
         if not hits and len(facts["phenotypes"]) == 1 and (needed := facts["phenotypes"][0].get("a_hit_needs")):
             text += f" A single hit needs {needs_text(needed)}."
         yield Statement("Do sequences go with the phenotype?", _verdict(tested, hits), text.strip())

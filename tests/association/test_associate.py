@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 import hpcvdj
+from hpcvdj.association import tested
 from hpcvdj.association.law import Laws, laws_of_cases, rates
 from hpcvdj.association.multiplicity import q_values
 from hpcvdj.association.question import AssociationQuestion
@@ -77,6 +78,9 @@ def test_rows_are_those_of_loops_over_donors(answer, tables):
     has = {key: own for key, own in carriers_by_loops(tables).items() if len(own) >= 3}
     rows = {(row["v_call"], row["j_call"], row["junction_aa"]): row for row in answer.table.to_pylist()}
     assert rows.keys() == has.keys()
+    # Nobody shares copies, so no sequence is doubted.
+    assert not answer.carriers.alike.any()
+    assert answer.table["likely_copy"].null_count == 0
     least = {}
     for key, own in has.items():
         row, law = rows[key], {0: 1.0}
@@ -263,16 +267,77 @@ def test_copies_are_no_carriers_and_are_named(pool, model):
 
 def test_the_summary_tells_hits_from_likely_copies(answer):
     """A row with a small q-value that is a likely copy is no hit, and the last line says so."""
-    question = AssociationQuestion(None, AssociationSettings())
+    question = AssociationQuestion(Donors(metadata=metadata(CASE), case={"disease": "ill"}), AssociationSettings())
     (test,) = answer.tested
     hits = np.flatnonzero(test.q <= answer.max_q)
     assert len(hits) > 2
-    for copies, more in ((0, ""), (1, "; 1 more is a likely copy"), (2, "; 2 more are likely copies")):
-        copy = np.zeros(len(answer.carriers.p), dtype=bool)
+    unsure = "most carriers share other copies, and have the same junction"
+    for copies, doubted, more in (
+        (0, 0, ""), (1, 0, "; 1 more is a likely copy"), (2, 0, "; 2 more are likely copies"),
+        (0, 1, f"; 1 more may be a copy: {unsure}"),
+        (1, 2, f"; 1 more is a likely copy, 2 more may be copies: {unsure}"),
+    ):  # fmt: skip
+        copy, alike = np.zeros(len(answer.carriers.p), dtype=bool), np.zeros(len(answer.carriers.p), dtype=np.int64)
         copy[test.rows[hits[:copies]]] = True
-        changed = replace(answer, carriers=replace(answer.carriers, copy=copy))
+        asked = test.rows[hits[: copies + doubted]]
+        alike[asked] = test.carriers[hits[: copies + doubted]] // 2 + 1
+        changed = replace(answer, carriers=replace(answer.carriers, copy=copy, alike=alike))
         title, line = question.summary(changed)[-1]
-        assert (title, line) == ("hits", f"{len(hits) - copies:,} with q_value <= 0.05{more}")
+        assert (title, line) == ("hits", f"{len(hits) - copies - doubted:,} with q_value <= 0.05{more}")
+        (facts,) = question.facts(changed, None)["phenotypes"]
+        assert (facts["hits_that_are_copies"], facts["hits_that_may_be_copies"]) == (copies, doubted)
+
+
+def test_q_values_of_others_are_those_without_copies(answer):
+    """Copies have the smallest p-values: counted among the tests, they made a sequence of p = 0.05 a hit."""
+    (test,) = answer.tested
+    number = len(answer.carriers.p)
+    few = test.rows[np.argsort(test.p, kind="stable")[:4]]
+    reached = tested.Reached(np.array([number]), np.array([2.0]), np.ones(number, dtype=bool))
+    honest = replace(answer.carriers, copy=np.zeros(number, dtype=bool), alike=np.zeros(number, dtype=np.int64))
+    (before,) = tested.tests_of(honest, [test.phenotype], answer.sizes, AssociationSettings(), reached)
+    for name, value in (("copy", 1), ("alike", number)):
+        marked = getattr(honest, name).copy()
+        marked[few] = value
+        carriers = replace(honest, **{name: marked})
+        (after,) = tested.tests_of(carriers, [test.phenotype], answer.sizes, AssociationSettings(), reached)
+        is_few = np.isin(after.rows, few)
+        assert after.q[~is_few].tolist() == q_values(after.p[~is_few]).tolist()
+        assert after.q[is_few].tolist() == before.q[is_few].tolist()
+        assert (after.q[~is_few] > before.q[~is_few]).any()
+        assert after.in_family == len(after.p) - 4
+        assert not after.is_hit(1.0, carriers)[is_few].any()
+        assert after.is_hit(1.0, carriers)[~is_few].all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["human_igk", pytest.param("mouse_tra", marks=pytest.mark.exhaustive)])
+def test_copies_that_cannot_be_told_are_no_hits(name):
+    """Of 30 junctions of one case in all cases, about 8 are spelled alike by nearly all recombinations: each was a hit.
+
+    Sequences that cases have in several junctions stay hits.
+    """
+    size = {"human_igk": 400, "mouse_tra": 1_000}[name]
+    pool = Pool(name, 64 * size, seed=9131)
+    case, sizes = np.arange(24) % 2 == 1, np.full(24, size)
+    junctions = np.unique(pool.table["junction"].to_numpy(), return_inverse=True)[1]
+    different = np.bincount(np.unique(np.stack([pool.sequence, junctions]), axis=1)[0])
+    places = np.argsort(np.where(pool.numbers <= 16, -different, 0), kind="stable")[:4].tolist()
+    tables = pool.donors(sizes, case, dict.fromkeys(places, 1e9))
+    copies = tables["d001"].slice(0, 30)
+    copied = {tuple(key) for key in carriers_by_loops({"d001": copies})}
+    for donor in np.flatnonzero(case).tolist():
+        tables[f"d{donor:03}"] = pa.concat_tables([tables[f"d{donor:03}"], copies])
+    found = hpcvdj.associate(
+        tables, name, metadata=metadata(case), case={"disease": "ill"}, draws=2_000, backend="cpu", max_p=1.0
+    )
+    rows = {(row["v_call"], row["j_call"], row["junction_aa"]): row for row in found.table.to_pylist()}
+    small = {key for key, row in rows.items() if row["q_value"] is not None and row["q_value"] <= 0.05}
+    hits = {key for key in small if rows[key]["likely_copy"] is False}
+    assert hits <= {tuple(pool.names[place].split("|")) for place in places}
+    assert found.hits == len(hits) >= 2
+    assert len(small & copied) >= 4
+    assert all(rows[key]["likely_copy"] is None for key in small & copied)
 
 
 def written(tables, folder):

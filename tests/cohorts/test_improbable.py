@@ -367,3 +367,22 @@ def test_thirds_are_those_of_a_loop():
             assert pairs.third[j, i] == pairs.third[i, j]
             named += pairs.third[i, j] >= 0
     assert named > 20
+
+
+def test_copies_connect_pairs_and_those_of_a_common_source():
+    """One junction of a common source where a hundredth is expected connects nobody, nor do samples of one person."""
+    expected = np.full((7, 7), 1e-4)
+    expected[3:5, 3:5] = 1e-2
+    shared, common = np.zeros((2, 7, 7), dtype=np.int64)
+    for (i, j), number, counts in (
+        ((0, 1), 20, shared),
+        ((1, 2), 3, common),
+        ((3, 4), 1, common),
+        ((5, 6), 20, shared),
+    ):
+        counts[[i, j], [j, i]] = number
+    people = np.array([0, 1, 2, 3, 4, 5, 5])
+    linked = _tested(shared, common, expected, np.full(7, 1_000), people, np.zeros((7, 7), dtype=bool)).linked
+    assert linked.tolist() == [0, 0, 0, 1, 2, 3, 4]
+    none = _tested(0 * shared, 0 * common, expected, np.full(7, 1_000), np.arange(7), np.zeros((7, 7), dtype=bool))
+    assert none.linked.tolist() == list(range(7))

@@ -164,13 +164,16 @@ def test_a_table_before_its_facts_had_reads(tmp_path, report):
     assert set(report([path]).specs) == {"expansion_1_qq"}
 
 
-@pytest.mark.parametrize(
-    ("copies", "said"), [(0, ""), (1, "1 more is a likely copy. "), (4, "4 more are likely copies. ")]
-)
-def test_copies_among_the_hits_are_counted(tmp_path, report, copies, said):
+@pytest.mark.parametrize(("copies", "doubted", "said"), [
+    (0, 0, ""), (1, 0, "1 more is a likely copy. "), (4, 0, "4 more are likely copies. "),
+    (0, 2, "2 more may be copies: most carriers share other copies, and have the same junction. "),
+])  # fmt: skip
+@pytest.mark.parametrize("hits", [0, 2])
+def test_copies_among_the_hits_are_counted(tmp_path, report, copies, doubted, said, hits):
     """Not those of the whole cohort, of which there are 30."""
-    path = examples.association(tmp_path / "a.tsv", likely_copies=30)
+    path = examples.association(tmp_path / "a.tsv", likely_copies=30, hits=hits)
     facts = json.loads(path.with_name("a.tsv.json").read_text())
-    facts["phenotypes"][0]["hits_that_are_copies"] = copies
+    facts["phenotypes"][0] |= {"hits_that_are_copies": copies, "hits_that_may_be_copies": doubted}
     path.with_name("a.tsv.json").write_text(json.dumps(facts))
-    assert f"2 hits among 150 tests. {said}A hit goes with the phenotype" in report([path]).text
+    then = "A hit goes with the phenotype" if hits else f"Chance explains {'the others' if said else 'it'}."
+    assert f"{hits} hits among 150 tests. {said}{then}" in report([path]).text
