@@ -202,6 +202,13 @@ def test_a_column_of_mixed_types(table):
         hpcvdj.count(frame, GERMLINE)
 
 
+def test_a_number_beyond_64_bits(table):
+    """It was an OverflowError of pyarrow."""
+    frame = table.to_pandas().head(4).assign(note=[10**25] * 4)
+    with pytest.raises(hpcvdj.InputError, match="a column of the table cannot be read"):
+        hpcvdj.count(frame, GERMLINE)
+
+
 def test_two_columns_of_one_name(table):
     frame = table.to_pandas().head(4)
     twice = frame[[*frame.columns, "v_call"]]

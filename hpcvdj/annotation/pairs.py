@@ -151,16 +151,19 @@ def _epitopes(
     A receptor is a row with both chains, or all rows with the same `receptor_id`.
     """
     wanted = {name.lower() for name in decoys}
-    of_row: dict[int, tuple[str | int, str]] = {}
+    taking_part = {row for side in sides for rows in side.union.centres.rows for row in rows.split(";")}
+    of_row: dict[str, list[tuple[str | int, str]]] = defaultdict(list)
     is_decoy: dict[str, bool] = defaultdict(lambda: bool(wanted))
     for record in records.records:
-        of_row[record.row] = (record.receptor_id or record.row, record.epitope)
-        is_decoy[record.epitope] &= not wanted.isdisjoint(record.targets)
+        if (row := str(record.row + 1)) in taking_part:
+            of_row[row] += product(record.receptor_id or [record.row], [record.epitope])
+            is_decoy[record.epitope] &= not wanted.isdisjoint(record.targets)
     receptors: list[dict[tuple[str | int, str], dict[int, str]]] = [defaultdict(dict), defaultdict(dict)]
     for side, centres_of in zip(sides, receptors, strict=True):
         for centre, rows in enumerate(side.union.centres.rows):
             for row in rows.split(";"):
-                centres_of[of_row[int(row) - 1]][centre] = row
+                for receptor in of_row[row]:
+                    centres_of[receptor][centre] = row
     of_name: dict[str, set[Pair]] = defaultdict(set)
     rows_of: dict[Pair, dict[str, None]] = defaultdict(dict)
     for key in receptors[0].keys() & receptors[1].keys():
@@ -200,6 +203,9 @@ def annotate_pairs(
     """
     sides = [_Side(chain) for chain in judged]
     epitopes, rows_of = _epitopes(records, sides, settings.decoys)
+    if not epitopes:
+        log.warning("pairs: no receptor of the database has both chains among the records that take part, so no cell "
+                    "is like one")  # fmt: skip
     both = (chains[0].junction >= 0) & (chains[1].junction >= 0)
     cells = np.flatnonzero(both)
     keys = chains[0].junction[cells] << 32 | chains[1].junction[cells]

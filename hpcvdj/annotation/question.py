@@ -132,6 +132,8 @@ class AnnotationQuestion(Question[Annotation]):
         depth = depth_of(model, nucleotides=nucleotides, selection=selects, genes=self.genes, chance=chance, run=run)
 
         def annotated(union: Union, p: Probabilities, depth: Depth, dealt: Dealt) -> Annotation:
+            if dealt.whole.reads is None:
+                self.choice.require_reads(rows.inputs.lacking_reads)
             samples, rows_of, refused = [], list[dict[str, Any]](), list[InputError]()
             for name, junctions in _samples_in(dealt):
                 distinct = distinct_junctions(junctions, errors=self.choice.likely_errors)

@@ -14,6 +14,7 @@ from hpcvdj.api.probabilities import pgen
 from hpcvdj.errors import InputError, few, require_choice
 from hpcvdj.recombination.germline import Germline
 from hpcvdj.recombination.models import Model
+from hpcvdj.repertoires.read_counts import CELL_READS, READS
 from hpcvdj.results.frames import require
 from hpcvdj.results.joining import join
 from hpcvdj.results.reader import Result
@@ -38,8 +39,8 @@ CELL_COLUMNS = ("pathways_total", "weight", "pgen_nt", "pgen_aa")
 def primary_chains(adata: Any, *, chain: Kind = "VDJ", airr_key: str = "airr", index_key: str = "chain_indices") -> Any:
     """Return the primary chains that scirpy chose, as a pandas table with a row for each cell that has one.
 
-    The index has the names of the cells.  The columns are those of sequence_id, v_call, j_call, junction, cdr3 and
-    junction_aa that `adata.obsm[airr_key]` has.
+    The index has the names of the cells.  The columns are those of sequence_id, v_call, j_call, junction, cdr3,
+    junction_aa, and duplicate_count or umi_count, as duplicate_count, that `adata.obsm[airr_key]` has.
     """
     require("pandas")
     require("awkward", "anndata")
@@ -59,9 +60,10 @@ def primary_chains(adata: Any, *, chain: Kind = "VDJ", airr_key: str = "airr", i
         raise InputError("cells have the same name; adata.obs_names_make_unique() gives each its own")
     chains = adata.obsm[airr_key]
     primary = adata.obsm[index_key][chain][:, 0]
-    fields = [name for name in _CHAIN_FIELDS if name in chains.fields]
+    fields = {name: name for name in _CHAIN_FIELDS if name in chains.fields}
+    fields |= [(READS, name) for name in CELL_READS if name in chains.fields]
     try:
-        picked = {name: ak.to_list(ak.firsts(chains[name][ak.singletons(primary)])) for name in fields}
+        picked = {name: ak.to_list(ak.firsts(chains[of][ak.singletons(primary)])) for name, of in fields.items()}
     except (IndexError, ValueError):
         raise InputError(
             f"adata.obsm[{index_key!r}] is not of these chains; choose them again with scirpy.pp.index_chains(adata)"
@@ -139,7 +141,7 @@ def annotate_cells(
     of_count = options if counted is not None and not isinstance(counted, Result) else {}
     table = primary_chains(adata, chain=chain, airr_key=airr_key, index_key=index_key)
     # Contigs of several samples may share ids, so each cell is computed without its id.
-    chains = table.drop(columns="sequence_id", errors="ignore").fillna("")
+    chains = table.drop(columns=["sequence_id", READS], errors="ignore").fillna("")
     missing = [name for name in ("v_call", "j_call") if name not in table]
     missing += ["junction"] * table.columns.intersection(_SEQUENCES).empty
     if missing and not (isinstance(counted, Result) and model is None):
@@ -175,7 +177,8 @@ def _annotate_modality(mdata: Any, name: str, arguments: dict[str, Any]) -> Any:
     for column in filter(OURS.match, map(str, cells.obs)):
         of_all = cells.obs[column].reindex(mdata.obs_names)
         if column.endswith("_excluded"):
-            of_all = of_all.fillna(f"not a cell of {name}")
+            # What was saved is categories, to which no value can be added.
+            of_all = of_all.astype(object).fillna(f"not a cell of {name}")
         mdata.obs[f"{name}:{column}"] = of_all
     return answer
 

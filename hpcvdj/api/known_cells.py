@@ -85,7 +85,10 @@ def annotated_cells(
     run = Run()
     run.bind(settings.backend, strict=settings.strict_binding)
     for kind, named in models.items():
-        given, table = used_model(named), tables[kind].drop(columns="sequence_id", errors="ignore").fillna("")
+        given, table = (
+            used_model(named),
+            tables[kind].drop(columns="sequence_id", errors="ignore").fillna("").astype(str),
+        )
         model = checks.adapted(given, settings.genes)
         union, p = prepared(records, of, settings, model, run)
         assert union is not None
@@ -95,7 +98,7 @@ def annotated_cells(
         chosen = given_tables({kind: rows})
         answers[kind] = answered(question, chosen, given, checks)
         judged[kind] = Judged.by(answers[kind].fit, union, p, model, settings)
-        junctions = read_table(rows, model, productive_reading(common_fields(chosen), reads=True))
+        junctions = read_table(rows, model, productive_reading(common_fields(chosen), genes=settings.genes, reads=True))
         of_hit = _of_hits(answers[kind], junctions, len(table), model, settings)
         why = np.full(len(table), NOT_LIKE, dtype=object)
         why[junctions.excluded.row] = junctions.excluded.messages
@@ -108,7 +111,8 @@ def annotated_cells(
         pairs = annotate_pairs((chains["VDJ"], chains["VJ"]), (judged["VDJ"], judged["VJ"]), records, settings)
         why = np.where(pairs.both, NOT_LIKE, "not both chains with a value").astype(object)
         found["pair_"] = pairs.hits, pairs.hit_of, why
-    without_earlier(obs, [prefix + name for prefix in found for name in COLUMNS])
+    # Pairs of an earlier call were of its chains.
+    without_earlier(obs, [prefix + name for prefix in {**found, "pair_": None} for name in COLUMNS])
     for prefix, columns in found.items():
         _add(obs, prefix, *columns)
     return CellAnnotation(answers, pairs)

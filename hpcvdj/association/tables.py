@@ -41,6 +41,7 @@ def _rows(
     genes = gene_columns(sequences.repertoire.pairs, kinds_of(sequences.repertoire)[rows])
     columns |= {name: genes[name] for name in CALLS.get(settings.unit, ())}
     columns |= amino_acid_column(sequences.repertoire, sequences.letters[rows], sequences.lengths[rows])
+    takes_part = np.isin(np.arange(carriers.has.individuals), phenotype.donors)
     value, number, mean, deviation = (
         values[shown] for values in (test.value, test.carriers, test.laws.mean, test.laws.deviation)
     )
@@ -68,7 +69,7 @@ def _rows(
         else pa.nulls(len(rows), pa.int64()),
         "likely_copy": pa.nulls(len(rows), pa.bool_()) if carriers.copy is None or carriers.perhaps_copy is None
         else pa.array(carriers.copy[rows], mask=carriers.perhaps_copy[rows]),
-        "individuals": names_of_holders(cohort, carriers.has.only(rows)).cast(pa.large_string()),
+        "individuals": names_of_holders(cohort, carriers.has.only(rows).among(takes_part)).cast(pa.large_string()),
     }  # fmt: skip
     return pa.table(columns)
 

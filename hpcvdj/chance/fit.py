@@ -163,13 +163,18 @@ class LengthFit:
         return f"{self.nucleotides} nt: {_shares_text(self.share, self.model_share, self.frame)}"
 
 
+def two_digits(number: float) -> str:
+    """A number up to 100 in two digits; 100 as such, not as a power of ten."""
+    return f"{number:.2g}" if number < 99.5 else f"{number:.0f}"
+
+
 def times_text(log10: float) -> str:
     """Say how many times as large, in two digits or as a power of ten."""
-    return f"{10**log10:,.2g}" if log10 < 2 else f"10^{log10:.0f}"
+    return two_digits(10**log10) if log10 < 2 else f"10^{log10:.0f}"
 
 
 def _shares_text(share: float, model_share: float, frame: Frame) -> str:
-    return f"{100 * share:.2g} % of the {frame} rows, {100 * model_share:.2g} % of what the model makes"
+    return f"{two_digits(100 * share)} % of the {frame} rows, {two_digits(100 * model_share)} % of what the model makes"
 
 
 def compare(

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from hpcvdj.chance.calls import CONTRADICTED, RARE, more_than_chance
-from hpcvdj.chance.fit import GeneFit, LengthFit, at_least, is_told, times_text
+from hpcvdj.chance.fit import GeneFit, LengthFit, at_least, is_told, times_text, two_digits
 from hpcvdj.errors import few, option, told
 
 MOST_IMPOSSIBLE = 0.5
@@ -154,8 +154,8 @@ class ModelFit:
         lines += [line for finding, line in of_genes if finding in ("broken", "truncated")]
         lines += self.lines_of_calls()
         lines += [
-            f"{name}: only this allele makes {100 * rows / of:.2g} % of the {of:,} rows of its gene, and the model "
-            f"hardly ever chooses it: the probabilities of these rows are too low{REMEDIES['broken']}"
+            f"{name}: only this allele makes {two_digits(100 * rows / of)} % of the {of:,} rows of its gene, and the "
+            f"model hardly ever chooses it: the probabilities of these rows are too low{REMEDIES['broken']}"
             for name, rows, of in self.rare_alleles
         ]
         lines += [line for finding, line in of_genes if finding not in ("broken", "truncated")]

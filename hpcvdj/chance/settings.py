@@ -61,3 +61,9 @@ class ClonotypeChoice(Settings, kw_only=True):
         "keep likely sequencing errors: junctions that differ in one base from another one of any V and J with 20 "
         "times as many reads (duplicate_count), in two bases from one with 400 times, or in three from one with 8,000 "
         "times", False, shell="keep likely sequencing errors, as docs/enrich.md defines them")  # fmt: skip
+
+    def require_reads(self, lacking: str) -> None:
+        """Raise InputError, as every rank must, if reads are needed; `lacking` says why they are not known."""
+        if self.min_reads > 1:
+            needs = f"which {option('min_reads', self.min_reads)} needs; leave it out"
+            raise InputError(f"{lacking}, {needs}").everywhere()

@@ -130,10 +130,8 @@ class EnrichmentQuestion(Question[Enrichment]):
         """
         junctions = dealt.whole
         unknown = junctions.reads is None and len(dealt.example) > 0
-        if unknown and self.choice.min_reads > 1:
-            raise InputError(
-                f"{lacking}, which {option('min_reads', self.choice.min_reads)} needs; leave it out"
-            ).everywhere()
+        if unknown:
+            self.choice.require_reads(lacking)
 
         def tell() -> None:
             if not self.choice.likely_errors and not has_nucleotides(junctions.repertoire):

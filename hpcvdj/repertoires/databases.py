@@ -43,6 +43,7 @@ class Record(NamedTuple):
     species      `human`, `mouse`, or the database's text
     junction_aa  with Cys 104 and Phe/Trp 118; empty if only `cdr3_aa`, without them, is known
     organism     the source of the antigen
+    receptor_id  the receptors that have the chain, as the database numbers them
     """
 
     row: int
@@ -57,7 +58,7 @@ class Record(NamedTuple):
     organism: str
     mhc: str
     reference: str
-    receptor_id: str
+    receptor_id: tuple[str, ...]
 
     @property
     def targets(self) -> set[str]:
@@ -66,7 +67,7 @@ class Record(NamedTuple):
 
 
 FIELDS = Record._fields[1:]
-"""The fields of a chain, which are texts.  Both chains of a receptor have the same `receptor_id`."""
+"""The fields of a chain, which users give as texts.  Both chains of a receptor have the same `receptor_id`."""
 
 Layout = Mapping[str, tuple[str, ...]]
 """The columns of each field of a chain.  If there are several, a row has its value in the first that is not empty."""
@@ -90,6 +91,17 @@ class Database:
     loci: ClassVar[tuple[str, ...]] = ("", "")
     open: ClassVar[bool] = False
 
+    @staticmethod
+    def receptors(text: str) -> tuple[str, ...]:
+        """The receptors that a text names."""
+        return (text,) if text else ()
+
+
+def _complexes(text: str) -> tuple[str, ...]:
+    """The complexes of VDJdb, such as `12,99` of a chain in two; 0, or 0.0 by pandas, if only one chain is known."""
+    numbers = (number.strip().removesuffix(".0") for number in re.split("[,;]", text))
+    return tuple(dict.fromkeys(number for number in numbers if number not in ("", "0")))
+
 
 _VDJDB = {"species": ("species",), "epitope": ("antigen.epitope",), "antigen": ("antigen.gene",),
           "organism": ("antigen.species",), "mhc": ("mhc.a",), REFERENCE: ("reference.id",)}  # fmt: skip
@@ -103,6 +115,7 @@ class VdjdbSlim(Database):
         {**_VDJDB, "locus": ("gene",), "v_call": ("v.segm",), "j_call": ("j.segm",), "junction_aa": ("cdr3",),
          "receptor_id": ("complex.id",)},
     )  # fmt: skip
+    receptors = staticmethod(_complexes)
 
 
 class VdjdbFull(Database):
@@ -125,6 +138,7 @@ class VdjdbSearch(Database):
          "epitope": ("Epitope",), "antigen": ("Epitope gene",), "organism": ("Epitope species",), "mhc": ("MHC A",),
          REFERENCE: ("Reference",), "receptor_id": ("complex.id",)},
     )  # fmt: skip
+    receptors = staticmethod(_complexes)
 
 
 class McPas(Database):
@@ -370,9 +384,9 @@ def _chain(
         [locus] * len(rows) if locus else list(map(locus_by, texts["locus"], texts["v_call"], texts["j_call"]))
     )
     texts["species"] = list(map(species_of, texts["species"]))
-    # VDJdb has receptor 0 where only one chain is known.
-    texts["receptor_id"] = ["" if text == "0" else text for text in texts["receptor_id"]]
-    return map(Record._make, zip(numbers, *(texts[field] for field in FIELDS), strict=True))
+    receptors = list(map(cache(kind.receptors), texts["receptor_id"]))
+    # `receptor_id` is the last field.
+    return map(Record._make, zip(numbers, *(texts[field] for field in FIELDS[:-1]), receptors, strict=True))
 
 
 _SEVERAL = re.compile(r"[AC-IK-NP-TVWY]{5,}([ ;,/]+[AC-IK-NP-TVWY]{5,})+")

@@ -15,6 +15,9 @@ from hpcvdj.repertoires.batches import numbers_by_text
 
 READS = "duplicate_count"
 
+CELL_READS = "umi_count", READS
+"""The fields of chains of cells that may have their counts, the best last: scirpy has `umi_count` since 0.16."""
+
 MOST = 10**15
 """The largest count, so that sums are exact as integers and as floats."""
 

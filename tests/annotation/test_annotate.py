@@ -486,3 +486,13 @@ def test_samples_that_would_have_the_same_file_are_refused(tmp_path):
         rows = Rows(Inputs((table,), together=True), None, ModelFit())
         with pytest.raises(InputError, match=r"samples P/1 and P_1: .* P_1\.epitopes\.tsv") if clash else nullcontext():
             AnnotationOutput(tmp_path / "out").require(rows)
+
+
+@pytest.mark.slow
+def test_reads_that_are_not_known_cannot_be_asked_for(model, drawn):
+    """Every junction took part, without a word."""
+    sample, database = drawn.slice(0, 400), records_of(drawn.slice(400, 60), 3)
+    empty = sample.append_column("duplicate_count", pa.array([""] * len(sample)))
+    for table, said in ((sample, "no column duplicate_count"), (empty, "no row has a duplicate_count")):
+        with pytest.raises(InputError, match=f"{said}, which min_reads=2 needs"):
+            hpcvdj.annotate(table, database, model, kappa=1.0, min_reads=2, backend="cpu")

@@ -271,6 +271,15 @@ def test_cells_with_a_database(beta, alpha, drawn, monkeypatch):
     assert "VJ " in repr(answer)
     assert "3 hits among 4 pairs" in answer._repr_html_()
     before = obs.copy()
+    adata.obsm["airr"] = ak.Array([[own | {"duplicate_count": 1 + own["junction"].count("A") % 2} for own in cell]
+                                   for cell in cells])  # fmt: skip
+    of_two = hpcvdj.annotate_cells(
+        adata, database=database, model=beta, vj_model=alpha, force=True, kappa=1.0, min_reads=2
+    )
+    kept = [[part[k]["junction"].count("A") % 2 for k in range(6)] for part in parts]
+    assert [sum(own.left_out.values()) for own in of_two.samples] == [5 - sum(kept[0][:5]), 5 - sum(
+        [*kept[1][:3], kept[1][4], kept[1][5]])]  # fmt: skip
+    assert obs["pair_epitope"].notna().tolist()[:3] == [bool(a and b) for a, b in zip(*kept, strict=True)][:3]
     texts = [[{name: own[name] for name in CALLS[:2]} | {"junction_aa": hpcvdj.translate([own["junction"]])[0]}
               for own in cell] for cell in cells]  # fmt: skip
     adata.obsm["airr"] = ak.Array(texts)
@@ -280,11 +289,81 @@ def test_cells_with_a_database(beta, alpha, drawn, monkeypatch):
     with pytest.warns(hpcvdj.HpcvdjWarning, match="^VDJ"):
         single = hpcvdj.annotate_cells(adata, database=database, model=beta, force=True)
     assert single.pairs is None
+    assert not [name for name in adata.obs if name.startswith("pair_")]
+    with pytest.raises(InputError, match="no column duplicate_count, which min_reads=2 needs"):
+        hpcvdj.annotate_cells(adata, database=database, model=beta, force=True, min_reads=2)
     assert [name for name in adata.obs if name.startswith("VDJ")] == [
         f"VDJ_1_{name}" for name in ("epitope", "record", "expected", "fdr", "epitope_excluded")
     ]
     for options, message in (({}, "no model"), ({"model": beta, "counted": "human_trb"}, "leave out counted")):
         with pytest.raises(InputError, match=message):
             hpcvdj.annotate_cells(adata, database=database, **options)
+    # No call is read, so one that nobody knows is no matter.
+    unknown = [[own | {"v_call": "unknown"} for own in cell] for cell in cells]
+    adata.obsm["airr"] = ak.Array(unknown)
+    answer = hpcvdj.annotate_cells(adata, database=database, model=beta, vj_model=alpha, force=True, kappa=1.0,
+                                   match="none")  # fmt: skip
+    assert adata.obs["VDJ_1_epitope"].tolist()[:5] == names[:5]
+    assert adata.obs["pair_epitope"].tolist()[:3] == names[:3]
+    assert answer.pairs.trials == 4
     with pytest.raises(InputError, match="vj_model applies only with a database"):
         hpcvdj.annotate_cells(adata, vj_model=alpha)
+
+
+def vdjdb(parts, ids, epitope="E"):
+    """A table as vdjdb.slim.txt: the chains of one part after the other, with the `complex.id` of each."""
+    rows = [row for part in parts for row in part.to_pylist()]
+    return pd.DataFrame({
+        "gene": [row["v_call"][:3] for row in rows], "cdr3": [row["junction_aa"] for row in rows],
+        "v.segm": [row["v_call"] for row in rows], "j.segm": [row["j_call"] for row in rows],
+        "antigen.epitope": epitope, "antigen.species": "virus", "complex.id": ids,
+    })  # fmt: skip
+
+
+@pytest.fixture
+def six(drawn):
+    return [part.slice(0, 6) for part in drawn]
+
+
+@pytest.mark.slow
+def test_a_chain_of_several_complexes_of_vdjdb_pairs_in_each(beta, alpha, six):
+    """VDJdb joins the complexes of a chain by commas: such chains, the public ones, had no pair."""
+    ids = ["1,7", "2", "0", "4.0", "5", "9", "1", "2;3", "0", "4", "8;5,0", "10"]
+    answer, _ = answered(six, vdjdb(six, ids), [beta, alpha], kappa=1.0)
+    assert [row["pairs"] for row in answer.epitopes.to_pylist()] == [4]
+    assert np.flatnonzero(answer.hit_of >= 0).tolist() == [0, 1, 3, 4]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("zero", [0, 0.0, "0", None])
+def test_chains_without_a_complex_make_no_pairs(beta, alpha, six, zero, caplog):
+    """pandas makes 0.0 of 0 beside missing ids, which paired each alpha with each beta of an epitope: 36 pairs."""
+    answer, _ = answered(six, vdjdb(six, [zero] * 12), [beta, alpha], kappa=1.0)
+    assert len(answer.epitopes) == 0
+    assert (answer.hit_of == -1).all()
+    assert "no receptor of the database has both chains" in caplog.text
+
+
+@pytest.mark.slow
+def test_receptors_of_other_databases_may_be_numbered_from_0(beta, alpha, six):
+    own = records_of(six, 1)
+    numbered = own.set_column(own.column_names.index("receptor_id"), "receptor_id", pa.array([*range(6), *range(6)]))
+    answer, _ = answered(six, numbered, [beta, alpha], kappa=1.0)
+    assert [row["pairs"] for row in answer.epitopes.to_pylist()] == [6]
+
+
+@pytest.mark.slow
+def test_several_peptides_of_a_cell_have_its_pairs(beta, alpha, six):
+    """Only the last peptide had them."""
+    both = "CCCCCCCCL;DDDDDDDDL"
+    answer, _ = answered(six, vdjdb(six, [*range(1, 7), *range(1, 7)], both), [beta, alpha], kappa=1.0)
+    assert [(row["epitope"], row["pairs"]) for row in answer.epitopes.to_pylist()] == [(both, 6)]
+
+
+@pytest.mark.slow
+def test_records_that_take_no_part_do_not_say_what_decoys_are(beta, alpha, six):
+    """A record of another organism, whose gene no model has, made an epitope of decoys one of none."""
+    database = vdjdb(six, [*range(1, 7), *range(1, 7)])
+    other = database.iloc[:1].assign(**{"antigen.species": "synthetic", "v.segm": "TRBV999"})
+    answer, _ = answered(six, pd.concat([database, other]), [beta, alpha], kappa=1.0, decoys=("virus",))
+    assert [row["decoy"] for row in answer.epitopes.to_pylist()] == [True]

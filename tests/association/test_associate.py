@@ -507,3 +507,14 @@ def test_samples_of_one_subject_are_one_donor(tables, answer, model):
     found = hpcvdj.associate(samples, model, metadata=about, subject="who", case={"disease": "ill"}, strata=("lane",),
                              draws=2_000, backend="cpu", max_p=1.0)  # fmt: skip
     assert found.table.equals(answer.table)
+
+
+def test_individuals_are_those_that_take_part(tables, model):
+    """Donors without a value were among the `individuals` of sequences, but not among their `carriers`."""
+    without = [k for k in range(DONORS) if k % 7 == 0]
+    years = ["" if k in without else k for k in range(DONORS)]
+    for unit in ("vj-aa", "ball"):
+        found = asked(tables, model, columns={"years": years}, case=None, trend="years", unit=unit).table
+        names = [text.split(",") for text in found["individuals"].to_pylist()]
+        assert list(map(len, names)) == found["carriers"].to_pylist()
+        assert not {f"d{k:03}" for k in without} & set().union(*names)

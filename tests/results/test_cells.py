@@ -8,6 +8,7 @@ import hpcvdj
 from hpcvdj.api.cells import primary_chains
 from hpcvdj.counting.config import Config
 from hpcvdj.errors import InputError
+from hpcvdj.repertoires.readers.cells import AnnDataReader
 from tests.conftest import GERMLINE, SMALL
 from tests.problems import count_to
 from tests.recombination.definition import pgen
@@ -259,3 +260,28 @@ def test_what_scirpy_makes(frame, tmp_path):
     counted = hpcvdj.count(frame, GERMLINE, max_n=4)["pathways_total"]
     # The chain with the most counts is the primary one.
     assert adata.obs["VDJ_1_pathways_total"][["x", "y", "z"]].tolist() == [counted[k] for k in (1, 2, 5)]
+
+
+@pytest.mark.parametrize("name", ["umi_count", "duplicate_count"])
+def test_counts_of_chains(adata, name, tmp_path):
+    """scirpy calls the counts of cells umi_count, which no command read."""
+    cells = [[own | {name: 3 + k} for k, own in enumerate(cell)] for cell in ak.to_list(adata.obsm["airr"])]
+    adata.obsm["airr"] = ak.Array(cells)
+    assert primary_chains(adata)["duplicate_count"].tolist() == [3, 5, 3]
+    adata.write(tmp_path / "a.h5ad")
+    read = AnnDataReader(tmp_path / "a.h5ad")
+    (batch,) = read.batches(["duplicate_count"])
+    assert batch.column(0).to_pylist() == [str(3 + k) for cell in cells for k in range(len(cell))]
+
+
+def test_muon_that_was_saved_is_annotated_again(adata, tmp_path):
+    """Saved texts are categories, to which no value could be added: a TypeError of pandas."""
+    mudata = pytest.importorskip("mudata")
+    others = anndata.AnnData(np.zeros((2, 1)), obs=pd.DataFrame(index=["cell0", "other"]))
+    both = mudata.MuData({"airr": adata, "gex": others})
+    hpcvdj.annotate_cells(both, GERMLINE)
+    both.write(tmp_path / "m.h5mu")
+    both = mudata.read(tmp_path / "m.h5mu")
+    hpcvdj.annotate_cells(both, GERMLINE, chain="VJ")
+    for name in ("VDJ_1", "VJ_1"):
+        assert both.obs.loc["other", f"airr:{name}_pathways_excluded"] == "not a cell of airr"

@@ -12,6 +12,7 @@ from hpcvdj.errors import InputError, installing
 from hpcvdj.public import OnFirstUse
 from hpcvdj.repertoires.batches import as_strings
 from hpcvdj.repertoires.formats.steps import joined
+from hpcvdj.repertoires.read_counts import CELL_READS, READS
 from hpcvdj.repertoires.readers import reader
 from hpcvdj.repertoires.readers.reader import TableReader, first_line
 
@@ -93,6 +94,7 @@ class AnnDataReader(TableReader):
         about = {name: pa.array(of_cell, pa.large_string()).take(of_chain) for name, of_cell in texts_of_cells.items()}
         table = as_strings(pa.RecordBatch.from_pydict(flat_fields | about))
         texts = dict(zip(table.schema.names, table.columns, strict=True))
+        texts |= [(READS, texts[name]) for name in CELL_READS if name in texts]
         numbered = joined(cell, pa.array(number.astype(str), pa.large_string()))
         ids = texts.get("sequence_id", numbered)
         # Existing columns keep their order; sequence_id and cell_id come first.

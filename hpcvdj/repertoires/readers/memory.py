@@ -94,7 +94,7 @@ def as_arrow(table: Any) -> pa.Table:
         except pa.ArrowException as error:
             message = " ".join(map(str, error.args))
             raise InputError(f"the table has a column of mixed types ({message}); convert it to text") from None
-        except TypeError as error:
+        except (TypeError, OverflowError) as error:
             raise InputError(f"a column of the table cannot be read ({error}); convert it, or leave it out") from None
     if hasattr(table, "__arrow_c_stream__") and not is_column(table):
         return pa.table(table)
