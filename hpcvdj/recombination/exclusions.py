@@ -62,6 +62,10 @@ class ExclusionKind(Enum):
         "{field} is not productive: not whole codons from C to F, V or W without a stop, which this needs",
         "{field} that is not productive",
     )
+    MARKED_UNPRODUCTIVE = (
+        "the table says that the row is not productive, though its junction is",
+        "row that is not productive, as the table says",
+    )
     NO_COUNT = (
         "duplicate_count {text!r} is no whole number from 1 to 10^15",
         "duplicate_count that is no whole number from 1 to 10^15",
