@@ -270,8 +270,9 @@ def _infer_selection(job: Job) -> FinishedStep:
 
 
 def _pgen(job: Job) -> FinishedStep:
-    settings = PgenSettings(selection=job.model.selection is not None, backend=job.settings.backend)
     reading = reading_of(common_fields(job.tables), None, None, job.inputs.reading.opening, strict=False)
+    selection = job.model.selection is not None and reading.sequence_field != "cdr3_aa"
+    settings = PgenSettings(selection=selection, backend=job.settings.backend)
     config = settings.config(amino_acids=reading.alphabet is not None)
     model = config.model(job.checks.adapted(job.model))
     reads = config.reads(reading)
