@@ -329,6 +329,7 @@ def test_the_command_writes_what_the_function_returns(hits, answer):
         "trend": None,
         "strata": ["lane"],
         "subject": None,
+        "names": "donor",
     }
     (told,) = facts["phenotypes"]
     assert (told["cases"], told["strata"], told["hits"]) == (20, 2, answer.hits)
