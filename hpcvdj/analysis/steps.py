@@ -332,8 +332,9 @@ def _enrich(job: Job) -> FinishedStep:
     def summary_of(answers: dict[str, Any]) -> Lines:
         hits = [(answer.hits, name) for name, answer in answers.items() if answer.hits]
         clonotypes = sum(answer.clonotypes for answer in answers.values())
+        having = f" in {len(hits):,} individual(s)" if hits else ""
         summary = [("clonotypes", f"{clonotypes:,} of {len(answers):,} individual(s)"),
-                   ("hits", f"{sum(number for number, _ in hits):,} of {len(hits):,} individual(s)")]  # fmt: skip
+                   ("hits", f"{sum(number for number, _ in hits):,}{having}")]  # fmt: skip
         return [*summary, *((name, f"{number:,} hits") for number, name in sorted(hits, reverse=True)[:MOST_SHOWN])]
 
     done = _of_tables(job, "enriched", compute, summary_of)
