@@ -194,7 +194,8 @@ class Exclusion:
     def particulars(self) -> str:
         """The details that are in the message but not in the summary, such as the gene; empty if there are none."""
         fields = [field for _, field, _, _ in Formatter().parse(self.kind.summary)]
-        first, *others = [str(value) for name, value in self.details if name not in fields] or [""]
+        values = [str(value) for name, value in self.details if name not in fields]
+        first, *others = [value if value.strip() else repr(value) for value in values] or [""]
         return f"{first} ({', '.join(others)})" if others else first
 
 

@@ -20,6 +20,7 @@ from hpcvdj.repertoires.junctions import read_junctions
 from hpcvdj.repertoires.reading import Reading, productive_reading
 from hpcvdj.repertoires.sequence_fields import fields_of
 from hpcvdj.repertoires.table import Table, table_of
+from hpcvdj.repertoires.tally import reason_lines
 from hpcvdj.runs.inputs import surveyed
 from hpcvdj.runs.run import Run
 from tests.commands import hpcvdj_command
@@ -384,3 +385,10 @@ def test_rows_that_the_table_marks_as_not_productive(values, field):
     assert (excluded.row.tolist(), kinds) == ([1, 2, 5], ["MARKED_UNPRODUCTIVE", "MARKED_UNPRODUCTIVE", fault])
     every = read_table(table, GERMLINE, replace(productive_reading([field]), productive=None))
     assert {0, 1, 2, 3, 4} <= {*every.row.tolist()}
+
+
+def test_blanks_within_junctions_can_be_seen_in_the_summary():
+    junctions = ["TGT GCC", "TGTGCC\u00a0", "TGT'", "TGTGCCTTC"]
+    table = pa.table({"v_call": ["TRBV1"] * 4, "j_call": ["TRBJ1-1"] * 4, "junction": junctions})
+    lines = reason_lines(read_table(table, GERMLINE, Reading()).excluded.counts())
+    assert {line.split(maxsplit=1)[1] for line in lines[1:]} == {"'", "' '", "'\\xa0'"}
