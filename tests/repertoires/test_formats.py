@@ -212,6 +212,13 @@ def test_quotes_of_spreadsheets(tmp_path):
     assert [row['5" note'] for row in rows] == ['a "b"', '"5']
 
 
+def test_values_that_begin_and_end_with_a_quote_but_are_not_quoted(tmp_path):
+    """Two ids became one."""
+    path, ids = tmp_path / "a.tsv", ['"a"/"b"', 'a"/"b', '"5" and 6"']
+    path.write_text("sequence_id\tv_call\tj_call\tjunction\n" + "".join(f"{name}\tV\tJ\tTGT\n" for name in ids))
+    assert [row["sequence_id"] for row in rows_of(path)] == ids
+
+
 @pytest.mark.parametrize(
     ("data", "message"),
     [

@@ -301,7 +301,7 @@ def _unquoted(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The values without quotes around them, which spreadsheets put around values that have commas."""
     columns = [
         pc.if_else(
-            pc.match_substring_regex(column, '^".*"$'),
+            pc.match_substring_regex(column, '^"([^"]|"")*"$'),
             pc.replace_substring(pc.utf8_slice_codeunits(column, 1, -1), '""', '"'), column,
         ) if pc.any(pc.starts_with(column, '"')).as_py() else column
         for column in batch.columns
