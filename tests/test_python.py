@@ -365,6 +365,30 @@ def test_functions_can_be_sent_to_other_processes():
         assert pickle.loads(pickle.dumps(function)) is function
 
 
+@pytest.mark.parametrize("wrong", [5, 1.5, b"\xff", "\ud800"])
+def test_sequences_that_are_no_text_are_refused(model, wrong):
+    with pytest.raises(hpcvdj.InputError, match=r"^the sequences are not all text \(.*\); give each as text$"):
+        hpcvdj.pgen(["TGTGCCTTC", wrong], model, genes="any")
+
+
+@pytest.mark.parametrize("wrong", [None, 5, []])
+def test_a_result_is_opened_by_its_path(wrong):
+    with pytest.raises(hpcvdj.InputError, match=f"by its path, not by a {type(wrong).__name__}$"):
+        hpcvdj.open(wrong)
+
+
+def test_a_closed_result_says_so(path, tmp_path):
+    hpcvdj_command("count", path, "-g", GERMLINE, "--max-n", 2, "-o", tmp_path / "o.h5")
+    with hpcvdj.open(tmp_path / "o.h5") as result:
+        counters, chosen = result.counters, result.all()
+    for name in ("excluded", "pairs", "repertoires", "row", "max_n", "to_table", "all"):
+        with pytest.raises(hpcvdj.InputError, match=r"o\.h5: is closed; open it again"):
+            getattr(result, name)()
+    for use in (lambda: len(result), chosen.to_table, lambda: counters[:]):
+        with pytest.raises(hpcvdj.InputError, match=" is closed; open it again"):
+            use()
+
+
 def test_reprs(path, tmp_path, model):
     hpcvdj_command("count", path, "-g", GERMLINE, "--max-n", 2, "-o", tmp_path / "o.h5")
     with hpcvdj.open(tmp_path / "o.h5") as result:

@@ -270,8 +270,9 @@ def _infer_selection(job: Job) -> FinishedStep:
 
 
 def _pgen(job: Job) -> FinishedStep:
-    settings = PgenSettings(selection=job.model.selection is not None, backend=job.settings.backend)
     reading = reading_of(common_fields(job.tables), None, None, job.inputs.reading.opening, strict=False)
+    selection = job.model.selection is not None and reading.sequence_field != "cdr3_aa"
+    settings = PgenSettings(selection=selection, backend=job.settings.backend)
     config = settings.config(amino_acids=reading.alphabet is not None)
     model = config.model(job.checks.adapted(job.model))
     reads = config.reads(reading)
@@ -331,8 +332,9 @@ def _enrich(job: Job) -> FinishedStep:
     def summary_of(answers: dict[str, Any]) -> Lines:
         hits = [(answer.hits, name) for name, answer in answers.items() if answer.hits]
         clonotypes = sum(answer.clonotypes for answer in answers.values())
+        having = f" in {len(hits):,} individual(s)" if hits else ""
         summary = [("clonotypes", f"{clonotypes:,} of {len(answers):,} individual(s)"),
-                   ("hits", f"{sum(number for number, _ in hits):,} of {len(hits):,} individual(s)")]  # fmt: skip
+                   ("hits", f"{sum(number for number, _ in hits):,}{having}")]  # fmt: skip
         return [*summary, *((name, f"{number:,} hits") for number, name in sorted(hits, reverse=True)[:MOST_SHOWN])]
 
     done = _of_tables(job, "enriched", compute, summary_of)

@@ -15,8 +15,7 @@ from hpcvdj.chance.check import check_tables
 from hpcvdj.chance.first_rows import WITH_OPTION
 from hpcvdj.chance.question import read_rows
 from hpcvdj.chance.settings import Checks
-from hpcvdj.cohorts.like import cohort_like
-from hpcvdj.cohorts.question import CohortQuestion
+from hpcvdj.cohorts.like import LikeQuestion, cohort_like
 from hpcvdj.cohorts.settings import Naming, require_like
 from hpcvdj.errors import InputError
 from hpcvdj.generation.generate import generate as draw
@@ -182,7 +181,7 @@ def generate(model: Model | str | Path, *, like: Any, joint: bool, backend: str,
     plan, run = GenerationSettings.of(options), Run()
     loaded = used_model(model, joint=joint)
     if like is not None:
-        question = CohortQuestion[None](Naming(individual=options["individual"]))
+        question = LikeQuestion(Naming(individual=options["individual"]))
         checks = replace(Checks.of(options), keep_misfits=True)
         rows = read_rows(question, given_tables(like, question.opening()), loaded, checks, run)
         batches = cohort_like(question.cohort_on_root(rows, loaded, run), loaded, plan, run, backend)

@@ -143,7 +143,10 @@ def listed(column: Any, field: JunctionField | None = None) -> pa.Table:
 
     Raises InputError if some sequences are nucleotides and others amino acids.
     """
-    texts = pa.array(list(column), pa.string(), from_pandas=True)
+    try:
+        texts = pa.array(list(column), pa.string(), from_pandas=True)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"the sequences are not all text ({error}); give each as text") from None
     if field is None:
         sequences = texts.fill_null("")
         try:

@@ -140,6 +140,13 @@ def phenotypes_of(
     return asked
 
 
+def column_of_names(naming: Donors, samples: Sequence[str]) -> str:
+    """The column of the metadata that has the names of the samples; empty if none has any."""
+    singles = (naming.hla, naming.trend, naming.subject, naming.time)
+    asked_for = [*(naming.case or ()), *(naming.strata or ()), *(column for column in singles if column)]
+    return names_column(naming.metadata, samples, asked_for)
+
+
 def unmatched_in(
     naming: Donors, subject: Mapping[str, str], asked: Sequence[Phenotype], empty: Collection[str] = ()
 ) -> str:
@@ -150,8 +157,7 @@ def unmatched_in(
     names = list(dict.fromkeys(subject.values()))
     named = {k for phenotype in asked for k in phenotype.donors.tolist()}
     without = [name for k, name in enumerate(names) if k not in named and name not in empty]
-    asked_for = [*(naming.case or ()), *(naming.strata or ()), naming.hla or "", naming.trend or ""]
-    column = names_column(naming.metadata, [*subject], asked_for)
+    column = column_of_names(naming, [*subject])
     others = others_in(naming.metadata, [*subject], column) if column else []
     texts = []
     if without:

@@ -9,14 +9,13 @@ from hpcvdj.association.associate import Association, associate
 from hpcvdj.association.expansion import Expansion, expand, times_of
 from hpcvdj.association.multiplicity import inflation
 from hpcvdj.association.people import compared, of_two_people
-from hpcvdj.association.phenotypes import phenotypes_of, unmatched_in
+from hpcvdj.association.phenotypes import column_of_names, phenotypes_of, unmatched_in
 from hpcvdj.association.settings import AssociationSettings, Donors
 from hpcvdj.association.tested import Tested
 from hpcvdj.chance.dealing import Alike, Dealt
-from hpcvdj.chance.p_values import needs_text, quantiles
+from hpcvdj.chance.p_values import copies_text, needs_text, quantiles
 from hpcvdj.chance.question import Lines, Rows
 from hpcvdj.cohorts.cohort import Cohort
-from hpcvdj.cohorts.copies import copies_text
 from hpcvdj.cohorts.improbable import pairs_text
 from hpcvdj.cohorts.question import CohortQuestion, rows_text
 from hpcvdj.errors import InputError, command_name, few, option
@@ -70,7 +69,10 @@ class AssociationQuestion(CohortQuestion[Association]):
         """The facts, as docs/associate.md describes them."""
         naming, area = self.naming, answer.auc
         return {
-            "asked": {name: getattr(naming, name) for name in ("case", "hla", "trend", "strata", "subject")},
+            "asked": {
+                **{name: getattr(naming, name) for name in ("case", "hla", "trend", "strata", "subject")},
+                "names": column_of_names(naming, rows.inputs.repertoires),
+            },
             "individuals": answer.cohort.described(recombinations=answer.sizes),
             "sequences": answer.sequences,
             "likely_copies": answer.likely_copies,
@@ -206,7 +208,8 @@ class ExpansionQuestion(CohortQuestion[Expansion]):
     def facts(self, answer: Expansion, rows: Rows) -> Facts:
         """The facts, as docs/associate.md describes them."""
         return {
-            "asked": {"subject": self.naming.subject, "time": self.naming.time},
+            "asked": {"subject": self.naming.subject, "time": self.naming.time,
+                      "names": column_of_names(self.naming, rows.inputs.repertoires)},
             "individuals": answer.cohort.described(),
             "noise": {"linear": answer.noise.linear, "quadratic": answer.noise.quadratic,
                       "pairs_of_replicates": answer.replicates},

@@ -116,3 +116,16 @@ def needs_text(needed: Sequence[Mapping[str, Any]]) -> str:
     first, *more = needed
     others = "".join(f", or {need['cases']:,} among {need['carriers']:,}" for need in more)
     return f"{first['cases']:,} cases among {first['carriers']:,} carriers ({first['expected']:.1f} expected){others}"
+
+
+def copies_text(tests: Sequence[Mapping[str, Any]]) -> str:
+    """Say how many sequences with small q-values are no hits, as they are or may be copies; empty if there are none.
+
+    tests  facts of tests
+    """
+    are, may_be = (sum(test.get(f"hits_that_{word}_copies") or 0 for test in tests) for word in ("are", "may_be"))
+    texts = [f"{are:,} more {'is a likely copy' if are == 1 else 'are likely copies'}"] if are else []
+    if may_be:
+        texts.append(f"{may_be:,} more may be {'a copy' if may_be == 1 else 'copies'}: most carriers share other "
+                     "copies, and have the same junction")  # fmt: skip
+    return ", ".join(texts)

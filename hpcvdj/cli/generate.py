@@ -60,12 +60,11 @@ def command(
     loaded = run.from_root(lambda: used_model(model, joint=joint))
     if like:
         from hpcvdj.chance.question import read_rows
-        from hpcvdj.cohorts.like import cohort_like
-        from hpcvdj.cohorts.question import CohortQuestion
+        from hpcvdj.cohorts.like import LikeQuestion, cohort_like
         from hpcvdj.repertoires.folders import tables_in
 
         with run.request:
-            question = CohortQuestion[None](Naming(individual=individual))
+            question = LikeQuestion(Naming(individual=individual))
             tables = run.from_root(lambda: tables_in(like, question.opening()))
             rows = read_rows(question, tables, loaded, Checks(force=force, keep_misfits=True), run)
             cohort = question.cohort_on_root(rows, loaded, run)

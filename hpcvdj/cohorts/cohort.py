@@ -155,12 +155,13 @@ class Cohort:
         return self.run.sum(has.overlap())
 
 
-def cohort_of(dealt: Dealt, model: Model, people: People | None = None) -> Cohort:
+def cohort_of(dealt: Dealt, model: Model, people: People | None = None, least: int = 2) -> Cohort:
     """Build the cohort of the productive junctions of tables that were read together.
 
     people  the individuals and groups of the samples; None if each sample is an individual
+    least   the least number of individuals
 
-    Raises InputError, on every rank, if fewer than two individuals have junctions, or if a name has a comma.
+    Raises InputError, on every rank, if fewer individuals have junctions, or if a name has a comma.
     """
     samples, run = dealt.samples, dealt.run
     people = people or People({name: name for name in samples})
@@ -188,7 +189,7 @@ def cohort_of(dealt: Dealt, model: Model, people: People | None = None) -> Cohor
     for name, repeated in zip(names, (read - sizes).tolist(), strict=False):
         if repeated:
             left_out[name][REPEATED] += repeated
-    run.on_root(lambda: _require_two(names, sizes, left_out))
+    run.on_root(lambda: _require(least, names, sizes, left_out))
     gathered = run.gather_everywhere(None if has.reads is None else counted(has.individual, has.reads))
     clones = [part for part in gathered if part is not None]
     return Cohort(
@@ -216,8 +217,8 @@ def require_without_commas(names: Iterable[str]) -> None:
         raise InputError(f"an individual is called {wrong!r}, and commas separate individuals; rename it")
 
 
-def _require_two(names: list[str], sizes: Counts, left_out: Mapping[str, Counter[str]]) -> None:
-    """Raise InputError unless two individuals have junctions.  Warn of those who have none."""
+def _require(least: int, names: list[str], sizes: Counts, left_out: Mapping[str, Counter[str]]) -> None:
+    """Raise InputError unless `least` individuals, 1 or 2, have junctions.  Warn of those who have none."""
     require_without_commas(names)
     if not sizes.any():
         reasons = sum(left_out.values(), Counter[str]())
@@ -225,7 +226,7 @@ def _require_two(names: list[str], sizes: Counts, left_out: Mapping[str, Counter
         raise InputError(
             f"none of the {reasons.total():,} rows can be used ({few(texts)}): correct the tables, or give others"
         )
-    if (sizes > 0).sum() < 2:
+    if (sizes > 0).sum() < least:
         people_left = few([names[k] for k in np.flatnonzero(sizes)])
         raise InputError(
             f"only {people_left} has productive junctions of the model's genes, and two individuals or more are "

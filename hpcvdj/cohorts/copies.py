@@ -11,9 +11,8 @@ This is the number of choices of k pairs, times an upper bound of the sum of r^k
 the amino acids and does not change r.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -117,17 +116,3 @@ def _source(has: Holding, junctions: Counts, clones: Sequence[CloneSizes]) -> Fl
         as_large, number = (clones[individual].at_least(reads) for reads in (int(largest[row]), 1))
         chance[row] = min(int(holders[row]) * as_large / number, 1.0)
     return chance
-
-
-def copies_text(tests: Iterable[Mapping[str, Any]]) -> str:
-    """Say how many sequences with small q-values are no hits, as they are or may be copies; empty if there are none.
-
-    tests  facts of tests
-    """
-    numbers = [[test.get(f"hits_that_{word}copies") or 0 for word in ("are_", "may_be_")] for test in tests]
-    are, may_be = (sum(column) for column in zip(*numbers, strict=True))
-    texts = [f"{are:,} more {'is a likely copy' if are == 1 else 'are likely copies'}"] if are else []
-    if may_be:
-        texts.append(f"{may_be:,} more may be {'a copy' if may_be == 1 else 'copies'}: most carriers share other "
-                     "copies, and have the same junction")  # fmt: skip
-    return ", ".join(texts)

@@ -10,6 +10,7 @@ from hpcvdj.chance import DRAWS
 from hpcvdj.chance.draws import Chance
 from hpcvdj.cohorts.cohort import Cohort
 from hpcvdj.cohorts.holding import Holding
+from hpcvdj.cohorts.question import CohortQuestion
 from hpcvdj.cohorts.survivors import recombinations
 from hpcvdj.generation.generate import generate
 from hpcvdj.generation.settings import GenerationSettings
@@ -18,6 +19,12 @@ from hpcvdj.recombination.repertoire import PGEN_COLUMNS
 from hpcvdj.repertoires.read_counts import READS
 from hpcvdj.repertoires.table import REPERTOIRE
 from hpcvdj.runs.run import Run
+
+
+class LikeQuestion(CohortQuestion[None]):
+    """Who is in a cohort, and how many junctions each individual has; nobody is compared."""
+
+    least = 1
 
 
 def cohort_like(

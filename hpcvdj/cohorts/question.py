@@ -36,6 +36,8 @@ class CohortQuestion(Question[A]):
     naming: Individuals
 
     amino_acids = False
+    least: ClassVar[int] = 2
+    """The least number of individuals with junctions."""
     names_rows: ClassVar[bool] = False
     """Whether the answer names rows of the input, if their reads are known."""
 
@@ -107,7 +109,7 @@ class CohortQuestion(Question[A]):
         return run.root_steps(build, NOTHING_YET, rows.on_root)
 
     def _cohort_of(self, dealt: Dealt, inputs: Inputs, model: Model, people: People) -> Cohort:
-        cohort = cohort_of(dealt, model, people)
+        cohort = cohort_of(dealt, model, people, self.least)
         if dealt.run.is_root and cohort.several_genes > SEVERAL_GENES * cohort.rows:
             log.warning(
                 "%s of %s rows name several V or several J genes; they are sequences of their own, which drawn "

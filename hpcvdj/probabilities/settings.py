@@ -135,6 +135,11 @@ class PgenConfig(Plan):
         """Read the codons of Cys 104 and Phe/Trp 118, too, as recombination makes them."""
         if reading.alphabet is not None and "pgen_aa_1mm" in self.names:
             reading.alphabet.require_mismatches()
+        if self.selected and reading.sequence_field == "cdr3_aa":
+            raise InputError(
+                f"{option('selection')}: the factor is one of productive junctions, whose last amino acid (Phe/Trp "
+                f"118) cdr3_aa lacks; give junction_aa, or leave {option('selection')} out"
+            )
         productive = ExclusionKind.NOT_PRODUCTIVE if self.normalize == "productive" else None
         if productive is not None and reading.sequence_field == "cdr3_aa" and reading.alphabet is not None:
             reading = replace(reading, alphabet=reading.alphabet.with_productive_end())

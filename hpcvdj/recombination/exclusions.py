@@ -62,6 +62,10 @@ class ExclusionKind(Enum):
         "{field} is not productive: not whole codons from C to F, V or W without a stop, which this needs",
         "{field} that is not productive",
     )
+    MARKED_UNPRODUCTIVE = (
+        "the table says that the row is not productive, though its junction is",
+        "row that is not productive, as the table says",
+    )
     NO_COUNT = (
         "duplicate_count {text!r} is no whole number from 1 to 10^15",
         "duplicate_count that is no whole number from 1 to 10^15",
@@ -190,7 +194,8 @@ class Exclusion:
     def particulars(self) -> str:
         """The details that are in the message but not in the summary, such as the gene; empty if there are none."""
         fields = [field for _, field, _, _ in Formatter().parse(self.kind.summary)]
-        first, *others = [str(value) for name, value in self.details if name not in fields] or [""]
+        values = [str(value) for name, value in self.details if name not in fields]
+        first, *others = [value if value.strip() else repr(value) for value in values] or [""]
         return f"{first} ({', '.join(others)})" if others else first
 
 

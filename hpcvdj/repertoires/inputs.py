@@ -26,6 +26,7 @@ from hpcvdj.repertoires.batches import distinct_texts, with_columns
 from hpcvdj.repertoires.folders import tables_in
 from hpcvdj.repertoires.formats.format import REASON
 from hpcvdj.repertoires.junctions import FirstRows, Junctions, Reference, read_junctions
+from hpcvdj.repertoires.productive import COLUMN
 from hpcvdj.repertoires.read_counts import READS
 from hpcvdj.repertoires.readers import MemoryReader
 from hpcvdj.repertoires.reading import Reading
@@ -326,6 +327,7 @@ class Inputs:
         further = [
             *[REPERTOIRE] * (self.together and names_repertoires(table)),
             *[REASON] * reader.explains, *[READS] * self.has_reads,
+            *[COLUMN] * (self.reading.leaves_out_marked and COLUMN in reader.columns),
         ]  # fmt: skip
         return [*self.reading.columns[int(table.in_memory) :], *further]
 

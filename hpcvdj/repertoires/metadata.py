@@ -128,12 +128,17 @@ def _require_one(
     """Raise InputError if a column has nearly as many of the names as `best`, and a name has other values by it.
 
     asked  the values that are asked for, by row
+
+    Beside a column with each name once, one that repeats names and lacks others has something else, such as batches.
     """
     known = {*names}
     of_best = _values_of(values[best], asked)
     most = len(known.intersection(values[best]))
+    each_once = sorted(known) == sorted(name for name in values[best] if name in known)
     for column, of_column in values.items():
-        if len(known.intersection(of_column)) < _NEARLY_AS_MANY * most:
+        named = [name for name in of_column if name in known]
+        has = len({*named})
+        if has < _NEARLY_AS_MANY * most or (each_once and has < min(len(named), len(known))):
             continue
         of_name = _values_of(of_column, asked)
         if any(of_name[name] != of_best[name] for name in known & {*of_name} & {*of_best}):

@@ -22,7 +22,7 @@ from hpcvdj.recombination.symbols import AMBIGUOUS, STOP
 from hpcvdj.repertoires.batches import distinct_texts, without_missing
 from hpcvdj.repertoires.formats.format import REASON, ROW_ID
 from hpcvdj.repertoires.ids import SCOPE_SHIFT, hashes_of_ids, id_scopes
-from hpcvdj.repertoires.productive import productive_rows
+from hpcvdj.repertoires.productive import COLUMN, marked_rows, productive_rows
 from hpcvdj.repertoires.read_counts import READS, read_counts
 from hpcvdj.repertoires.reading import Reading
 from hpcvdj.repertoires.table import REPERTOIRE, Table, source_of
@@ -123,6 +123,8 @@ class Packing:
         words, lengths, unfit = self._pack(batch.column(self.reading.sequence_field))
         has_reads = READS in batch.schema.names
         reads, no_count = read_counts(batch.column(READS)) if has_reads else (None, {})
+        if self.reading.leaves_out_marked and COLUMN in batch.schema.names:
+            unfit.insert(0, (marked_rows(batch.column(COLUMN)), Exclusion.of(ExclusionKind.MARKED_UNPRODUCTIVE)))
         return Packed(
             rows, ids, hashes_of_ids(ids, rows), (v, j), repertoire, Texts.of(batch, REASON), scope, reads, words,
             lengths, [*no_count.items(), *unfit],

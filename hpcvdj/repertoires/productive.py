@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from hpcvdj.recombination.productive import PRODUCTIVE
 
@@ -24,3 +26,10 @@ def productive_rows(column: pa.Array, name: str) -> pa.Array:
         true = pc.is_in(pc.utf8_lower(pc.utf8_trim_whitespace(column)), value_set=pa.array(TRUE, column.type))
         return pc.if_else(pc.is_null(column), pa.scalar(None, pa.bool_()), true)
     return pc.match_substring_regex(column, PRODUCTIVE[name], ignore_case=True)
+
+
+def marked_rows(column: pa.Array) -> NDArray[np.int64]:
+    """The rows that their text in the column `productive` says are not productive."""
+    words = [word for word in pc.unique(column).to_pylist() if str(word).strip().lower() in FALSE]
+    false = pc.is_in(column, value_set=pa.array(words, column.type))
+    return np.flatnonzero(false.to_numpy(zero_copy_only=False))

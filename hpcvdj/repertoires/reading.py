@@ -73,6 +73,11 @@ class Reading:
         return replace(self, longest=repertoire.LONGEST_JUNCTION, anchors=True, genes=genes, productive=productive)
 
     @property
+    def leaves_out_marked(self) -> bool:
+        """Whether rows that the table says are not productive take no part."""
+        return self.productive is ExclusionKind.UNPRODUCTIVE
+
+    @property
     def ends(self) -> tuple[str, str]:
         """The letters to add at the beginning and at the end of each sequence."""
         if self.sequence_field != "cdr3_aa":

@@ -124,8 +124,8 @@ def log_exclusions(name: str, tally: Tally) -> None:
 
 def level_of(excluded: list[tuple[Exclusion, int]]) -> int:
     """The level at which excluded rows are logged.  That receptors are productive is expected, no warning."""
-    only = all(exclusion.kind is ExclusionKind.UNPRODUCTIVE for exclusion, _ in excluded)
-    return logging.INFO if only else logging.WARNING
+    expected = (ExclusionKind.UNPRODUCTIVE, ExclusionKind.MARKED_UNPRODUCTIVE)
+    return logging.INFO if all(exclusion.kind in expected for exclusion, _ in excluded) else logging.WARNING
 
 
 def reason_lines(excluded: list[tuple[Exclusion, int]]) -> list[str]:

@@ -4,8 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from hpcvdj.chance.clonotypes import REPEATED, REPEATED_ROWS
-from hpcvdj.chance.p_values import needs_text
-from hpcvdj.cohorts.copies import copies_text
+from hpcvdj.chance.p_values import copies_text, needs_text
 from hpcvdj.errors import few
 from hpcvdj.reports.associations import inflation_of, noise_text
 from hpcvdj.reports.elements import PageTable, Section, Statement, Verdict, percent, shown

@@ -108,7 +108,8 @@ class _Part:
             names = [f"{group}/{name}" for group in _VIEWS for name in file[group]]
             names += [name for name, item in file.items() if isinstance(item, h5py.Dataset)]
             self.datasets = {name: (file[name].shape, file[name].dtype) for name in names}
-            self.groups = {name: read_group(file, name) for name in ("pairs", "timings", "repertoires")}
+            groups = "pairs", "timings", "repertoires"
+            self.groups = {name: read_group(file, name) if name in file else {} for name in groups}
 
 
 def _join_views(file: h5py.File, name: str, parts: list[_Part], folder: str) -> None:

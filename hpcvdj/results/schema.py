@@ -212,8 +212,8 @@ def write_group(file: h5py.File, group: str, values: Mapping[str, Any]) -> None:
 
 
 def read_group(file: h5py.File, group: str) -> dict[str, NDArray[Any]]:
-    """Return the values of a small group as arrays, TEXT as bytes; empty if the file does not have the group."""
-    return {name: dataset[:] for name, dataset in file.get(group, {}).items()}
+    """Return the values of a small group as arrays, TEXT as bytes."""
+    return {name: dataset[:] for name, dataset in file[group].items()}
 
 
 def strings(values: NDArray[Any]) -> list[str]:

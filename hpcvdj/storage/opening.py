@@ -37,6 +37,7 @@ def open_hdf5(path: Path, command: str, form: str, version: int) -> h5py.File:
         raise InputError(f"{path}: no such result file; `{command}` writes one")
     try:
         file = _File(path, "r")
+        file.path = path
     except OSError as error:
         raise InputError(
             f"{path}: not a result file, or a damaged one ({error}); give a file that `{command} -o NAME.h5` wrote"
@@ -71,6 +72,8 @@ class OpenFile:
     _version: ClassVar[int]
 
     def __init__(self, path: str | Path) -> None:
+        if not isinstance(path, str | Path):
+            raise InputError(f"a result is opened by its path, not by a {type(path).__name__}")
         self.path = Path(path)
         self._file = open_hdf5(self.path, self._command, self._form, self._version)
         try:
@@ -106,7 +109,14 @@ class _Reading:
 
 
 class _File(_Reading, h5py.File):  # type: ignore[misc]
-    """A result file that is open for reading."""
+    """A result file that is open for reading, by its `path`."""
+
+    path: Path
+
+    def __getitem__(self, name: Any) -> Any:
+        if not self:
+            raise InputError(f"{self.path}: is closed; open it again, or read what you need before you close it")
+        return super().__getitem__(name)
 
     @cached_property
     def attrs(self) -> dict[str, Any]:
@@ -133,6 +143,8 @@ class _Dataset(h5py.Dataset):  # type: ignore[misc]
     """A dataset of a result file."""
 
     def __getitem__(self, *arguments: Any, **options: Any) -> Any:
+        if not self:
+            raise InputError("the result of this dataset is closed; open it again, or read values before you close it")
         try:
             return super().__getitem__(*arguments, **options)
         except OSError as error:

@@ -15,6 +15,7 @@ from hpcvdj.analysis.steps import STEP
 from hpcvdj.errors import InputError, StoppedError
 from tests.analysis.drawn import COLUMNS, DRAWS, MODEL, state
 from tests.commands import error_line, hpcvdj_command
+from tests.selected import few_genes, with_factor
 
 # In a fresh clone, the first test compiles the kernels of all steps.
 pytestmark = [pytest.mark.timeout(900), pytest.mark.usefixtures("few_draws")]
@@ -390,6 +391,20 @@ def test_amino_acids_only(cohort, tmp_path):
     assert states["pgen"] == states["sharing"] == "done"
     reasons = {own.step: own.reason for own in done.outcomes}
     assert reasons["contamination"] == reasons["infer"] == "the tables have amino acids only"
+
+
+@pytest.mark.slow
+def test_cdr3s_and_a_model_with_a_selection_factor(tmp_path):
+    """No probabilities after selection, for want of the last amino acid; and no hits, of which nobody has any."""
+    model = with_factor(few_genes(), {})
+    drawn = hpcvdj.generate(model, 300, seed=1, productive=True, backend="cpu")
+    cdr3s = pa.array([text[1:-1] for text in drawn["junction_aa"].to_pylist()])
+    table = drawn.select(["v_call", "j_call"]).append_column("cdr3_aa", cdr3s)
+    without = [step for step in STEPS if step not in ("pgen", "enrich")]
+    done = hpcvdj.analyze({"a": table}, model, tmp_path / "out", without=without, backend="cpu")
+    said = {own.step: own.said for own in done.outcomes if own.state == "done"}
+    assert said["pgen"][-1] == ("pgen_aa", "300 of 300 junctions have a probability above 0")
+    assert said["enrich"] == [("clonotypes", "300 of 1 individual(s)"), ("hits", "0")]
 
 
 def test_rows_out_of_frame_give_a_model_that_later_steps_take(tmp_path, monkeypatch):

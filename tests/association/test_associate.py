@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -108,12 +109,17 @@ def test_rows_are_those_of_loops_over_donors(answer, tables):
     assert [rows[key]["q_value"] for key in reaching] == pytest.approx(q.tolist())
 
 
+def rows_of(answer):
+    """What facts need of rows: the names of the donors."""
+    return SimpleNamespace(inputs=SimpleNamespace(repertoires=answer.cohort.names))
+
+
 @pytest.mark.slow
 def test_what_a_hit_needs(tables, model):
     """A sequence of so many carriers and cases is a hit if no other one is, and with one case fewer it is none."""
     answer = asked(tables, model)
     question = AssociationQuestion(Donors(metadata=metadata(CASE), case={"disease": "ill"}), AssociationSettings())
-    (facts,) = question.facts(answer, None)["phenotypes"]
+    (facts,) = question.facts(answer, rows_of(answer))["phenotypes"]
     needs, tested = facts["a_hit_needs"], facts["tested"]
     assert tested == int(answer.tested[0].kept.sum()) > 10
     assert [need["carriers"] for need in needs] == sorted(need["carriers"] for need in needs)
@@ -284,7 +290,7 @@ def test_the_summary_tells_hits_from_likely_copies(answer):
         changed = replace(answer, carriers=replace(answer.carriers, copy=copy, alike=alike))
         title, line = question.summary(changed)[-1]
         assert (title, line) == ("hits", f"{len(hits) - copies - doubted:,} with q_value <= 0.05{more}")
-        (facts,) = question.facts(changed, None)["phenotypes"]
+        (facts,) = question.facts(changed, rows_of(answer))["phenotypes"]
         assert (facts["hits_that_are_copies"], facts["hits_that_may_be_copies"]) == (copies, doubted)
 
 
@@ -394,6 +400,7 @@ def test_the_command_writes_what_the_function_returns(hits, answer):
         "trend": None,
         "strata": ["lane"],
         "subject": None,
+        "names": "donor",
     }
     (told,) = facts["phenotypes"]
     assert (told["cases"], told["strata"], told["hits"]) == (20, 2, answer.hits)

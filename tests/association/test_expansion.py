@@ -366,7 +366,7 @@ def test_any_number_of_ranks_writes_what_the_function_returns(visit, answer, tmp
     assert lines[0].split("\t") == answer.table.column_names
     assert len(lines) - 1 == sum(p <= 0.05 for p in answer.table["p_value"].to_pylist())
     facts = json.loads((tmp_path / "one.tsv.json").read_text())
-    assert facts["asked"] == {"subject": "who", "time": "month"}
+    assert facts["asked"] == {"subject": "who", "time": "month", "names": "sample"}
     assert (facts["hits"], facts["noise"]["pairs_of_replicates"]) == (answer.hits, 1)
     (told,) = facts["pairs"]
     assert (told["hits"], told["clonotypes"]) == (answer.hits, len(answer.p))

@@ -1,5 +1,7 @@
 """`hpcvdj generate --like`: a cohort of the same sizes, in which nothing is found."""
 
+import re
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -79,6 +81,17 @@ def test_individuals_of_a_table_in_memory(cohort, convert):
     table = cohort.rename_columns(["who" if name == "repertoire_id" else name for name in cohort.column_names])
     made = hpcvdj.generate("human_trb_m15", like=convert(table), individual="who", backend="cpu")
     assert set(made["repertoire_id"].to_pylist()) <= {*table["who"].to_pylist()}
+
+
+def test_one_individual(cohort, tmp_path):
+    """It was refused because nobody could be compared."""
+    write_table(tmp_path / "d.tsv", cohort.slice(0, 2_000).drop_columns("repertoire_id").to_batches(), overwrite=False)
+    out, _ = hpcvdj_command("generate", "-m", "human_trb_m15", "--like", tmp_path / "d.tsv", "-o", tmp_path / "o.tsv")
+    assert re.search(r"^junctions  (2,00|1,99)", out)
+    made = hpcvdj.generate("human_trb_m15", like=tmp_path / "d.tsv", backend="cpu")
+    assert set(made["repertoire_id"].to_pylist()) == {"d"}
+    with pytest.raises(hpcvdj.InputError, match=r"only d has productive junctions .* two individuals or more are comp"):
+        hpcvdj.sharing(made, "human_trb_m15", backend="cpu")
 
 
 def test_individuals_of_no_cohort(tmp_path):

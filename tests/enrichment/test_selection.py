@@ -125,6 +125,8 @@ def test_probabilities_after_selection(selected, model, tmp_path):
     assert own["q_excluded"].to_pylist() == ["", "has symbols for several amino acids", "not productive"]
     q = np.exp(log_factor_of(model.selection, "TRBV9", "TRBJ2-7", "CASSYEQYF"))
     assert own["q_factor"].to_pylist() == [pytest.approx(q, rel=1e-12), None, None]
+    with pytest.raises(hpcvdj.InputError, match=r"last amino acid \(Phe/Trp 118\) cdr3_aa lacks; give junction_aa"):
+        hpcvdj.pgen(amino_acids.rename_columns(["v_call", "j_call", "cdr3_aa"]), model, selection=True, backend="cpu")
 
 
 # Genes that reads hardly tell apart; the first is made fifteen times as often as the second.

@@ -212,6 +212,23 @@ def test_quotes_of_spreadsheets(tmp_path):
     assert [row['5" note'] for row in rows] == ['a "b"', '"5']
 
 
+@pytest.mark.parametrize("mark", ["# ", "#", "# made by x, y\n#", "# fields: id,v_call,j_call,junction\n"])
+@pytest.mark.parametrize("delimiter", ["\t", ","])
+def test_a_header_that_is_a_comment(tmp_path, mark, delimiter):
+    """The first row was the header, or the ids were those of no column."""
+    names, row = ["sequence_id", "v_call", "j_call", "junction"], ["a", "TRBV1", "TRBJ1-1", "TGT"]
+    path = tmp_path / "a.tsv"
+    path.write_text(f"{mark}{delimiter.join(names)}\n{delimiter.join(row)}\n")
+    assert rows_of(path) == [dict(zip(names, row, strict=True))]
+
+
+def test_values_that_begin_and_end_with_a_quote_but_are_not_quoted(tmp_path):
+    """Two ids became one."""
+    path, ids = tmp_path / "a.tsv", ['"a"/"b"', 'a"/"b', '"5" and 6"']
+    path.write_text("sequence_id\tv_call\tj_call\tjunction\n" + "".join(f"{name}\tV\tJ\tTGT\n" for name in ids))
+    assert [row["sequence_id"] for row in rows_of(path)] == ids
+
+
 @pytest.mark.parametrize(
     ("data", "message"),
     [

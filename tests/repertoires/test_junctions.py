@@ -1,6 +1,7 @@
 """hpcvdj.repertoires.junctions: every row counted or excluded by name; grouping and packing."""
 
 import gzip
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -16,9 +17,10 @@ from hpcvdj.recombination.symbols import Alphabet
 from hpcvdj.repertoires import inputs
 from hpcvdj.repertoires.inputs import Inputs, read_table, tables_of
 from hpcvdj.repertoires.junctions import read_junctions
-from hpcvdj.repertoires.reading import Reading
+from hpcvdj.repertoires.reading import Reading, productive_reading
 from hpcvdj.repertoires.sequence_fields import fields_of
 from hpcvdj.repertoires.table import Table, table_of
+from hpcvdj.repertoires.tally import reason_lines
 from hpcvdj.runs.inputs import surveyed
 from hpcvdj.runs.run import Run
 from tests.commands import hpcvdj_command
@@ -368,3 +370,25 @@ def test_calls_of_other_types_in_parquet(tmp_path):
     model = hpcvdj.load_model("human_trb_m15")
     pairs = read_file(tmp_path / "t.parquet", model).repertoire.pairs
     assert [v.allele for v, _ in pairs] == ["TRBV9*01", "TRBV5-1*01,TRBV9*01"]
+
+
+@pytest.mark.parametrize("values", [["T", "F", " false", "", "n/a", "F"], [True, False, False, None, None, False]])
+@pytest.mark.parametrize("field", ["junction", "cdr3_aa"])
+def test_rows_that_the_table_marks_as_not_productive(values, field):
+    """A stop or a shift of the frame in V, before the junction, cannot be seen in the junction."""
+    productive, other = {"junction": ("TGTGCCTTC", "TGTTAATTC"), "cdr3_aa": ("A", "*")}[field]
+    columns = {"v_call": ["TRBV1*01"] * 6, "j_call": ["TRBJ1-1*01"] * 6, field: [productive] * 5 + [other]}
+    table = pd.DataFrame(columns | {"productive": pd.Series(values, dtype=object)})
+    excluded = read_table(table, GERMLINE, productive_reading([field])).excluded
+    fault = "UNPRODUCTIVE" if field == "junction" else "STOP_CODON"
+    kinds = [excluded.exclusion(k).kind.name for k in range(len(excluded))]
+    assert (excluded.row.tolist(), kinds) == ([1, 2, 5], ["MARKED_UNPRODUCTIVE", "MARKED_UNPRODUCTIVE", fault])
+    every = read_table(table, GERMLINE, replace(productive_reading([field]), productive=None))
+    assert {0, 1, 2, 3, 4} <= {*every.row.tolist()}
+
+
+def test_blanks_within_junctions_can_be_seen_in_the_summary():
+    junctions = ["TGT GCC", "TGTGCC\u00a0", "TGT'", "TGTGCCTTC"]
+    table = pa.table({"v_call": ["TRBV1"] * 4, "j_call": ["TRBJ1-1"] * 4, "junction": junctions})
+    lines = reason_lines(read_table(table, GERMLINE, Reading()).excluded.counts())
+    assert {line.split(maxsplit=1)[1] for line in lines[1:]} == {"'", "' '", "'\\xa0'"}

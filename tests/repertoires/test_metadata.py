@@ -73,6 +73,18 @@ def test_columns_with_nearly_the_same_names_in_other_rows(first):
     assert listed_in(paired, "arm", ("a", "a_2", "b", "b_2"))["a_2"] == "x"
 
 
+@pytest.mark.parametrize("first", [True, False])
+def test_numbers_of_batches_are_no_names(first):
+    """Donors 1 to 4, a fifth whose table is not given, and three batches."""
+    names, columns = ("1", "2", "3", "4"), {"donor": ["1", "2", "3", "4", "5"], "batch": ["1", "1", "2", "3", "2"]}
+    metadata = pa.table(dict(sorted(columns.items(), reverse=first)) | {"arm": ["v", "w", "x", "y", "z"]})
+    assert listed_in(metadata, "arm", names) == {"1": "v", "2": "w", "3": "x", "4": "y"}
+    # Visits 1 to 6 of donors 1 to 3: either may be meant.
+    visits = pa.table({"visit": list("123456"), "donor": list("112233"), "arm": list("uvwxyz")})
+    with pytest.raises(InputError, match="the columns visit and donor both have names of tables, in different rows"):
+        listed_in(visits, "arm", ("1", "2", "3"))
+
+
 def test_columns_that_say_the_same_are_not_refused():
     """A column of samples, the first of which are called like their donors; and a column with some of the names."""
     visits = {"donor": ["D1", "D1", "D2", "D2"], "sample": ["D1", "D1b", "D2", "D2b"], "arm": ["x", "x", "y", "y"]}

@@ -15,7 +15,7 @@ import pyarrow.csv as pacsv
 
 from hpcvdj.errors import InputError
 from hpcvdj.repertoires.formats.airr import Airr
-from hpcvdj.repertoires.formats.format import names_of_headerless
+from hpcvdj.repertoires.formats.format import OPTIONAL, REQUIRED, names_of_headerless
 from hpcvdj.repertoires.readers import reader
 from hpcvdj.repertoires.readers.reader import TableReader, first_line
 from hpcvdj.storage.inputs import DAMAGE, changed, packing, unpacked
@@ -106,6 +106,12 @@ def _is_preamble(line: str) -> bool:
     return line.startswith(("# ", "mitcr-header")) or (line.startswith("#") and "\t" not in line and "," not in line)
 
 
+def _uncommented(line: str) -> str:
+    """A header of AIRR fields without a `#` before it; other lines as they are."""
+    names = re.split("[\t,]", bare := line.lstrip("# "))
+    return bare if names[0] in (*REQUIRED, *OPTIONAL) and {"v_call", "j_call"}.issubset(names) else line
+
+
 class TextReader(TableReader):
     """Tab- or comma-separated text, plain, gzip or zstd: any file that no other reader recognises.
 
@@ -121,7 +127,7 @@ class TextReader(TableReader):
     @cached_property
     def _layout(self) -> tuple[pacsv.ReadOptions, pacsv.ParseOptions]:
         """How pyarrow reads it: names of columns, and lines before the rows; the delimiter, and quotes of values."""
-        lines = self._first_lines()
+        lines = list(map(_uncommented, self._first_lines()))
         skipped = next((k for k, line in enumerate(lines) if not _is_preamble(line)), len(lines))
         header = lines[skipped] if skipped < len(lines) else ""
         delimiter = "\t" if "\t" in header or "," not in header else ","
@@ -301,7 +307,7 @@ def _unquoted(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The values without quotes around them, which spreadsheets put around values that have commas."""
     columns = [
         pc.if_else(
-            pc.match_substring_regex(column, '^".*"$'),
+            pc.match_substring_regex(column, '^"([^"]|"")*"$'),
             pc.replace_substring(pc.utf8_slice_codeunits(column, 1, -1), '""', '"'), column,
         ) if pc.any(pc.starts_with(column, '"')).as_py() else column
         for column in batch.columns
