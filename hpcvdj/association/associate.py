@@ -77,8 +77,8 @@ class Association(Shown):
 
     @property
     def hits(self) -> int:
-        """The number of hits of all phenotypes, without what is or may be a copy."""
-        return sum(int(test.is_hit(self.max_q, self.carriers).sum()) for test in self.tested)
+        """The number of hits of all phenotypes, without likely copies."""
+        return sum(int(test.is_hit(self.max_q, self.carriers.copy).sum()) for test in self.tested)
 
 
 def _of_several(cohort: Cohort, unit: SequenceUnit, individuals: int) -> Sequences:
@@ -151,9 +151,11 @@ def associate(
 
 def _scores(tested: Tested, carriers: Carriers, sizes: Floats, settings: AssociationSettings) -> Scores | None:
     """The scores of cases and controls; None without hits."""
-    hits = tested.is_hit(settings.max_q, carriers)
+    hits = tested.is_hit(settings.max_q, carriers.copy)
     if not hits.any():
         return None
-    honest, phenotype = tested.kept & carriers.believed[tested.rows], tested.phenotype
-    candidates = tested.rows[honest & (tested.p <= CANDIDATES * float(tested.p[hits].max()))]
-    return scores_of(carriers.has, candidates, int(honest.sum()), settings.max_q, phenotype, sizes[phenotype.donors])
+    candidate = tested.kept & (tested.p_told <= CANDIDATES * float(tested.p_told[hits].max()))
+    if carriers.copy is not None:
+        candidate &= ~carriers.copy[tested.rows]
+    phenotype, rows = tested.phenotype, tested.rows[candidate]
+    return scores_of(carriers.has, rows, tested.in_family, settings.max_q, phenotype, sizes[phenotype.donors])

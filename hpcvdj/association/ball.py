@@ -77,4 +77,4 @@ class Balls:
         centres = replace(centres, has=together, variants=balls @ self.sequences.variants)
         row = np.searchsorted(asked, self.centres)
         members = balls @ (carried.numbers > 0).astype(np.int64)
-        return Carriers(centres, p[row], alone.log_factor[row], together, copy, alike, members)
+        return Carriers(centres, p[row], alone.log_factor[row], together, copy, alike, alone.linked, members)

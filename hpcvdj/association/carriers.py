@@ -22,8 +22,9 @@ class Carriers:
     log_factor float64 [sequences]: ln Q
     has        the carriers
     copy       bool [sequences]: whether it is a likely copy; None without nucleotides
-    alike      int64 [sequences]: the most people that have the same junction, and whose copies of other junctions
+    alike      int64 [sequences]: the most donors that have the same junction, and whose copies of other junctions
                connect them; None without nucleotides
+    linked     bool [donors, donors]: whether two donors share copies; None without nucleotides
     members    int64 [sequences]: how many sequences of its ball carriers have; None if units are not balls
     """
 
@@ -32,26 +33,20 @@ class Carriers:
     log_factor: Floats
     has: Holding
     copy: Bools | None
-    alike: Counts | None
+    alike: Counts | None = None
+    linked: Bools | None = None
     members: Counts | None = None
 
     @property
     def perhaps_copy(self) -> Bools | None:
         """Whether each sequence may be a copy, but its junction is too probable for one to be told.
 
-        bool [sequences]: copies of other junctions connect more than half of the carriers, and these have the same one.
+        bool [sequences]: more than half of the carriers have the same junction, and copies of others connect them.
         None without nucleotides.
         """
         if self.copy is None or self.alike is None:
             return None
         return ~self.copy & (2 * self.alike > self.has.numbers)
-
-    @property
-    def believed(self) -> Bools:
-        """Whether a test of each sequence may be a hit, bool [sequences]."""
-        if self.copy is None or self.perhaps_copy is None:
-            return np.ones(len(self.p), dtype=bool)
-        return ~self.copy & ~self.perhaps_copy
 
     @property
     def log_p(self) -> Floats:
@@ -78,8 +73,7 @@ class Carriers:
         if gathered is None:
             return None
         sequences, values = gathered
-        others = (values.get(name) for name in ("copy", "alike", "members"))
-        return Carriers(sequences, values["p"], values["log_factor"], sequences.has, *others)
+        return replace(self, sequences=sequences, has=sequences.has, **values)
 
 
 def carriers_of(
@@ -94,7 +88,7 @@ def carriers_of(
     improbable   junctions that individuals share, and pairs that contaminated each other; None without nucleotides
     """
     if p_junctions is None or improbable is None:
-        return Carriers(sequences, p, log_factor, sequences.has, None, None)
+        return Carriers(sequences, p, log_factor, sequences.has, None)
     has, spelled = cohort.has, sequences.spelled
     contaminated = improbable.pairs.verdicts == "contaminated"
     copies = copies_of(has, p_junctions, spelled, p, spelled, contaminated, [*cohort.clones.values()])
@@ -111,18 +105,25 @@ def carriers_of(
         carried |= is_largest & is_only[junction]
     kept = (of_entry >= 0) & carried
     carriers = Holding.of(of_entry[kept], has.individual[kept], len(p), has.individuals, None, np.maximum)
-    return Carriers(sequences, p, log_factor, carriers, likely, _alike(has, spelled, improbable.pairs.linked, len(p)))
+    linked = improbable.pairs.linked
+    return Carriers(sequences, p, log_factor, carriers, likely, _alike(has, spelled, linked, len(p)), linked)
 
 
-def _alike(has: Holding, spelled: Places, linked: Counts, sequences: int) -> Counts:
-    """The most individuals of one group that have the same junction of each sequence, int64 [sequences].
+def _alike(has: Holding, spelled: Places, linked: Bools, sequences: int) -> Counts:
+    """The most individuals that have the same junction of each sequence, and are connected, int64 [sequences].
 
-    linked  int64 [individuals]: their groups; 0 for sequences that no two of a group have in the same junction
+    linked  bool [individuals, individuals]: whether two are
+
+    It is 0 of sequences of which no two that are connected have the same junction.
     """
-    asked = (np.bincount(linked)[linked[has.individual]] > 1) & (spelled[has.sequence] >= 0)
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
+    group = connected_components(csr_array(linked), directed=False)[1].astype(np.int64)
+    asked = (np.bincount(group)[group[has.individual]] > 1) & (spelled[has.sequence] >= 0)
     key, number = np.unique(
-        has.sequence[asked] * np.int64(len(linked)) + linked[has.individual[asked]], return_counts=True
+        has.sequence[asked] * np.int64(len(group)) + group[has.individual[asked]], return_counts=True
     )
     alike = np.zeros(sequences, dtype=np.int64)
-    np.maximum.at(alike, spelled[key // len(linked)], number)
+    np.maximum.at(alike, spelled[key // len(group)], number)
     return np.where(alike > 1, alike, 0)

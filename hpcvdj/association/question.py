@@ -89,16 +89,16 @@ class AssociationQuestion(CohortQuestion[Association]):
         """The facts of the tests of a phenotype."""
         carriers, max_q = answer.carriers, self.settings.max_q
         phenotype, kept = test.phenotype, test.kept
-        small = test.rows[test.q <= max_q]
+        hits = int(test.is_hit(max_q, carriers.copy).sum())
         facts: dict[str, Any] = {
             "phenotype": phenotype.name, "family": phenotype.family, "donors": len(phenotype.donors),
             "cases": None if phenotype.family == "trend" else int(phenotype.case.sum()),
             "controls": phenotype.controls or None, "strata": len(phenotype.strata),
             "donors_in_strata_of_one_value": phenotype.alike, "sequences": test.sequences,
-            "tested": int(kept.sum()), "hits": int(carriers.believed[small].sum()),
-            "hits_weighted": int(test.is_hit(max_q, carriers, weighted=True).sum()),
-            "hits_that_are_copies": 0 if carriers.copy is None else int(carriers.copy[small].sum()),
-            "hits_that_may_be_copies": 0 if carriers.perhaps_copy is None else int(carriers.perhaps_copy[small].sum()),
+            "tested": int(kept.sum()), "hits": hits,
+            "hits_weighted": int(test.is_hit(max_q, carriers.copy, weighted=True).sum()),
+            "hits_that_are_copies": int((test.q <= max_q).sum()) - hits,
+            "hits_that_may_be_copies": int(test.may_be_copies(max_q).sum()),
             "inflation": inflation(test.uniform[kept]), "qq": quantiles(test.uniform[kept]),
         }  # fmt: skip
         if test.fisher is not None:

@@ -11,6 +11,7 @@ from hpcvdj.association.law import Law, Laws, fisher, laws_of_cases, laws_of_lev
 from hpcvdj.association.phenotypes import Phenotype
 from hpcvdj.association.settings import AssociationSettings
 from hpcvdj.chance.p_values import Bools, Counts, Floats, randomised
+from hpcvdj.cohorts.holding import Holding
 from hpcvdj.results.facts import Facts
 from hpcvdj.runs.run import Run
 
@@ -27,13 +28,15 @@ class Tested:
     value     int64 [tests]: cases among the carriers; of a trend the sum of their levels
     laws      of `value`
     p         float64 [tests]
+    p_told    float64 [tests]: p, or, if it may be a copy, that among the donors that share copies with carriers, if it
+              is larger; q-values are of these
     uniform   float64 [tests]: randomised p-values, which are uniform without an effect
     least     float64 [tests]: the smallest p-value that each test can have
     fisher    float64 [tests] each: p-values of Fisher's test, and randomised ones; None of a trend
     kept      bool [tests]: whether it can reach the threshold, and is tested; the others have q-values of 1
     q, q_weighted  float64 [tests]
     sequences  how many sequences enough donors have, whether they are among `rows` or not
-    in_family  how many tests its family has, without those of what is or may be a copy
+    in_family  how many tests its family has, without those of likely copies
     """
 
     phenotype: Phenotype
@@ -42,6 +45,7 @@ class Tested:
     value: Counts
     laws: Laws
     p: Floats
+    p_told: Floats
     uniform: Floats
     least: Floats
     fisher: tuple[Floats, Floats] | None
@@ -69,9 +73,15 @@ class Tested:
                 shown.append({"carriers": carriers, "cases": cases, "expected": expected})
         return shown
 
-    def is_hit(self, max_q: float, carriers: Carriers, *, weighted: bool = False) -> Bools:
-        """Which tests have a q-value of at most `max_q`, and are no copies for all that is known, bool [tests]."""
-        return ((self.q_weighted if weighted else self.q) <= max_q) & carriers.believed[self.rows]
+    def is_hit(self, max_q: float, copy: Bools | None, *, weighted: bool = False) -> Bools:
+        """Which tests have a q-value of at most `max_q`, without likely copies, bool [tests]."""
+        small = (self.q_weighted if weighted else self.q) <= max_q
+        return small if copy is None else small & ~copy[self.rows]
+
+    def may_be_copies(self, max_q: float) -> Bools:
+        """Which tests are no hits, but would be if nobody shared copies, bool [tests]."""
+        largest = self.p_told[self.q <= max_q].max(initial=max_q / max(self.in_family, 1))
+        return np.asarray(self.kept & (self.q > max_q) & (self.p < self.p_told) & (self.p <= largest))
 
 
 @dataclass(frozen=True)
@@ -92,7 +102,7 @@ def reached_of(
     carriers: Carriers, phenotypes: Sequence[Phenotype], sizes: Floats, settings: AssociationSettings, run: Run
 ) -> Reached:
     """Find the sequences of each rank that matter."""
-    tests = [_tests(carriers, phenotype, sizes, settings) for phenotype in phenotypes]
+    tests = [_tests(carriers.has, phenotype, sizes, settings) for phenotype in phenotypes]
     families = [phenotype.family for phenotype in phenotypes]
     threshold = np.zeros(len(tests))
     for family in dict.fromkeys(families):
@@ -117,15 +127,37 @@ def tests_of(
     """
     families: dict[str, list[Tested]] = {}
     for phenotype, most, number in zip(phenotypes, reached.threshold, reached.sequences.tolist(), strict=True):
-        test = _tests(carriers, phenotype, sizes, settings)
-        test = replace(test, kept=test.least <= most, sequences=number)
+        test = _tests(carriers.has, phenotype, sizes, settings)
+        p_told = _p_told(test, carriers, sizes, settings)
+        test = replace(test, kept=test.least <= most, sequences=number, p_told=p_told)
         families.setdefault(phenotype.family, []).append(test)
     return [test for tests in families.values() for test in _with_q_values(carriers, tests, settings)]
 
 
-def _tests(carriers: Carriers, phenotype: Phenotype, sizes: Floats, settings: AssociationSettings) -> Tested:
+def _p_told(test: Tested, carriers: Carriers, sizes: Floats, settings: AssociationSettings) -> Floats:
+    """`Tested.p_told`.
+
+    Copies reach donors that share others, so who carries one tells these from the other donors, but not among them.
+    """
+    if carriers.linked is None or carriers.perhaps_copy is None:
+        return test.p
+    asked, p = np.flatnonzero(carriers.perhaps_copy[test.rows] & (test.p <= settings.max_p)), test.p.copy()
+    sharing = carriers.has.only(test.rows[asked]).matrix() @ carriers.linked > 0
+    alike, of = np.unique(sharing, axis=0, return_inverse=True)
+    for k, takes_part in enumerate(alike):
+        tests, phenotype = asked[of.reshape(-1) == k], test.phenotype
+        chosen = takes_part[phenotype.donors]
+        if chosen.all():
+            continue
+        parts = {name: getattr(phenotype, name)[chosen] for name in ("donors", "value", "stratum")}
+        among = _tests(carriers.has.only(test.rows[tests]), replace(phenotype, **parts), sizes, settings)
+        p[tests[among.rows]] = np.maximum(p[tests[among.rows]], among.p)
+    return p
+
+
+def _tests(has: Holding, phenotype: Phenotype, sizes: Floats, settings: AssociationSettings) -> Tested:
     """Test all sequences that enough donors have; `kept` and the q-values follow in `tests_of`."""
-    has, trend = carriers.has, phenotype.family == "trend"
+    trend = phenotype.family == "trend"
     stratum, level = np.full((2, has.individuals), -1, dtype=np.int64)
     stratum[phenotype.donors], level[phenotype.donors] = phenotype.stratum, phenotype.value
     of_strata = has.by_group(stratum, len(phenotype.strata))
@@ -152,17 +184,18 @@ def _tests(carriers: Carriers, phenotype: Phenotype, sizes: Floats, settings: As
         p, least, of_fisher = at_least, laws.least, (tails[0], randomised(*tails, settings.seed))
     ones = np.ones(len(rows))
     return Tested(
-        phenotype, rows, number, value, laws, p, uniform, least, of_fisher, ones.astype(bool), ones, ones, len(rows)
+        phenotype, rows, number, value, laws, p, p, uniform, least, of_fisher, ones.astype(bool), ones, ones, len(rows)
     )
 
 
 def _with_q_values(carriers: Carriers, tests: list[Tested], settings: AssociationSettings) -> list[Tested]:
     """The tests of a family with their q-values."""
     kept, p, number, rows = (
-        np.concatenate([getattr(test, name) for test in tests]) for name in ("kept", "p", "carriers", "rows")
+        np.concatenate([getattr(test, name) for test in tests]) for name in ("kept", "p_told", "carriers", "rows")
     )
     q, weighted = np.ones(len(p)), np.ones(len(p))
-    family, log_p, honest = carriers.family[rows], carriers.log_p[rows], kept & carriers.believed[rows]
+    family, log_p = carriers.family[rows], carriers.log_p[rows]
+    honest = kept if carriers.copy is None else kept & ~carriers.copy[rows]
     # Small p-values of copies would make the q-values of the others smaller, so these have theirs without copies.
     for among in (kept, honest) if (kept & ~honest).any() else (kept,):
         weight = multiplicity.weights(p[among], number[among], log_p[among], settings.seed, family[among])

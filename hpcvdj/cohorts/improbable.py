@@ -99,14 +99,15 @@ class Pairs:
         return np.asarray(same)
 
     @cached_property
-    def linked(self) -> Counts:
-        """The number of the group of each individual, int64 [individuals]: people whose copies connect them are one.
+    def linked(self) -> NDArray[np.bool_]:
+        """Whether two people share copies, bool [individuals, individuals]; everybody does with themselves.
 
-        Copies connect two who contaminated each other, or share junctions of a common source beyond chance.
+        They contaminated each other, or share junctions of a common source beyond chance.
         """
         p_common = poisson_tail(self.common, SELECTION * self.expected)
         linked = (self.verdicts == "contaminated") | (p_common <= MAX_Q / max(len(self.common), 1) ** 2)
-        return _connected(linked & ~np.eye(len(linked), dtype=bool))
+        np.fill_diagonal(linked, True)
+        return np.asarray(linked)
 
     @property
     def standing_out(self) -> list[tuple[int, int]]:

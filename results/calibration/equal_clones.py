@@ -37,7 +37,7 @@ def hits_of(tables: dict[str, pa.Table], model: str, copied: set, planted: set) 
     rows = [
         (row["v_call"], row["j_call"], row["junction_aa"])
         for row in found.table.to_pylist()
-        if row["q_value"] is not None and row["q_value"] <= 0.05 and row["likely_copy"] is False
+        if row["q_value"] is not None and row["q_value"] <= 0.05 and not row["likely_copy"]
     ]
     of_copies, of_planted = sum(row in copied for row in rows), sum(row in planted for row in rows)
     return of_copies, of_planted, len(rows) - of_copies - of_planted
