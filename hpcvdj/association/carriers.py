@@ -6,8 +6,8 @@ import numpy as np
 
 from hpcvdj.chance.p_values import Bools, Counts, Floats
 from hpcvdj.cohorts.cohort import Cohort, Sequences
-from hpcvdj.cohorts.copies import copies_of
-from hpcvdj.cohorts.holding import Holding, Places
+from hpcvdj.cohorts.copies import connected_alike, copies_of
+from hpcvdj.cohorts.holding import Holding
 from hpcvdj.cohorts.improbable import Improbable
 from hpcvdj.repertoires.genes import kinds_of
 from hpcvdj.runs.run import Run
@@ -106,24 +106,4 @@ def carriers_of(
     kept = (of_entry >= 0) & carried
     carriers = Holding.of(of_entry[kept], has.individual[kept], len(p), has.individuals, None, np.maximum)
     linked = improbable.pairs.linked
-    return Carriers(sequences, p, log_factor, carriers, likely, _alike(has, spelled, linked, len(p)), linked)
-
-
-def _alike(has: Holding, spelled: Places, linked: Bools, sequences: int) -> Counts:
-    """The most individuals that have the same junction of each sequence, and are connected, int64 [sequences].
-
-    linked  bool [individuals, individuals]: whether two are
-
-    It is 0 of sequences of which no two that are connected have the same junction.
-    """
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import connected_components
-
-    group = connected_components(csr_array(linked), directed=False)[1].astype(np.int64)
-    asked = (np.bincount(group)[group[has.individual]] > 1) & (spelled[has.sequence] >= 0)
-    key, number = np.unique(
-        has.sequence[asked] * np.int64(len(group)) + group[has.individual[asked]], return_counts=True
-    )
-    alike = np.zeros(sequences, dtype=np.int64)
-    np.maximum.at(alike, spelled[key // len(group)], number)
-    return np.where(alike > 1, alike, 0)
+    return Carriers(sequences, p, log_factor, carriers, likely, connected_alike(has, spelled, linked, len(p)), linked)

@@ -95,6 +95,27 @@ def copies_of(
     return Copies(same_nt, p_same, p_reads, of_pair, junction)
 
 
+def connected_alike(has: Holding, sequence_of: Places, linked: NDArray[np.bool_], sequences: int) -> Counts:
+    """The most individuals that have the same junction of each sequence, and share copies, int64 [sequences].
+
+    sequence_of  integers [junctions]: as of `copies_of`
+    linked       bool [individuals, individuals]: whether two share copies; others are connected by those between them
+
+    It is 0 of sequences of which no two that are connected have the same junction.
+    """
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
+    group = connected_components(csr_array(linked), directed=False)[1].astype(np.int64)
+    asked = (np.bincount(group)[group[has.individual]] > 1) & (sequence_of[has.sequence] >= 0)
+    key, number = np.unique(
+        has.sequence[asked] * np.int64(len(group)) + group[has.individual[asked]], return_counts=True
+    )
+    alike = np.zeros(sequences, dtype=np.int64)
+    np.maximum.at(alike, sequence_of[key // len(group)], number)
+    return np.where(alike > 1, alike, 0)
+
+
 def _log_choices(entries: Floats, holders: Counts) -> Floats:
     """Return log C(entries, holders)."""
     from scipy.special import gammaln

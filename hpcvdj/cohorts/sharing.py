@@ -7,7 +7,6 @@ expected numbers.  See also docs/sharing.md.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ from hpcvdj.chance.model_fit import UNCHECKED, ModelFit
 from hpcvdj.chance.p_values import Counts, Floats, poisson_tail
 from hpcvdj.chance.shown import Shown
 from hpcvdj.cohorts.cohort import Cohort, Grouping, Sequences, sequences_of, with_any_genes
-from hpcvdj.cohorts.copies import copies_of
+from hpcvdj.cohorts.copies import connected_alike, copies_of
 from hpcvdj.cohorts.expected import Numbers, band, bootstrapped, lots_of, share_interval
 from hpcvdj.cohorts.holding import Holding
 from hpcvdj.cohorts.improbable import Improbable, Pairs, improbable_of
@@ -85,7 +84,8 @@ class Sharing(Shown):
     shared, expected_shared  [individuals, individuals]: sequences that both have; on the diagonal those of each
     hits        the number of sequences with a q-value of at most `HIT`
     likely_copies         the number of hits that are likely copies; None without nucleotides
-    hits_of_contaminated  the number of other hits whose individuals all contaminated each other; None likewise
+    hits_of_contaminated  the number of other hits of which most individuals have the same junction, and share copies of
+                          others; None likewise
     aucs        how well each predictor ranks sequences of two or more individuals above those of one
     curves      the scores of the predictors, and whether each sequence is shared, for the figure
     tested      the number of sequences that were seen: the family of the q-values
@@ -325,7 +325,7 @@ def _tested(computed: _Computed, drawn: _Drawn, asked: SharingTest, run: Run) ->
     # Those with such genes are not among the sound ones.
     untested = held[(held >= 2) & (not_tested > 0) & without_genes(chosen.repertoire, asked.fit.broken)]
     observed = run.sum(numbers_of(everything.has.numbers[sound]) - numbers_of(untested))
-    improbable, copies, likely = None, None, np.zeros(len(held), dtype=bool)
+    improbable, copies, likely, alike = None, None, np.zeros(len(held), dtype=bool), np.zeros_like(held)
     apart, contaminated = np.ones(individuals, dtype=bool), np.zeros((individuals, individuals), dtype=bool)
     if computed.p_junctions is not None:
         sizes = run.from_root(recombinations, cohort, drawn.junctions, 0.0)
@@ -336,6 +336,7 @@ def _tested(computed: _Computed, drawn: _Drawn, asked: SharingTest, run: Run) ->
             contaminated, [*cohort.clones.values()],
         )  # fmt: skip
         likely, apart = copies.likely, apart_from(contaminated, cohort.names)
+        alike = connected_alike(cohort.has, chosen.spelled, improbable.pairs.linked, len(held))
     copied = run.sum(numbers_of(held[(held >= 2) & (not_tested == 0) & likely]))
     # Copies look like selection, and not all of them look like copies.
     honest = _of_individuals(chosen.has, (not_tested == 0) & ~likely, apart, run)
@@ -351,7 +352,7 @@ def _tested(computed: _Computed, drawn: _Drawn, asked: SharingTest, run: Run) ->
     tests = Tests(computed.p, log_factor, q, Numbers(sizes), not_tested, copies, number)
     rows = SharedRows(cohort, chosen, tests, asked, run)
     hits = np.flatnonzero(rows.listed & (rows.q_values <= HIT) & (not_tested == 0))
-    counted = [len(hits), likely[hits].sum(), _of_contaminated(chosen.has.only(hits[~likely[hits]]), contaminated)]
+    counted = [len(hits), likely[hits].sum(), (~likely & (2 * alike > held))[hits].sum()]
     counted += [((held >= 2) & (not_tested == k)).sum() for k in range(1, len(NOT_TESTED))]
     number_of_hits, copies_hit, suspect, *reasons = run.sum(np.array(counted, dtype=np.int64)).tolist()
     shared = cohort.summed(everything.has.only(np.flatnonzero(everything.has.numbers >= 2)))
@@ -395,12 +396,6 @@ def _tested(computed: _Computed, drawn: _Drawn, asked: SharingTest, run: Run) ->
         )
 
     return run.on_root(answered, scores), rows.blocks()
-
-
-def _of_contaminated(has: Holding, contaminated: NDArray[np.bool_]) -> int:
-    """Count the sequences whose individuals all contaminated each other."""
-    holders = np.split(has.individual, has.begins[1:-1])[: len(has.begins) - 1]
-    return sum(all(contaminated[pair] for pair in combinations(who, 2)) for who in holders)
 
 
 def _scores(chosen: Sequences, tests: Tests, asked: SharingTest, run: Run) -> dict[str, Any] | None:

@@ -129,9 +129,8 @@ class SharingQuestion(CohortQuestion[Sharing]):
         copies = f"; {answer.hits - answer.likely_copies:,} without likely copies" if answer.likely_copies else ""
         lines.append(("hits", f"{answer.hits:,} with q_value <= 0.05{copies}"))
         if suspect := answer.hits_of_contaminated:
-            lines.append(
-                ("", f"{suspect:,} of these have only individuals that contaminated each other: copies, it seems")
-            )
+            lines.append(("", f"{suspect:,} of these may be copies: most individuals share other copies, and have the "
+                          "same junction"))  # fmt: skip
         return lines
 
 

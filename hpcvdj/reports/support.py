@@ -187,7 +187,7 @@ def _sharing(outputs: Outputs) -> Iterator[Statement]:
         if facts.get("likely_copies"):
             text += f"{facts['likely_copies']:,} of the hits are likely copies. "
         if facts.get("hits_of_contaminated"):
-            text += f"{facts['hits_of_contaminated']:,} others have only individuals that contaminated each other. "
+            text += f"{facts['hits_of_contaminated']:,} others may be copies: most individuals share other copies. "
         if facts.get("q_at_bound"):
             text += "This is the largest q: without the hits, no more is shared than recombination makes. "
         if facts.get("q_refuted"):

@@ -5,7 +5,6 @@ from dataclasses import replace
 from itertools import pairwise
 from types import SimpleNamespace
 
-import networkx
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -13,12 +12,10 @@ from scipy import stats
 
 import hpcvdj
 from hpcvdj.association import tested
-from hpcvdj.association.carriers import _alike
 from hpcvdj.association.law import Laws, laws_of_cases, levels_of, rates
 from hpcvdj.association.multiplicity import q_values
 from hpcvdj.association.question import AssociationQuestion
 from hpcvdj.association.settings import AssociationSettings, Donors
-from hpcvdj.cohorts.holding import Holding
 from hpcvdj.errors import HpcvdjWarning, InputError
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.repertoires.writers import write_table
@@ -322,26 +319,6 @@ def test_q_values_of_others_are_those_without_copies(answer):
     assert (after.q[~is_few] > before.q[~is_few]).any()
     assert after.in_family == len(after.p) - 4
     assert after.is_hit(1.0, copy).tolist() == (~is_few).tolist()
-
-
-def test_the_most_connected_donors_with_the_same_junction_are_those_of_loops():
-    rng = np.random.default_rng(2)
-    for _ in range(30):
-        donors, junctions, sequences = 9, 40, 12
-        holders = [rng.choice(donors, rng.integers(1, 7), replace=False).tolist() for _ in range(junctions)]
-        spelled = rng.integers(-1, sequences, junctions).astype(np.int32)
-        pairs = np.array([(k, donor) for k, own in enumerate(holders) for donor in own])
-        has = Holding.of(pairs[:, 0], pairs[:, 1], junctions, donors, None, np.maximum)
-        graph = networkx.gnp_random_graph(donors, 0.12, seed=int(rng.integers(1 << 30)))
-        linked = networkx.to_numpy_array(graph) + np.eye(donors) > 0
-        expected = [0] * sequences
-        for k, own in enumerate(holders):
-            most = max(len(group & {*own}) for group in networkx.connected_components(graph))
-            if spelled[k] >= 0 and most > 1:
-                expected[spelled[k]] = max(expected[spelled[k]], most)
-        found = _alike(has, spelled, linked, sequences)
-        assert found.tolist() == expected
-        assert found.dtype == np.int64
 
 
 @pytest.mark.parametrize("kind", ["case", "trend"])

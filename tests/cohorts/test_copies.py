@@ -4,16 +4,17 @@ from dataclasses import replace
 from itertools import product
 from math import comb
 
+import networkx
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import hpcvdj
 from hpcvdj.chance.clone_sizes import CloneSizes
-from hpcvdj.cohorts.copies import BOTH, PERHAPS_SAME, SAME, copies_of
+from hpcvdj.cohorts.copies import BOTH, PERHAPS_SAME, SAME, connected_alike, copies_of
 from hpcvdj.cohorts.holding import Holding
 from hpcvdj.cohorts.settings import Naming, SharingSettings
-from hpcvdj.cohorts.sharing import _of_contaminated, apart_from
+from hpcvdj.cohorts.sharing import apart_from
 from hpcvdj.cohorts.sharing_question import SharingQuestion
 from hpcvdj.probabilities.settings import PgenConfig
 from hpcvdj.recombination.alphabet import AMINO_ACIDS
@@ -227,16 +228,6 @@ def test_likely_copies_do_not_count_for_q():
     # All other hits are copies, too, though their nucleotides do not show it.
     assert copies.hits - copies.likely_copies == copies.hits_of_contaminated > 5
     assert without.hits_of_contaminated == 0
-    contaminated = copies.pairs.verdicts == "contaminated"
-
-    def suspect(*holders):
-        individual = np.array([k for who in holders for k in who], dtype=np.int32)
-        return _of_contaminated(Holding(individual, None, np.cumsum([0, *map(len, holders)]), 6), contaminated)
-
-    assert suspect([0, 1]) == 1
-    assert suspect([0, 1, 3]) == 0, "s3 contaminated neither"
-    assert suspect([0, 1], [0, 3], [1, 2]) == 2
-    assert suspect() == 0
     # With all six individuals, q was 0.772.
     assert (without.q, copies.q) == pytest.approx((0.949, 0.925), abs=0.002)
     assert replace(copies, copied=0 * copies.copied).refuted
@@ -247,3 +238,43 @@ def test_likely_copies_do_not_count_for_q():
     assert not any("fit" in text for _, text in given), "a given q is not fitted"
     fitted = replace(without, observed=3 * without.observed, copied=2 * without.observed)
     assert not fitted.refuted, "all that is more is likely copies"
+
+
+def test_the_most_connected_donors_with_the_same_junction_are_those_of_loops():
+    rng = np.random.default_rng(2)
+    for _ in range(30):
+        donors, junctions, sequences = 9, 40, 12
+        holders = [rng.choice(donors, rng.integers(1, 7), replace=False).tolist() for _ in range(junctions)]
+        spelled = rng.integers(-1, sequences, junctions).astype(np.int32)
+        pairs = np.array([(k, donor) for k, own in enumerate(holders) for donor in own])
+        has = Holding.of(pairs[:, 0], pairs[:, 1], junctions, donors, None, np.maximum)
+        graph = networkx.gnp_random_graph(donors, 0.12, seed=int(rng.integers(1 << 30)))
+        linked = networkx.to_numpy_array(graph) + np.eye(donors) > 0
+        expected = [0] * sequences
+        for k, own in enumerate(holders):
+            most = max(len(group & {*own}) for group in networkx.connected_components(graph))
+            if spelled[k] >= 0 and most > 1:
+                expected[spelled[k]] = max(expected[spelled[k]], most)
+        found = connected_alike(has, spelled, linked, sequences)
+        assert found.tolist() == expected
+        assert found.dtype == np.int64
+
+
+@pytest.mark.olga
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "size"), [("human_igk", 400), pytest.param("mouse_tra", 1_000, marks=pytest.mark.exhaustive)]
+)
+def test_hits_from_a_common_source_may_be_copies(name, size):
+    """Of 30 junctions of one individual in 11 others of 24, those that nearly all recombinations spell alike."""
+    rows, parts = drawn(load_model(name), 24 * size, 9131), []
+    for k in range(24):
+        tables = [rows.slice(k * size, size), *[rows.slice(size, 30)] * (k % 2)]
+        parts.append(pa.concat_tables(tables))
+    parts = {f"s{k:02}": part for k, part in enumerate(parts)}
+    with pytest.warns(hpcvdj.HpcvdjWarning, match="of a common source"):
+        copies = hpcvdj.sharing(parts, name, draws=20_000, backend="cpu")
+    assert copies.likely_copies >= 20
+    assert copies.hits - copies.likely_copies == copies.hits_of_contaminated >= 3
+    said = [text for _, text in SharingQuestion(Naming(), SharingSettings()).summary(copies)]
+    assert any(f"{copies.hits_of_contaminated} of these may be copies" in text for text in said)
