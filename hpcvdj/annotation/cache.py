@@ -26,7 +26,7 @@ from hpcvdj.storage.states import read_state, write_state
 
 Prepared = tuple[Union, Probabilities]
 
-_FORMAT = 5
+_FORMAT = 6
 
 
 def centres_to_prepare(

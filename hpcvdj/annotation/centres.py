@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
 
@@ -148,7 +148,8 @@ class _RecordGenes:
     """The V and J genes of records under a model."""
 
     def __init__(self, model: Model, match: Match) -> None:
-        self.model, self.match = model, match
+        # Genes are compared, so an allele that the model lacks is as good as another one of its gene.
+        self.model, self.match = replace(model, by_gene=True), match
         self.loci = {locus_of(template.allele) for template in (*model.v, *model.j)} - {""}
         self._genes = cache(self._genes_of)
 

@@ -193,6 +193,17 @@ def test_genes_of_records_that_take_no_part_are_of_no_record(model):
     assert [v.allele for v, _ in centres.classes] == ["TRBV19"]
 
 
+def test_a_record_of_an_allele_that_the_model_lacks_has_its_gene(model):
+    """It was left out, though genes are compared."""
+    row = {"v_call": "TRBV19*99", "j_call": "TRBJ2-7*77", "junction_aa": "CASSIRSSYEQYF", "epitope": "GILGFVFTL"}
+    centres = centres_of(database_of(pa.Table.from_pylist([row])), model, DatabaseSettings(), "vj", ())
+    assert [(v.allele, j.allele) for v, j in centres.classes] == [("TRBV19", "TRBJ2-7")]
+    assert centres.used == 1
+    unknown = pa.Table.from_pylist([row, {**row, "v_call": "TRBV999*01"}])
+    left_out = centres_of(database_of(unknown), model, DatabaseSettings(), "vj", ()).left_out
+    assert list(left_out.values()) == [1]
+
+
 @pytest.mark.parametrize("separator", ["\t", ","])
 def test_texts_in_quotes(read, separator):
     """As R and pyarrow write them, also between tabs."""
