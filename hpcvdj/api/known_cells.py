@@ -33,6 +33,8 @@ COLUMNS = ("epitope", "record", "expected", "fdr")
 
 NOT_LIKE = "not like a record"
 
+LEFT_OUT = "fewer reads than min_reads, or a likely error"
+
 
 @dataclass(frozen=True)
 class CellAnnotation(WithSamples):
@@ -79,6 +81,8 @@ def annotated_cells(
         raise InputError("no model; give model= of the VDJ chains, vj_model= of the VJ chains, or both")
     # This raises a TypeError for options that `hpcvdj.annotate` does not have.
     bound = signature(annotate).bind(None, database, None, **options)
+    # Errors are made in a cell, so a junction of few molecules is none of the many molecules of other cells.
+    bound.arguments.setdefault("likely_errors", True)
     bound.apply_defaults()
     records, of, settings, choice, checks = asked_of(database, bound.arguments)
     answers, chains, judged, found = {}, {}, {}, {}
@@ -100,11 +104,11 @@ def annotated_cells(
         judged[kind] = Judged.by(answers[kind].fit, union, p, model, settings)
         junctions = read_table(rows, model, productive_reading(common_fields(chosen), genes=settings.genes, reads=True))
         of_hit = _of_hits(answers[kind], junctions, len(table), model, settings)
-        why = np.full(len(table), NOT_LIKE, dtype=object)
+        of_rows = chains_of(junctions, len(table), model, union, choice)
+        why = np.where(of_rows.junction < 0, LEFT_OUT, NOT_LIKE).astype(object)
         why[junctions.excluded.row] = junctions.excluded.messages
         reasons = _on(obs, table, why, f"no primary {kind} chain")
         found[f"{kind}_1_"] = answers[kind].hits, _on(obs, table, of_hit), reasons
-        of_rows = chains_of(junctions, len(table), model, union, choice)
         chains[kind] = Chains(*(_on(obs, table, values) for values in (of_rows.junction, of_rows.kind, of_rows.member)))
     pairs = None
     if len(models) == 2:

@@ -213,6 +213,7 @@ def test_options_of_single_chains_are_those_of_pairs(beta, alpha, drawn):
     answer = annotated_cells(obs, tables, {"VDJ": beta, "VJ": alpha}, database, options | {"min_reads": 3})
     assert len(answer.pairs.hits) == 10
     assert obs["pair_epitope_excluded"].tolist()[:20] == ["not both chains with a value"] * 20
+    assert obs["VDJ_1_epitope_excluded"].tolist()[:20] == ["fewer reads than min_reads, or a likely error"] * 20
     annotated_cells(obs, tables, {"VDJ": beta}, database, options)
     assert "VJ_1_epitope" in obs, "of the chain that was annotated before"
 
@@ -367,3 +368,21 @@ def test_records_that_take_no_part_do_not_say_what_decoys_are(beta, alpha, six):
     other = database.iloc[:1].assign(**{"antigen.species": "synthetic", "v.segm": "TRBV999"})
     answer, _ = answered(six, pd.concat([database, other]), [beta, alpha], kappa=1.0, decoys=("virus",))
     assert [row["decoy"] for row in answer.epitopes.to_pylist()] == [True]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("options", "kept"), [({}, True), ({"likely_errors": True}, True), ({"likely_errors": False}, False)]
+)
+def test_likely_errors_of_cells_are_kept_unless_asked_for(beta, drawn, options, kept):
+    """Errors are made within a cell: one with few molecules is no error of the many molecules of another cell."""
+    first = drawn[0].slice(0, 1).to_pylist()[0]
+    base = "A" if first["junction"][9] != "A" else "C"
+    other = {**first, "junction": first["junction"][:9] + base + first["junction"][10:]}
+    table = pd.DataFrame([{**first, "duplicate_count": 900}, {**other, "duplicate_count": 2}], index=["many", "few"])
+    database = records_of([drawn[0].slice(0, 1)] * 2, 1)
+    obs = pd.DataFrame(index=table.index)
+    annotated_cells(
+        obs, {"VDJ": table}, {"VDJ": beta}, database, {"kappa": 1.0, "force": True, "backend": "cpu", **options}
+    )
+    assert obs["VDJ_1_epitope"].notna().tolist() == [True, kept]
