@@ -206,8 +206,8 @@ def simulate(
     {options}
 
     Returns a pyarrow Table with the columns sequence_id, v_call, d_call, j_call, junction, productive, n1_length and
-    n2_length.  Every pathway of one n-length is equally likely to be drawn; `generate` draws from a recombination model
-    instead.  Raises InputError for a plan that cannot be met.
+    n2_length.  Every pathway of a V-J pair and one n-length is equally likely; `generate` draws from a recombination
+    model instead.  Raises InputError for a plan that cannot be met.
     """
     drawn = make(germline_of(germline), SimulationSettings.of(locals()))
     return typed(pa.Table.from_batches(list(drawn)))

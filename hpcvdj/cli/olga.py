@@ -70,7 +70,7 @@ def _model(chosen: OlgaModel) -> "Model":
     if len(asked) != 1:
         raise InputError(f"{len(asked)} models; give one, as in --humanTRB, or --set_custom_model_VDJ FOLDER")
     ((name, value),) = asked.items()
-    return load_model(value if isinstance(value, Path) else f"{name}{PUBLISHED}")
+    return load_model(f"{value if isinstance(value, Path) else name}{PUBLISHED}")
 
 
 class InputSettings(Settings):
@@ -113,13 +113,26 @@ class InputSettings(Settings):
                 if number == self.max_number_of_seqs:
                     return
                 cells = [cell.strip() for cell in line.rstrip("\r\n").split(separator)]
-                text, v, j = (cells[k] if k is not None and k < len(cells) else ""
-                              for k in (self.seq_in, self.v_in, self.j_in))  # fmt: skip
+                source = f"{path}, line {line_number}"
+                if any(cells):
+                    self._require(cells, source)
+                asked = (self.seq_in, self.v_in, self.j_in)
+                text, v, j = (cells[k] if k is not None and any(cells) else "" for k in asked)
                 if not text and not self.skip_off:
                     continue
                 number += 1
                 genes = [",".join(filter(None, (name.strip() for name in call.split(of_genes)))) for call in (v, j)]
-                yield Row(text, genes[0], genes[1], f"{path}, line {line_number}")
+                yield Row(text, genes[0], genes[1], source)
+
+    def _require(self, cells: Sequence[str], source: str) -> None:
+        """Raise InputError, as OLGA does, if a line lacks a column, or the genes of its sequence."""
+        for name, k in (("seq_in", self.seq_in), ("v_in", self.v_in), ("j_in", self.j_in)):
+            if k is None:
+                continue
+            if k >= len(cells):
+                raise InputError(f"{source}: has {len(cells)} columns, so none for --{name} {k}; the first one is 0")
+            if name != "seq_in" and cells[self.seq_in] and not cells[k]:
+                raise InputError(f"{source}: no gene in the column of --{name} {k}; write it, or leave the option out")
 
 
 def _separator(raw: str | None, named: str | None, path: Path | None) -> str | None:
@@ -312,9 +325,11 @@ class _Computing:
         # Junctions of amino acids cannot have a stop, so another symbol stands for it.
         sets = {STOP: next(unused)}
         symbols[sets[STOP]] = ["TAA", "TAG", "TGA"]
-        asked, texts = list[int](), list[str]()
+        asked, texts, sums = list[int](), list[str](), dict[int, float]()
         for k in indices:
-            text = part[k].text
+            if "[]" in (text := part[k].text):
+                unread.append(text)
+                continue
             for members in dict.fromkeys(_SET.findall(text)):
                 if members not in sets:
                     sets[members] = next(unused, "")
@@ -323,18 +338,23 @@ class _Computing:
                     symbols[sets[members]] = list(members)
             plain = _SET.sub(lambda match: sets[match[1]], text).replace(STOP, sets[STOP])
             expanded = _expanded(plain, part[k].source)
-            letters = set().union(*expanded)
-            if letters.difference(known, sets.values()) or (set(text) & set(sets.values())):
+            if "[" in text and len(set(map(len, expanded))) < len(expanded):
+                # Sequences of one length may have members in common.
+                members = {sign: own.replace(STOP, sets[STOP]) for own, sign in sets.items()}
+                each = (itertools.product(*(members.get(sign, sign) for sign in one)) for one in expanded)
+                expanded = _distinct(itertools.chain.from_iterable(each), part[k].source)
+            wrong = set().union(*expanded).difference(known, sets.values()) | (set(text) & set(sets.values()))
+            if not wrong.issubset("0123456789"):
                 unread.append(text)
                 continue
-            asked += [k] * len(expanded)
-            texts += expanded
-        if not asked:
-            return
-        (values,) = self._values([part[k] for k in asked], texts, "junction_aa", Alphabet.of(symbols))
-        sums: dict[int, float] = {}
-        for k, value in zip(asked, values, strict=True):
-            sums[k] = sums.get(k, 0.0) + (math.nan if value is None else value)
+            sums[k] = 0.0
+            if not wrong:
+                asked += [k] * len(expanded)
+                texts += expanded
+        if asked:
+            (values,) = self._values([part[k] for k in asked], texts, "junction_aa", Alphabet.of(symbols))
+            for k, value in zip(asked, values, strict=True):
+                sums[k] += math.nan if value is None else value
         yield from ((k, [part[k].text, _text(value)]) for k, value in sums.items())
 
 
@@ -346,10 +366,15 @@ def _expanded(text: str, source: str) -> list[str]:
         least, most = int(match[2]), int(match[3] or match[2])
         parts += [[text[end : match.start()]], [match[1] * number for number in range(least, most + 1)]]
         end = match.end()
-    every = list(itertools.islice(itertools.product(*parts, [text[end:]]), MOST_TEMPLATES + 1))
-    if len(every) > MOST_TEMPLATES:
+    return _distinct(itertools.product(*parts, [text[end:]]), source)
+
+
+def _distinct(every: Iterable[Sequence[str]], source: str) -> list[str]:
+    """Return the distinct sequences that a sequence stands for, from the parts of each."""
+    some = list(itertools.islice(every, MOST_TEMPLATES + 1))
+    if len(some) > MOST_TEMPLATES:
         raise InputError(f"{source}: its repeats stand for more than {MOST_TEMPLATES:,} sequences; give fewer")
-    return list(dict.fromkeys(map("".join, every)))
+    return list(dict.fromkeys(map("".join, some)))
 
 
 def _text(value: float | None) -> str:

@@ -16,10 +16,10 @@ def command(
 ) -> None:
     """Make in silico junctions: V, D and J forms and n-nucleotides drawn at random.
 
-    Every pathway of one n-length is equally likely to be drawn. Draws that are too long, that repeat a junction of
-    their V-J pair or, with --productive, that are out of frame or have a stop codon, are drawn again. The sizes of the
-    V-J pairs decrease as a power of their rank. Functional V and J genes are used, each by its first listed allele.
-    `hpcvdj generate` draws from a recombination model instead, in which pathways are not equally likely.
+    Every pathway of a V-J pair and one n-length is equally likely to be drawn. Draws that are too long, that repeat a
+    junction of their V-J pair or, with --productive, that are out of frame or have a stop codon, are drawn again. The
+    sizes of the V-J pairs decrease as a power of their rank. Functional V and J genes are used, each by its first
+    listed allele. `hpcvdj generate` draws from a recombination model instead, in which pathways are not equally likely.
 
     Example: hpcvdj simulate -g mouse_trb --productive -n 1000 --seed 1 -o mouse.tsv
     """

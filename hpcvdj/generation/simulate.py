@@ -1,7 +1,8 @@
 """In silico junctions: random pathways as an AIRR table.
 
 A junction consists of a V form, a J form, a D form and an n-nucleotide string with its cut.  Each of these is drawn
-uniformly, so that all pathways of one n-length are equally likely.
+uniformly, so that all pathways of a V-J pair and one n-length are equally likely; `pair_sizes` says how many rows each
+pair has.
 """
 
 from collections.abc import Iterator

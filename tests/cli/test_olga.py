@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -128,6 +129,61 @@ def test_sequences_as_arguments_and_lines_without_one(tmp_path):
         said, logged = hpcvdj_command("olga", "compute_pgen", "--humanTRB", "-i", tmp_path / "a.txt", *options)
         assert [line.split()[0] if line else "" for line in said.splitlines()] == [AMINO[0], *blank, AMINO[1]]
         assert "2 lines have no sequence that can be read, and are left out: BOGUS1, CASSytf" in logged
+
+
+@pytest.mark.olga
+def test_sequences_that_repeats_of_sets_have_in_common_count_once(tmp_path):
+    """[SA]{0,1}S{0,1} has S twice: its probability was counted twice. The numbers are OLGA's."""
+    texts = [
+        "CASS[SA]{0,1}S{0,1}YEQYF",
+        "CASS[SA]{0,2}[SG]{1,2}YEQYF",
+        "CASS{3,1}YEQYF",
+        "CASSLGQ1YEQYF",
+        "CASS[]GYEQYF",
+    ]
+    (tmp_path / "r.tsv").write_text("".join(f"{text}\tTRBV7-2\tTRBJ2-7\n" for text in texts))
+    said, logged = hpcvdj_command(
+        "olga", "compute_pgen", "--humanTRB", "-i", tmp_path / "r.tsv", "--v_in", 1, "--j_in", 2
+    )
+    own = dict(line.split("\t") for line in said.splitlines())
+    assert list(own) == texts[:4]
+    assert float(own[texts[0]]) == pytest.approx(3.099338085064542e-07, rel=1e-12)
+    assert float(own[texts[1]]) == pytest.approx(1.541103866e-06, rel=1e-9)
+    assert [float(own[text]) for text in texts[2:4]] == [0, 0]
+    assert "left out: CASS[]GYEQYF" in logged
+    # Each of the distinct sequences by itself.
+    every = ["CASSYEQYF", "CASSSYEQYF", "CASSAYEQYF", "CASSSSYEQYF", "CASSASYEQYF"]
+    said, _ = hpcvdj_command("olga", "compute_pgen", "--humanTRB", *every, "--v_mask", "TRBV7-2", "--j_mask", "TRBJ2-7")
+    assert sum(float(line.split("\t")[1]) for line in said.splitlines()) == pytest.approx(
+        float(own[texts[0]]), rel=1e-12
+    )
+
+
+@pytest.mark.olga
+def test_lines_without_a_column_or_a_gene_are_named(tmp_path):
+    """They had any gene, which is 19 times as probable, without a word."""
+    for text, options, message in (
+        ("CASSLGQAYEQYF\tTRBV7-2\tTRBJ2-7\n", ["--v_in", 4], "line 1: has 3 columns, so none for --v_in 4"),
+        ("A\tB\nCASSLGQAYEQYF\tTRBV7-2\n", ["--j_in", 2, "--lines_to_skip", 1], "line 2: has 2 columns, so none for"),
+        ("CASSLGQAYEQYF\t\tTRBJ2-7\n", ["--v_in", 1], "line 1: no gene in the column of --v_in 1"),
+        ("CASSLGQAYEQYF\n", ["--seq_in", 9], "line 1: has 1 columns, so none for --seq_in 9"),
+    ):
+        (tmp_path / "a.tsv").write_text(text)
+        words = ["olga", "compute_pgen", "--humanTRB", "-i", tmp_path / "a.tsv", *options]
+        assert message in error_line(hpcvdj_command(*words, code=2)[1])
+
+
+@pytest.mark.olga
+def test_a_folder_has_the_alleles_of_its_files(tmp_path):
+    """As the model of that name has; they were corrected, by which numbers differed by 10^13."""
+    junction = "TGTGCCTGGAGTCTAGGGGGGCGACAAGACACCCAGTACTTT"
+    folder = Path(find_spec("olga").origin).parent / "default_models" / "mouse_T_beta"
+    said = [
+        hpcvdj_command("olga", "compute_pgen", *model, junction, "--v_mask", "TRBV31", "--j_mask", "TRBJ2-5")[0]
+        for model in (["--mouseTRB"], ["--set_custom_model_VDJ", folder])
+    ]
+    assert said[0] == said[1]
+    assert float(said[0].split("\t")[1]) == pytest.approx(5.08236e-22, rel=1e-5)
 
 
 @pytest.mark.olga
