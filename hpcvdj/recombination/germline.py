@@ -211,10 +211,7 @@ class Germline:
     def meant(self, segment_type: str, name: str) -> list[Segment]:
         """Return the segments that the name of an allele, a gene or a family means: see `names.alleles_by_name`."""
         segments, indices = self._by_name[segment_type]
-        normal = normal_name(name)
-        meant = [segments[index] for index in indices.get(normal, ())]
-        # A gene TRBV7 is not the family of TRBV7-1.
-        return [segment for segment in meant if normal_name(segment.gene) == normal] or meant
+        return [segments[index] for index in indices.get(normal_name(name), ())]
 
     @cached_property
     def _by_name(self) -> dict[str, tuple[tuple[Segment, ...], dict[str, tuple[int, ...]]]]:

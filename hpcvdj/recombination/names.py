@@ -32,19 +32,20 @@ def normal_name(name: str) -> str:
 
 
 def alleles_by_name(alleles: Iterable[str]) -> dict[str, tuple[int, ...]]:
-    """Return the indices of the alleles that each normal name means: of an allele, a gene, a family (TRBV7).
+    """Return the indices of the alleles that each normal name means: of an allele, a gene, or else a family (TRBV7).
 
-    A gene of alpha and delta chains may lack its second name: TRAV29 is TRAV29/DV5, unless there is a gene TRAV29.
+    A gene TRBV6 is not the family of TRBV6-1.  A gene of alpha and delta chains may lack its second name: TRAV29 is TRAV29/DV5, unless there is a gene TRAV29.
     """
     names: dict[str, list[int]] = {}
+    families: dict[str, list[int]] = {}
     synonyms: dict[str, list[int]] = {}
     for index, allele in enumerate(map(normal_name, alleles)):
         gene, star, number = allele.partition("*")
-        family, _, _ = gene.partition("-")
-        for name in {allele, gene, family}:
+        families.setdefault(gene.partition("-")[0], []).append(index)
+        for name in {allele, gene}:
             names.setdefault(name, []).append(index)
         stem = gene.partition("dv")[0] if gene.startswith("trav") else gene
         others = {stem, *[f"{name}-1" for name in (gene, stem) if "-" not in name]}
         for name in {name + end for name in others for end in ("", star + number)}:
             synonyms.setdefault(name, []).append(index)
-    return {name: tuple(indices) for name, indices in {**synonyms, **names}.items()}
+    return {name: tuple(indices) for name, indices in {**synonyms, **families, **names}.items()}

@@ -13,7 +13,7 @@ from hpcvdj.errors import InputError
 from hpcvdj.recombination.exclusions import Exclusion, ExclusionKind
 from hpcvdj.recombination.igor import FILES, OLGA_FOLDERS, load_model, read_model
 from hpcvdj.recombination.models import Alleles, stationary
-from hpcvdj.recombination.names import normal_name
+from hpcvdj.recombination.names import alleles_by_name, normal_name
 from tests.recombination.igor_files import DINUCLEOTIDES, Event, Files, gene_files, vdj_files, vj_files
 
 MOST_ROUNDING = 1e-14
@@ -457,3 +457,11 @@ def test_the_short_v_segments_of_olga():
         model = load_model(name)
         template = next(template for template in model.v if template.allele == allele)
         assert (template.segment, template.extended) == ("TGT", "TGTACA")
+
+
+def test_a_gene_is_not_the_family_of_others():
+    """The probability of TRBV6 was that of TRBV6-1, too."""
+    found = alleles_by_name(["TRBV6*01", "TRBV6-1*01", "TRBV7-1*01", "TRBV7-2*01", "TRBV2*01", "TRAV29/DV5*01"])
+    assert {name: found[name] for name in ("trbv6", "trbv6-1", "trbv7", "trbv2", "trbv2-1", "trav29")} == {
+        "trbv6": (0,), "trbv6-1": (1,), "trbv7": (2, 3), "trbv2": (4,), "trbv2-1": (4,), "trav29": (5,),
+    }  # fmt: skip
