@@ -34,7 +34,8 @@ def normal_name(name: str) -> str:
 def alleles_by_name(alleles: Iterable[str]) -> dict[str, tuple[int, ...]]:
     """Return the indices of the alleles that each normal name means: of an allele, a gene, or else a family (TRBV7).
 
-    A gene TRBV6 is not the family of TRBV6-1.  A gene of alpha and delta chains may lack its second name: TRAV29 is TRAV29/DV5, unless there is a gene TRAV29.
+    A gene TRBV6 is not the family of TRBV6-1.  A gene of alpha and delta chains may lack its second name: TRAV29 is
+    TRAV29/DV5, unless there is a gene TRAV29.
     """
     names: dict[str, list[int]] = {}
     families: dict[str, list[int]] = {}
