@@ -57,24 +57,27 @@ class Balls:
         has, asked = self.sequences.has, self.asked
         sequences = len(has.numbers)
         other = ~np.isin(has.sequence, asked)
+        # Nobody shares the other sequences.
+        source = None if alone.has.reads is None else np.concatenate([np.zeros(other.sum(), np.int64), alone.has.reads])
         carried = Holding.of(
             np.concatenate([has.sequence[other], asked[alone.has.sequence]]),
             np.concatenate([has.individual[other], alone.has.individual]),
-            sequences, has.individuals, None, np.maximum,
+            sequences, has.individuals, source, np.minimum,
         )  # fmt: skip
         balls = self.within[self.centres]
-        by_ball = (balls @ carried.matrix()).tocoo()
+        of_ball = balls.tocoo()
+        members = carried.only(of_ball.col.astype(np.int64))
         together = Holding.of(
-            by_ball.row.astype(np.int64), by_ball.col.astype(np.int64), len(self.centres), has.individuals, None,
-            np.maximum,
+            of_ball.row[members.sequence], members.individual, len(self.centres), has.individuals, members.reads,
+            np.minimum,
         )  # fmt: skip
-        copy = alike = None
-        if alone.copy is not None and alone.alike is not None:
-            copied, most = np.zeros((2, sequences), dtype=np.int64)
-            copied[asked], most[asked] = alone.copy, alone.alike
-            copy, alike = balls @ copied > 0, balls.multiply(most).max(axis=1).toarray().reshape(-1)
+        copy = None
+        if alone.copy is not None:
+            copied = np.zeros(sequences, dtype=np.int64)
+            copied[asked] = alone.copy
+            copy = balls @ copied > 0
         centres = self.sequences.only(self.centres)
         centres = replace(centres, has=together, variants=balls @ self.sequences.variants)
         row = np.searchsorted(asked, self.centres)
-        members = balls @ (carried.numbers > 0).astype(np.int64)
-        return Carriers(centres, p[row], alone.log_factor[row], together, copy, alike, alone.linked, members)
+        number = balls @ (carried.numbers > 0).astype(np.int64)
+        return Carriers(centres, p[row], alone.log_factor[row], together, copy, alone.group, number)

@@ -6,8 +6,8 @@ import numpy as np
 
 from hpcvdj.chance.p_values import Bools, Counts, Floats
 from hpcvdj.cohorts.cohort import Cohort, Sequences
-from hpcvdj.cohorts.copies import connected_alike, copies_of
-from hpcvdj.cohorts.holding import Holding
+from hpcvdj.cohorts.copies import copies_of, sources_of
+from hpcvdj.cohorts.holding import Holding, Places
 from hpcvdj.cohorts.improbable import Improbable
 from hpcvdj.repertoires.genes import kinds_of
 from hpcvdj.runs.run import Run
@@ -20,11 +20,10 @@ class Carriers:
     sequences  sequences that several donors have
     p          float64 [sequences]: probability among productive recombinations
     log_factor float64 [sequences]: ln Q
-    has        the carriers
+    has        the carriers; its `reads` say where the junctions of each may come from, as `sources_of` does (0 if one
+               is the carrier's own); None without nucleotides
     copy       bool [sequences]: whether it is a likely copy; None without nucleotides
-    alike      int64 [sequences]: the most donors that have the same junction, and whose copies of other junctions
-               connect them; None without nucleotides
-    linked     bool [donors, donors]: whether two donors share copies; None without nucleotides
+    group      int64 [donors]: those who share copies, -1 of others; None without nucleotides
     members    int64 [sequences]: how many sequences of its ball carriers have; None if units are not balls
     """
 
@@ -33,20 +32,8 @@ class Carriers:
     log_factor: Floats
     has: Holding
     copy: Bools | None
-    alike: Counts | None = None
-    linked: Bools | None = None
+    group: Counts | None = None
     members: Counts | None = None
-
-    @property
-    def perhaps_copy(self) -> Bools | None:
-        """Whether each sequence may be a copy, but its junction is too probable for one to be told.
-
-        bool [sequences]: more than half of the carriers have the same junction, and copies of others connect them.
-        None without nucleotides.
-        """
-        if self.copy is None or self.alike is None:
-            return None
-        return ~self.copy & (2 * self.alike > self.has.numbers)
 
     @property
     def log_p(self) -> Floats:
@@ -67,7 +54,7 @@ class Carriers:
 
         rows  sequences of this rank
         """
-        names = [name for name in ("p", "log_factor", "copy", "alike", "members") if getattr(self, name) is not None]
+        names = [name for name in ("p", "log_factor", "copy", "members") if getattr(self, name) is not None]
         carried = replace(self.sequences, has=self.has).only(rows)
         gathered = carried.on_root(run, **{name: getattr(self, name)[rows] for name in names})
         if gathered is None:
@@ -103,7 +90,26 @@ def carriers_of(
         is_largest = has.reads == has.reads[has.largest()][junction]
         is_only = np.bincount(junction[is_largest], minlength=len(spelled)) == 1
         carried |= is_largest & is_only[junction]
-    kept = (of_entry >= 0) & carried
-    carriers = Holding.of(of_entry[kept], has.individual[kept], len(p), has.individuals, None, np.maximum)
-    linked = improbable.pairs.linked
-    return Carriers(sequences, p, log_factor, carriers, likely, connected_alike(has, spelled, linked, len(p)), linked)
+    kept, group = (of_entry >= 0) & carried, improbable.pairs.group
+    source = _doubtful(sources_of(has, group), of_entry, has.individual, group)
+    carriers = Holding.of(of_entry[kept], has.individual[kept], len(p), has.individuals, source[kept], np.minimum)
+    return Carriers(sequences, p, log_factor, carriers, likely, group)
+
+
+def _doubtful(source: Counts, sequence: Places, individual: Places, group: Counts) -> Counts:
+    """The sources that most carriers in a group have, int64 [entries]; 0 for others.
+
+    sequence  the sequence of each entry
+
+    A copy of a clone is one junction.  Where the carriers in a group have several, none of which most have, they made
+    the sequence themselves.
+    """
+    asked = np.flatnonzero(source > 0)
+    of_group = sequence * np.int64(len(group) + 1) + group[individual] + 1
+    there = np.flatnonzero((group[individual] >= 0) & np.isin(of_group, of_group[asked]))
+    carriers = np.unique(np.stack([of_group[there], individual[there]]), axis=1)[0]
+    key, number = np.unique(carriers, return_counts=True)
+    doubtful = np.zeros_like(source)
+    most = 2 * np.bincount(source)[source[asked]] > number[np.searchsorted(key, of_group[asked])]
+    doubtful[asked[most]] = source[asked[most]]
+    return doubtful

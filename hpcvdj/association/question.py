@@ -67,7 +67,8 @@ class AssociationQuestion(CohortQuestion[Association]):
 
     def facts(self, answer: Association, rows: Rows) -> Facts:
         """The facts, as docs/associate.md describes them."""
-        naming, area = self.naming, answer.auc
+        naming, area, improbable = self.naming, answer.auc, answer.improbable
+        phenotypes = [self._phenotype(answer, test) for test in answer.tested]
         return {
             "asked": {
                 **{name: getattr(naming, name) for name in ("case", "hla", "trend", "strata", "subject")},
@@ -78,27 +79,28 @@ class AssociationQuestion(CohortQuestion[Association]):
             "likely_copies": answer.likely_copies,
             "unmatched": answer.unmatched or None,
             "gene_usage": answer.gene_usage or None,
-            "tested": sum(int(test.kept.sum()) for test in answer.tested),
+            "tested": sum(phenotype["tested"] for phenotype in phenotypes),
             "hits": answer.hits,
-            "phenotypes": [self._phenotype(answer, test) for test in answer.tested],
+            "phenotypes": phenotypes,
             "auc": None if area is None else [area.area, *area.interval],
-            "standing_out": answer.improbable.pairs.standing_out if answer.improbable is not None else None,
+            "standing_out": None if improbable is None else improbable.pairs.standing_out,
+            "common_source": None if improbable is None else improbable.common,
         }
 
     def _phenotype(self, answer: Association, test: Tested) -> dict[str, Any]:
         """The facts of the tests of a phenotype."""
-        carriers, max_q = answer.carriers, self.settings.max_q
-        phenotype, kept = test.phenotype, test.kept
-        hits = int(test.is_hit(max_q, carriers.copy).sum())
+        copy, max_q, phenotype = answer.carriers.copy, self.settings.max_q, test.phenotype
+        kept = test.kept if copy is None else test.kept & ~copy[test.rows]
+        hits = int(test.is_hit(max_q, copy).sum())
         facts: dict[str, Any] = {
             "phenotype": phenotype.name, "family": phenotype.family, "donors": len(phenotype.donors),
             "cases": None if phenotype.family == "trend" else int(phenotype.case.sum()),
             "controls": phenotype.controls or None, "strata": len(phenotype.strata),
             "donors_in_strata_of_one_value": phenotype.alike, "sequences": test.sequences,
             "tested": int(kept.sum()), "hits": hits,
-            "hits_weighted": int(test.is_hit(max_q, carriers.copy, weighted=True).sum()),
-            "hits_that_are_copies": int((test.q <= max_q).sum()) - hits,
-            "hits_that_may_be_copies": int(test.may_be_copies(max_q).sum()),
+            "hits_weighted": int(test.is_hit(max_q, copy, weighted=True).sum()),
+            "hits_that_are_copies": None if copy is None else int((test.q <= max_q).sum()) - hits,
+            "hits_that_may_be_copies": None if copy is None else int(test.may_be_copies(max_q).sum()),
             "inflation": inflation(test.uniform[kept]), "qq": quantiles(test.uniform[kept]),
         }  # fmt: skip
         if test.fisher is not None:

@@ -41,7 +41,8 @@ def _rows(
     genes = gene_columns(sequences.repertoire.pairs, kinds_of(sequences.repertoire)[rows])
     columns |= {name: genes[name] for name in CALLS.get(settings.unit, ())}
     columns |= amino_acid_column(sequences.repertoire, sequences.letters[rows], sequences.lengths[rows])
-    takes_part = np.isin(np.arange(carriers.has.individuals), phenotype.donors)
+    has = carriers.has.only(rows)
+    has = has.entries(np.isin(has.individual, phenotype.donors))
     value, number, mean, deviation = (
         values[shown] for values in (test.value, test.carriers, test.laws.mean, test.laws.deviation)
     )
@@ -67,9 +68,9 @@ def _rows(
         **({} if carriers.members is None else {"members": carriers.members[rows]}),
         "nt_variants": sequences.variants[rows] if has_nucleotides(sequences.repertoire)
         else pa.nulls(len(rows), pa.int64()),
-        "likely_copy": pa.nulls(len(rows), pa.bool_()) if carriers.copy is None or carriers.perhaps_copy is None
-        else pa.array(carriers.copy[rows], mask=carriers.perhaps_copy[rows]),
-        "individuals": names_of_holders(cohort, carriers.has.only(rows).among(takes_part)).cast(pa.large_string()),
+        "likely_copy": pa.nulls(len(rows), pa.bool_()) if carriers.copy is None
+        else pa.array(carriers.copy[rows], mask=(test.p_told > test.p)[shown] & ~carriers.copy[rows]),
+        "individuals": names_of_holders(cohort, has).cast(pa.large_string()),
     }  # fmt: skip
     return pa.table(columns)
 

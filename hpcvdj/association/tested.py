@@ -28,8 +28,7 @@ class Tested:
     value     int64 [tests]: cases among the carriers; of a trend the sum of their levels
     laws      of `value`
     p         float64 [tests]
-    p_told    float64 [tests]: p, or, if it may be a copy, that among the donors that share copies with carriers, if it
-              is larger; q-values are of these
+    p_told    float64 [tests]: p, or a larger one if carriers may be copies of each other; q-values are of these
     uniform   float64 [tests]: randomised p-values, which are uniform without an effect
     least     float64 [tests]: the smallest p-value that each test can have
     fisher    float64 [tests] each: p-values of Fisher's test, and randomised ones; None of a trend
@@ -137,22 +136,41 @@ def tests_of(
 def _p_told(test: Tested, carriers: Carriers, sizes: Floats, settings: AssociationSettings) -> Floats:
     """`Tested.p_told`.
 
-    Copies reach donors that share others, so who carries one tells these from the other donors, but not among them.
+    If carriers may be copies of each other, the p-value must be as small once those of a group that have one junction
+    count as one, or once each group is a stratum: copies within a group do not tell which of its donors have them.
     """
-    if carriers.linked is None or carriers.perhaps_copy is None:
-        return test.p
-    asked, p = np.flatnonzero(carriers.perhaps_copy[test.rows] & (test.p <= settings.max_p)), test.p.copy()
-    sharing = carriers.has.only(test.rows[asked]).matrix() @ carriers.linked > 0
-    alike, of = np.unique(sharing, axis=0, return_inverse=True)
-    for k, takes_part in enumerate(alike):
-        tests, phenotype = asked[of.reshape(-1) == k], test.phenotype
-        chosen = takes_part[phenotype.donors]
-        if chosen.all():
-            continue
-        parts = {name: getattr(phenotype, name)[chosen] for name in ("donors", "value", "stratum")}
-        among = _tests(carriers.has.only(test.rows[tests]), replace(phenotype, **parts), sizes, settings)
-        p[tests[among.rows]] = np.maximum(p[tests[among.rows]], among.p)
+    has, phenotype, p = carriers.has, test.phenotype, test.p.copy()
+    if carriers.group is None or has.reads is None:
+        return p
+    perhaps = np.bincount(has.sequence[has.reads > 0], minlength=len(carriers.p)) > 0
+    asked = np.flatnonzero(perhaps[test.rows] & (p <= settings.max_p))
+    has = has.only(test.rows[asked])
+
+    def p_of(has: Holding, phenotype: Phenotype) -> Floats:
+        tested, p = _tests(has, phenotype, sizes, settings), np.ones(len(asked))
+        p[tested.rows] = tested.p
+        return p
+
+    strata = np.stack([phenotype.stratum, carriers.group[phenotype.donors]])
+    groups, stratum = np.unique(strata, axis=1, return_inverse=True)
+    within = replace(phenotype, stratum=stratum.reshape(-1), strata=[""] * groups.shape[1])
+    # The donor of the smallest and of the largest value: the one that has it by itself is not known.
+    once = [p_of(_once(has, phenotype, sign), phenotype) for sign in (1, -1)]
+    p[asked] = np.maximum(p[asked], np.minimum(p_of(has, within), np.maximum(*once)))
     return p
+
+
+def _once(has: Holding, phenotype: Phenotype, sign: int) -> Holding:
+    """The carriers, of those that may be copies of each other only the one with the smallest `sign` times its value."""
+    assert has.reads is not None
+    order_of = np.full(has.individuals, np.iinfo(np.int64).max)
+    order_of[phenotype.donors] = sign * phenotype.value
+    order = np.lexsort((has.individual, order_of[has.individual], has.reads, has.sequence))
+    source = np.stack([has.sequence, has.reads])[:, order]
+    is_first = np.append(True, (source[:, 1:] != source[:, :-1]).any(axis=0))[: len(order)]
+    chosen = np.zeros(len(order), dtype=bool)
+    chosen[order[is_first]] = True
+    return has.entries(chosen | (has.reads == 0))
 
 
 def _tests(has: Holding, phenotype: Phenotype, sizes: Floats, settings: AssociationSettings) -> Tested:

@@ -126,6 +126,6 @@ def copies_text(tests: Sequence[Mapping[str, Any]]) -> str:
     are, may_be = (sum(test.get(f"hits_that_{word}_copies") or 0 for test in tests) for word in ("are", "may_be"))
     texts = [f"{are:,} more {'is a likely copy' if are == 1 else 'are likely copies'}"] if are else []
     if may_be:
-        texts.append(f"{may_be:,} more may be {'a copy' if may_be == 1 else 'copies'}: most carriers share other "
-                     "copies, and have the same junction")  # fmt: skip
+        what = "a copy" if may_be == 1 else "copies"
+        texts.append(f"{may_be:,} more may be {what}, of one junction in donors that share others")
     return ", ".join(texts)

@@ -95,25 +95,35 @@ def copies_of(
     return Copies(same_nt, p_same, p_reads, of_pair, junction)
 
 
-def connected_alike(has: Holding, sequence_of: Places, linked: NDArray[np.bool_], sequences: int) -> Counts:
-    """The most individuals that have the same junction of each sequence, and share copies, int64 [sequences].
+def sources_of(has: Holding, group: Counts) -> Counts:
+    """Which entries may be copies of each other, int64 [entries].
+
+    group  int64 [individuals]: the group of those that share copies, -1 of others
+
+    Entries of one junction in one group have the same number, which no other entries have.  It is 0 of an entry if
+    nobody else of the group has the junction.
+    """
+    source = np.zeros(len(has.individual), dtype=np.int64)
+    asked = np.flatnonzero((group[has.individual] >= 0) & (has.numbers > 1)[has.sequence])
+    key = has.sequence[asked] * np.int64(len(group) + 1) + group[has.individual[asked]]
+    _, number, times = np.unique(key, return_inverse=True, return_counts=True)
+    source[asked] = np.where(times[number] > 1, number + 1, 0)
+    return source
+
+
+def most_alike(has: Holding, sequence_of: Places, group: Counts, sequences: int) -> Counts:
+    """The most individuals of one group that have the same junction of each sequence, int64 [sequences].
 
     sequence_of  integers [junctions]: as of `copies_of`
-    linked       bool [individuals, individuals]: whether two share copies; others are connected by those between them
+    group        as of `sources_of`
 
-    It is 0 of sequences of which no two that are connected have the same junction.
+    It is 0 of sequences of which no two of a group have the same junction.
     """
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import connected_components
-
-    group = connected_components(csr_array(linked), directed=False)[1].astype(np.int64)
-    asked = (np.bincount(group)[group[has.individual]] > 1) & (sequence_of[has.sequence] >= 0)
-    key, number = np.unique(
-        has.sequence[asked] * np.int64(len(group)) + group[has.individual[asked]], return_counts=True
-    )
+    source, sequence = sources_of(has, group), sequence_of[has.sequence]
+    asked = (source > 0) & (sequence >= 0)
     alike = np.zeros(sequences, dtype=np.int64)
-    np.maximum.at(alike, sequence_of[key // len(group)], number)
-    return np.where(alike > 1, alike, 0)
+    np.maximum.at(alike, sequence[asked], np.bincount(source)[source[asked]])
+    return alike
 
 
 def _log_choices(entries: Floats, holders: Counts) -> Floats:

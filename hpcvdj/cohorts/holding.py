@@ -78,9 +78,8 @@ class Holding:
         reads = None if self.reads is None else self.reads[entries]
         return Holding(self.individual[entries], reads, begins, self.individuals)
 
-    def among(self, takes_part: NDArray[np.bool_]) -> "Holding":
-        """Select the entries of some individuals, bool [individuals]; sequences stay, also without individuals."""
-        chosen = takes_part[self.individual]
+    def entries(self, chosen: NDArray[np.bool_]) -> "Holding":
+        """Select entries, bool [entries]; sequences stay, also without individuals."""
         begins = begins_of(np.bincount(self.sequence[chosen], minlength=len(self.begins) - 1))
         return Holding(
             self.individual[chosen], None if self.reads is None else self.reads[chosen], begins, self.individuals

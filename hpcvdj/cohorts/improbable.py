@@ -70,6 +70,7 @@ class Pairs:
 
     shared      int64: the number that both have, without those of a common source; on the diagonal those of each
     common      int64: the number from a common source that both have; on the diagonal those of each
+    certain     int64: the number of these that more people have than chance and selection explain for any junction
     expected    float64: the number that chance makes them share, without selection
     p_value     float64: P(at least `shared` | Poisson with `SELECTION` times the expected number); 1 on the diagonal,
                 and for two of one person
@@ -83,6 +84,7 @@ class Pairs:
 
     shared: Counts
     common: Counts
+    certain: Counts
     expected: Floats
     p_value: Floats
     q_value: Floats
@@ -98,16 +100,32 @@ class Pairs:
         np.fill_diagonal(same, False)
         return np.asarray(same)
 
-    @cached_property
+    @property
     def linked(self) -> NDArray[np.bool_]:
-        """Whether two people share copies, bool [individuals, individuals]; everybody does with themselves.
+        """Whether two share copies, bool [individuals, individuals].
 
-        They contaminated each other, or share junctions of a common source beyond chance.
+        They contaminated each other, or have a junction that is certainly of a common source.
         """
-        p_common = poisson_tail(self.common, SELECTION * self.expected)
-        linked = (self.verdicts == "contaminated") | (p_common <= MAX_Q / max(len(self.common), 1) ** 2)
-        np.fill_diagonal(linked, True)
-        return np.asarray(linked)
+        return np.asarray((self.verdicts == "contaminated") | (self.certain > 0))
+
+    @property
+    def connected(self) -> Counts:
+        """The number of the component of each individual, int64 [individuals], if those who share copies are joined."""
+        return _connected(self.linked)
+
+    @cached_property
+    def group(self) -> Counts:
+        """The group of each individual that shares copies with most of it, int64 [individuals]; -1 without a group.
+
+        Groups are joined while at least half of the pairs between them share copies (average linkage).
+        """
+        from scipy.cluster.hierarchy import fcluster, linkage
+
+        if len(self.shared) < 2:
+            return np.full(len(self.shared), -1)
+        apart = 1.0 - self.linked[np.triu_indices(len(self.shared), 1)]
+        group = fcluster(linkage(apart, "average"), 0.5, "distance")
+        return np.where(np.bincount(group)[group] > 1, group, -1).astype(np.int64)
 
     @property
     def standing_out(self) -> list[tuple[int, int]]:
@@ -202,17 +220,35 @@ def _at(
     of_people = people_of(several, person_of).numbers
     is_common = of_people >= COMMON
     common = cohort.summed(several.only(np.flatnonzero(is_common)))
+    fewest = run.from_root(lambda: _fewest_people(sizes, of_drawn[of_drawn < max_pgen], len(of_drawn)))
+    certain = cohort.summed(several.only(np.flatnonzero(of_people >= fewest)))
     triples = run.gather(_triples(several.only(np.flatnonzero(several.numbers == 3))))
 
     def tested() -> Pairs:
         expected = np.asarray(np.multiply.outer(sizes, sizes) * _mean(of_drawn, max_pgen), dtype=np.float64)
-        pairs = _tested(overlap - common, common, expected, low, person_of, same_sample)
+        pairs = _tested(overlap - common, common, certain, expected, low, person_of, same_sample)
         _name_thirds(pairs, np.concatenate(triples or []))
         return pairs
 
     pairs = run.from_root(tested)
     number = int(run.sum(np.array([is_common.sum()]))[0])
     return Improbable(max_pgen, is_low, low, several, sequences, of_people, number, pairs)
+
+
+def _fewest_people(sizes: Floats, low: Floats, draws: int) -> int:
+    """The number of people from which on chance and selection hardly ever put one improbable junction into all of them.
+
+    sizes  float64 [individuals]: numbers of recombinations
+    low    float64: the probabilities of the improbable ones of so many `draws`
+
+    The expected number of junctions of so many people, each of whom makes a junction `SELECTION` times as often as the
+    model says, is at most `MAX_Q`: the sum of P(as many) of all junctions is the mean of P(as many) / p of draws.
+    """
+    low, number = low[low > 0], COMMON
+    every = SELECTION * float(sizes.sum()) * low
+    while number <= len(sizes) and float((poisson_tail(number, every) / low).sum()) > MAX_Q * draws:
+        number += 1
+    return number
 
 
 def people_of(has: Holding, person_of: Counts) -> Holding:
@@ -348,13 +384,14 @@ def _connected(same: NDArray[np.bool_]) -> Counts:
 
 
 def _tested(
-    shared: Counts, common: Counts, expected: Floats, low: Counts, person_of: Counts, same_sample: NDArray[np.bool_]
-) -> Pairs:
+    shared: Counts, common: Counts, certain: Counts, expected: Floats, low: Counts, person_of: Counts,
+    same_sample: NDArray[np.bool_],
+) -> Pairs:  # fmt: skip
     """Test the number of improbable junctions that each two individuals share."""
     shape = shared.shape
     none = np.full(shape, -1)
     pairs = Pairs(
-        shared, common, expected, np.ones(shape), np.ones(shape), np.zeros(shape), person_of, same_sample, none
+        shared, common, certain, expected, np.ones(shape), np.ones(shape), np.zeros(shape), person_of, same_sample, none
     )
     upper = np.triu_indices(len(low), 1)
     different = ~pairs.same_person[upper]

@@ -23,7 +23,7 @@ from hpcvdj.chance.model_fit import UNCHECKED, ModelFit
 from hpcvdj.chance.p_values import Counts, Floats, poisson_tail
 from hpcvdj.chance.shown import Shown
 from hpcvdj.cohorts.cohort import Cohort, Grouping, Sequences, sequences_of, with_any_genes
-from hpcvdj.cohorts.copies import connected_alike, copies_of
+from hpcvdj.cohorts.copies import copies_of, most_alike
 from hpcvdj.cohorts.expected import Numbers, band, bootstrapped, lots_of, share_interval
 from hpcvdj.cohorts.holding import Holding
 from hpcvdj.cohorts.improbable import Improbable, Pairs, improbable_of
@@ -336,7 +336,7 @@ def _tested(computed: _Computed, drawn: _Drawn, asked: SharingTest, run: Run) ->
             contaminated, [*cohort.clones.values()],
         )  # fmt: skip
         likely, apart = copies.likely, apart_from(contaminated, cohort.names)
-        alike = connected_alike(cohort.has, chosen.spelled, improbable.pairs.linked, len(held))
+        alike = most_alike(cohort.has, chosen.spelled, improbable.pairs.connected, len(held))
     copied = run.sum(numbers_of(held[(held >= 2) & (not_tested == 0) & likely]))
     # Copies look like selection, and not all of them look like copies.
     honest = _of_individuals(chosen.has, (not_tested == 0) & ~likely, apart, run)

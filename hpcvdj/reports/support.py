@@ -187,7 +187,7 @@ def _sharing(outputs: Outputs) -> Iterator[Statement]:
         if facts.get("likely_copies"):
             text += f"{facts['likely_copies']:,} of the hits are likely copies. "
         if facts.get("hits_of_contaminated"):
-            text += f"{facts['hits_of_contaminated']:,} others may be copies: most individuals share other copies. "
+            text += f"{facts['hits_of_contaminated']:,} more may be copies: most individuals share other copies. "
         if facts.get("q_at_bound"):
             text += "This is the largest q: without the hits, no more is shared than recombination makes. "
         if facts.get("q_refuted"):
@@ -213,8 +213,8 @@ def _association(outputs: Outputs) -> Iterator[Statement]:
             text += "something else differs between cases and controls, or very many sequences go with it. "
         copies = copies_text(facts["phenotypes"])
         text += f"{copies}. " if copies else ""
-        if facts.get("standing_out"):
-            text += "Pairs of individuals share improbable junctions: copies within a batch look like association. "
+        if facts.get("standing_out") or facts.get("common_source"):
+            text += "Individuals share improbable junctions: copies within a batch look like association. "
         for name in ("unmatched", "gene_usage"):
             if facts.get(name):
                 text += _sentence(facts[name])

@@ -4,14 +4,13 @@ from dataclasses import replace
 from itertools import product
 from math import comb
 
-import networkx
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import hpcvdj
 from hpcvdj.chance.clone_sizes import CloneSizes
-from hpcvdj.cohorts.copies import BOTH, PERHAPS_SAME, SAME, connected_alike, copies_of
+from hpcvdj.cohorts.copies import BOTH, PERHAPS_SAME, SAME, copies_of, most_alike, sources_of
 from hpcvdj.cohorts.holding import Holding
 from hpcvdj.cohorts.settings import Naming, SharingSettings
 from hpcvdj.cohorts.sharing import apart_from
@@ -240,7 +239,7 @@ def test_likely_copies_do_not_count_for_q():
     assert not fitted.refuted, "all that is more is likely copies"
 
 
-def test_the_most_connected_donors_with_the_same_junction_are_those_of_loops():
+def test_the_most_of_a_group_with_the_same_junction_are_those_of_loops():
     rng = np.random.default_rng(2)
     for _ in range(30):
         donors, junctions, sequences = 9, 40, 12
@@ -248,14 +247,21 @@ def test_the_most_connected_donors_with_the_same_junction_are_those_of_loops():
         spelled = rng.integers(-1, sequences, junctions).astype(np.int32)
         pairs = np.array([(k, donor) for k, own in enumerate(holders) for donor in own])
         has = Holding.of(pairs[:, 0], pairs[:, 1], junctions, donors, None, np.maximum)
-        graph = networkx.gnp_random_graph(donors, 0.12, seed=int(rng.integers(1 << 30)))
-        linked = networkx.to_numpy_array(graph) + np.eye(donors) > 0
-        expected = [0] * sequences
+        group, expected = rng.integers(-1, 3, donors), [0] * sequences
+        source = dict(zip(zip(has.sequence.tolist(), has.individual.tolist(), strict=True),
+                          sources_of(has, group).tolist(), strict=True))  # fmt: skip
         for k, own in enumerate(holders):
-            most = max(len(group & {*own}) for group in networkx.connected_components(graph))
+            alike = {g: [donor for donor in own if group[donor] == g] for g in range(3)}
+            for donor in own:
+                others = alike.get(int(group[donor]), [])
+                assert (source[k, donor] > 0) == (len(others) > 1)
+                assert {key for key, number in source.items() if number and number == source[k, donor]} == (
+                    {(k, other) for other in others} if len(others) > 1 else set()
+                )
+            most = max(map(len, alike.values()))
             if spelled[k] >= 0 and most > 1:
                 expected[spelled[k]] = max(expected[spelled[k]], most)
-        found = connected_alike(has, spelled, linked, sequences)
+        found = most_alike(has, spelled, group, sequences)
         assert found.tolist() == expected
         assert found.dtype == np.int64
 

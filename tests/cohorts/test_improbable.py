@@ -21,6 +21,7 @@ from hpcvdj.cohorts.improbable import (
     SELECTION,
     _copied,
     _covariance,
+    _fewest_people,
     _name_thirds,
     _needed,
     _tested,
@@ -346,7 +347,7 @@ def test_thirds_are_those_of_a_loop():
         shared = np.triu(shared, 1) + np.triu(shared, 1).T
         expected = rng.choice([1e-3, 0.1, 2.0], (6, 6))
         expected = np.triu(expected, 1) + np.triu(expected, 1).T
-        pairs = _tested(shared, shared, expected, np.full(6, 1_000), people, np.zeros((6, 6), dtype=bool))
+        pairs = _tested(shared, shared, 0 * shared, expected, np.full(6, 1_000), people, np.zeros((6, 6), dtype=bool))
         _name_thirds(pairs, triples)
         most = {}
         for i, j in combinations(range(6), 2):
@@ -369,23 +370,42 @@ def test_thirds_are_those_of_a_loop():
     assert named > 20
 
 
-def test_copies_connect_pairs_and_those_of_a_common_source():
-    """One junction of a common source where a hundredth is expected connects nobody, nor do samples of one person."""
-    expected = np.full((7, 7), 1e-4)
-    expected[3:5, 3:5] = 1e-2
-    shared, common = np.zeros((2, 7, 7), dtype=np.int64)
-    for (i, j), number, counts in (
-        ((0, 1), 20, shared),
-        ((1, 2), 3, common),
-        ((3, 4), 1, common),
-        ((5, 6), 20, shared),
-    ):
-        counts[[i, j], [j, i]] = number
-    people = np.array([0, 1, 2, 3, 4, 5, 5])
-    linked = _tested(shared, common, expected, np.full(7, 1_000), people, np.zeros((7, 7), dtype=bool)).linked
-    expected_links = np.eye(7, dtype=bool)
-    for pair in ((0, 1), (1, 2)):
-        expected_links[pair, pair[::-1]] = True
-    assert (linked == expected_links).all()
-    none = _tested(0 * shared, 0 * common, expected, np.full(7, 1_000), np.arange(7), np.zeros((7, 7), dtype=bool))
-    assert (none.linked == np.eye(7, dtype=bool)).all()
+def test_groups_of_those_who_share_copies():
+    """Pairs, and junctions that are certainly of a common source; one pair does not join two sources."""
+    shared, common, certain = np.zeros((3, 10, 10), dtype=np.int64)
+    for pairs, number, counts in (
+        ([(0, 1), (5, 6)], 20, shared), (combinations((2, 3, 4), 2), 1, certain), ([(4, 5)], 20, shared),
+        (combinations((5, 7, 8), 2), 1, certain), ([(0, 9)], 3, common),
+    ):  # fmt: skip
+        for i, j in pairs:
+            counts[[i, j], [j, i]] = number
+    people = np.arange(10)
+    pairs = _tested(shared, common, certain, np.full((10, 10), 1e-4), np.full(10, 1_000), people,
+                    np.zeros((10, 10), dtype=bool))  # fmt: skip
+    names = {group: k for k, group in enumerate(dict.fromkeys(pairs.group.tolist())) if group >= 0}
+    assert [names.get(group, -1) for group in pairs.group.tolist()][:5] == [0, 0, 1, 1, 1]
+    assert pairs.group[9] == -1, "three common junctions may be of selection"
+    assert pairs.group[5] == pairs.group[7] == pairs.group[8] != pairs.group[4]
+    none = _tested(0 * shared, 0 * common, 0 * certain, np.full((10, 10), 1e-4), np.full(10, 1_000), people,
+                   np.zeros((10, 10), dtype=bool))  # fmt: skip
+    assert none.group.tolist() == [-1] * 10
+
+
+@pytest.mark.parametrize(("number", "size", "largest"), [(24, 3_000, 1e-7), (24, 3_000, 1e-9), (600, 200_000, 1e-11)])
+def test_so_many_people_that_chance_puts_no_junction_into_all(number, size, largest):
+    """The expected number of junctions of k people or more, of drawn junctions, beside an integral over their density.
+
+    Probabilities are log-uniform, so junctions of probability p are as many as 1 / p^2.
+    """
+    p = 10.0 ** np.random.default_rng(1).uniform(-14, -5, 200_000)
+    low = p[p < largest]
+    sizes = np.full(number, float(size))
+    found = _fewest_people(sizes, low, len(p))
+    grid = np.geomspace(1e-14, largest, 20_001)
+    expected = {
+        k: np.trapezoid(gammainc(k, SELECTION * sizes.sum() * grid) / grid**2, grid) / np.log(1e9)
+        for k in (found - 1, found)
+    }
+    assert found >= COMMON
+    assert expected[found] <= 1.1 * MAX_Q
+    assert found == COMMON or expected[found - 1] > 0.9 * MAX_Q

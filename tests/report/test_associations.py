@@ -166,7 +166,7 @@ def test_a_table_before_its_facts_had_reads(tmp_path, report):
 
 @pytest.mark.parametrize(("copies", "doubted", "said"), [
     (0, 0, ""), (1, 0, "1 more is a likely copy. "), (4, 0, "4 more are likely copies. "),
-    (0, 2, "2 more may be copies: most carriers share other copies, and have the same junction. "),
+    (0, 2, "2 more may be copies, of one junction in donors that share others. "),
 ])  # fmt: skip
 @pytest.mark.parametrize("hits", [0, 2])
 def test_copies_among_the_hits_are_counted(tmp_path, report, copies, doubted, said, hits):
