@@ -78,6 +78,7 @@ def analyze(job: Job, tell: Callable[[Outcome], None] = lambda _: None) -> Analy
         # Several steps read the same rows.
         job = replace(job, inputs=surveyed(inputs, run), run=run.keeping())
         run.on_root(lambda: _require_suitable(job))
+        run.on_root(lambda: _require_same(job, before))
         # A model of another species or locus would be refused by every step.
         run.on_root(lambda: check_tables(job.checks, [inputs], job.checks.adapted(job.model), run=job.run))
         # A run that is refused loses nothing.
@@ -128,6 +129,17 @@ def _require_suitable(job: Job) -> None:
         require_without_commas(donor_of.values())
         if donors.time is None:
             phenotypes_of(donors, donor_of, told=True)
+
+
+def _require_same(job: Job, before: Mapping[str, Outcome]) -> None:
+    """Raise InputError, before any step is done again, if one was done of other tables or with other settings."""
+    # Steps may change the model.
+    of_model = job.model.facts()
+    for step, outcome in before.items():
+        if job.settings.asks(step) and not STEP[step].why_not(job):
+            was, now = ({name: value for name, value in identity.items() if name not in of_model}
+                        for identity in (outcome.identity, _identity(job, step)))  # fmt: skip
+            _is_done(job, replace(outcome, identity=was, written={}), now)
 
 
 def _do(

@@ -169,12 +169,16 @@ def test_resuming_does_what_was_not_asked_for_before(cohort, copied):
     [
         ({"MODEL": "mouse"}, "its contamination is of another run"),
         ({"--case": "ill=no"}, "its associate is of another run (case was ill=yes, is ill=no)"),
+        # Steps whose metadata were corrected are done again: contamination and sharing were, before the refusal.
+        ({"--case": "ill=no", "--metadata": "other.tsv"}, "its associate is of another run (case was ill=yes"),
     ],
 )
 def test_another_run_is_not_continued(change, message, cohort, copied):
+    (cohort / "other.tsv").write_text((cohort / "people.tsv").read_text() + "\n")
     line = [*words(cohort, copied, "--resume", "--without", "annotate")]
     if "--case" in change:
         line[line.index("--case") + 1] = change["--case"]
+        line[line.index("--metadata") + 1] = cohort / change.get("--metadata", "people.tsv")
     else:
         table = cohort.parent / "other"
         shutil.copytree(cohort / "tables", table, dirs_exist_ok=True)

@@ -442,6 +442,62 @@ def test_copies_that_cannot_be_told_are_no_hits(name):
     assert test.may_be_copies(0.05).sum() == sum(perhaps) >= 4
 
 
+@pytest.fixture(scope="module")
+def public(model):
+    """42 donors of 600 junctions, of whom 12 cases have copies: of 30 public ones, and of 20 that nobody else has."""
+    pool = Pool(model, 60 * 600, seed=77)
+    tables, case = pool.donors(np.full(42, 600)), np.arange(42) < 12
+    has = carriers_by_loops(tables)
+    rest = pool.table.slice(42 * 600)
+    keys = [next(iter(carriers_by_loops({"rest": rest.slice(k, 1)}))) for k in range(4_000)]
+    first = {key: k for k, key in reversed(list(enumerate(keys)))}
+    some = [first[key] for key in first if 4 <= len(has.get(key, ())) <= 12][:30]
+    some += [first[key] for key in first if key not in has][:20]
+    copies = rest.take(pa.array(some))
+    for donor in np.flatnonzero(case).tolist():
+        tables[f"d{donor:03}"] = pa.concat_tables([tables[f"d{donor:03}"], copies])
+    return tables, case
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("unit", ["vj-aa", "ball"])
+@pytest.mark.parametrize("without_value", [0, 20])
+def test_copies_of_what_controls_have_too_are_no_hits(public, model, unit, without_value):
+    """Carriers among controls, and donors that are left out, made copies a minority of the carriers, and so hits."""
+    tables, case = public
+    disease = np.where(case, "ill", "healthy").astype(object)
+    disease[len(case) - without_value :] = ""
+    about = pa.table({"donor": list(tables), "disease": disease.tolist()})
+    found = hpcvdj.associate(tables, model, metadata=about, case={"disease": "ill"}, unit=unit, draws=2_000,
+                             backend="cpu", max_p=1.0)  # fmt: skip
+    (test,) = found.tested
+    assert test.may_be_copies(0.05).sum() >= 5
+    hits = [row for row in found.table.to_pylist() if row["q_value"] is not None and row["q_value"] <= 0.05
+            and not row["likely_copy"]]  # fmt: skip
+    assert hits == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [5, pytest.param(6, marks=pytest.mark.exhaustive)])
+def test_one_improbable_junction_of_many_donors_tells_a_common_source(model, seed):
+    """Of six copied clones, one or two are improbable: no pair shares enough of them, but twelve have each."""
+    pool = Pool(model, 30 * 3_000, seed=seed)
+    tables, case = pool.donors(np.full(24, 3_000)), np.arange(24) < 12
+    pgen = hpcvdj.pgen(pool.table.slice(25 * 3_000, 2_000), model, sequence="nt", backend="cpu")["pgen_nt"].to_numpy()
+    order = np.argsort(pgen)
+    # The least probable one, and five as probable as most.
+    chosen = [int(order[0]), *order[900:905].tolist()]
+    copies = pool.table.take(pa.array([25 * 3_000 + k for k in chosen]))
+    for donor in np.flatnonzero(case).tolist():
+        tables[f"d{donor:03}"] = pa.concat_tables([tables[f"d{donor:03}"], copies])
+    found = hpcvdj.associate(
+        tables, model, metadata=metadata(case), case={"disease": "ill"}, draws=2_000, backend="cpu", max_p=1.0
+    )
+    assert (found.carriers.group[:12] == found.carriers.group[0]).all()
+    assert (found.carriers.group[12:] == -1).all()
+    assert found.hits == 0
+
+
 def written(tables, folder):
     folder.mkdir()
     for name, table in tables.items():
