@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import hpcvdj
 from hpcvdj.recombination.igor import load_model
+from hpcvdj.repertoires.formats import steps
 from hpcvdj.repertoires.inputs import read_table, tables_of
 from hpcvdj.repertoires.read_counts import MOST, UNKNOWN, read_counts
 from hpcvdj.repertoires.reading import productive_reading
@@ -154,3 +155,10 @@ def test_the_source_of_copies_keeps_its_rows(large, tmp_path):
     kept = (tmp_path / "clean" / "a.tsv").read_text()
     assert all(drawn.loc[row, "junction"] in kept for row in source)
     assert "\nc0\t" not in (tmp_path / "clean" / "b.tsv").read_text()
+
+
+def test_frequencies_are_not_counts_of_0():
+    """They were rounded to 0, and the message said that counts may begin at 0."""
+    texts = ["0.0017", "0.49", "0", "0.5", "2.5", "12", "1e2", "."]
+    assert steps.counts(pa.array(texts)).to_pylist() == ["0.0017", "0.49", "0", "1", "3", "12", "100", ""]
+    assert "'0.0017'" in str(read_counts(pa.array(["0.0017"]))[1][0])
