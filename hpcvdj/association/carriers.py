@@ -105,6 +105,8 @@ def _doubtful(source: Counts, sequence: Places, individual: Places, group: Count
     the sequence themselves.
     """
     asked = np.flatnonzero(source > 0)
+    if not len(asked):
+        return source
     of_group = sequence * np.int64(len(group) + 1) + group[individual] + 1
     there = np.flatnonzero((group[individual] >= 0) & np.isin(of_group, of_group[asked]))
     carriers = np.unique(np.stack([of_group[there], individual[there]]), axis=1)[0]

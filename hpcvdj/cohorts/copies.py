@@ -104,6 +104,8 @@ def sources_of(has: Holding, group: Counts) -> Counts:
     nobody else of the group has the junction.
     """
     source = np.zeros(len(has.individual), dtype=np.int64)
+    if (group < 0).all():
+        return source
     asked = np.flatnonzero((group[has.individual] >= 0) & (has.numbers > 1)[has.sequence])
     key = has.sequence[asked] * np.int64(len(group) + 1) + group[has.individual[asked]]
     _, number, times = np.unique(key, return_inverse=True, return_counts=True)
