@@ -109,8 +109,8 @@ def _doubtful(source: Counts, sequence: Places, individual: Places, group: Count
         return source
     of_group = sequence * np.int64(len(group) + 1) + group[individual] + 1
     there = np.flatnonzero((group[individual] >= 0) & np.isin(of_group, of_group[asked]))
-    carriers = np.unique(np.stack([of_group[there], individual[there]]), axis=1)[0]
-    key, number = np.unique(carriers, return_counts=True)
+    carriers = np.unique(of_group[there] * len(group) + individual[there])
+    key, number = np.unique(carriers // len(group), return_counts=True)
     doubtful = np.zeros_like(source)
     most = 2 * np.bincount(source)[source[asked]] > number[np.searchsorted(key, of_group[asked])]
     doubtful[asked[most]] = source[asked[most]]

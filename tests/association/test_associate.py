@@ -12,10 +12,13 @@ from scipy import stats
 
 import hpcvdj
 from hpcvdj.association import tested
+from hpcvdj.association.carriers import _doubtful
 from hpcvdj.association.law import Laws, laws_of_cases, levels_of, rates
 from hpcvdj.association.multiplicity import q_values
 from hpcvdj.association.question import AssociationQuestion
 from hpcvdj.association.settings import AssociationSettings, Donors
+from hpcvdj.cohorts.copies import sources_of
+from hpcvdj.cohorts.holding import Holding
 from hpcvdj.errors import HpcvdjWarning, InputError
 from hpcvdj.recombination.igor import load_model
 from hpcvdj.repertoires.writers import write_table
@@ -320,6 +323,28 @@ def test_q_values_of_others_are_those_without_copies(answer):
     assert (after.q[~is_few] > before.q[~is_few]).any()
     assert after.in_family == len(after.p) - 4
     assert after.is_hit(1.0, copy).tolist() == (~is_few).tolist()
+
+
+def test_sources_are_doubted_that_most_carriers_of_a_group_have():
+    rng, donors = np.random.default_rng(8), 7
+    doubted = 0
+    for _ in range(40):
+        group = rng.integers(-1, 3, donors)
+        holders = [rng.choice(donors, rng.integers(1, 6), replace=False).tolist() for _ in range(30)]
+        pairs = np.array([(k, donor) for k, own in enumerate(holders) for donor in own])
+        has = Holding.of(pairs[:, 0], pairs[:, 1], 30, donors, None, np.maximum)
+        spelled = rng.integers(-1, 12, 30).astype(np.int32)
+        source = sources_of(has, group)
+        found = _doubtful(source, spelled[has.sequence], has.individual, group)
+        entries = list(zip(has.sequence.tolist(), has.individual.tolist(), source.tolist(), strict=True))
+        for k, (junction, donor, own) in enumerate(entries):
+            of_group = {b for a, b, _ in entries if spelled[a] == spelled[junction] and group[b] == group[donor]}
+            alike = {b for _, b, of in entries if of == own}
+            expected = own if own and 2 * len(alike) > len(of_group) else 0
+            doubted += expected > 0
+            if spelled[junction] >= 0:
+                assert found[k] == expected
+    assert doubted > 50
 
 
 @pytest.mark.parametrize("kind", ["case", "trend"])
