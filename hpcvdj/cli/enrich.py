@@ -31,7 +31,7 @@ def command(
                                    "they have for chance, not the model's probabilities", None, metavar="TABLES"),
     plot: Path | None = setting(
         "figure to draw, of a single table: p-values beside uniform ones, and the hits as a network; .png or .svg; "
-        "needs matplotlib and networkx", None, metavar="FIGURE"),
+        "needs the extra report", None, metavar="FIGURE"),
     resume: bool = setting("of several tables, leave those whose output is complete", False),
     overwrite: Overwrite = False,
 ) -> None:  # fmt: skip

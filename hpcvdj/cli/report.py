@@ -12,7 +12,7 @@ def command(
     files: Annotated[
         list[Path],
         options.argument(
-            "FILE...",
+            "FILE",
             "Outputs of hpcvdj, of any number of samples: results or tables of count and pgen; tables of sharing, "
             "contamination, associate, enrich and annotate, each with its .json beside it; folders of these; the "
             "folder of analyze.",

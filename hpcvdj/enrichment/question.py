@@ -203,6 +203,8 @@ class EnrichmentQuestion(Question[Enrichment]):
         bound = " at most" if _is_bound(answer) else ""
         kappa = f", kappa {answer.kappa:.2f}{bound}" if answer.kappa is not None else ""
         clusters = f"{answer.hits:,} hits in {answer.clusters:,} cluster(s)"
+        if not answer.table.num_rows:
+            clusters = "of which none has enough neighbours"
         # What is said of amino acids is said of the first of several tables only.
         rows = f"{answer.rows_read:,} rows{' of amino acids' if answer.not_available else ''}"
         return f"{rows}, {answer.clonotypes:,} clonotypes{kappa}, {clusters}"

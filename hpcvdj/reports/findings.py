@@ -103,7 +103,8 @@ def contamination(outputs: Outputs, finding: Finding, number: int) -> Section:
     keys = ["reads of the clone", "clones", "series", "rate"]
     carried = PageTable.of(f"{prefix}_carry_over", "Carry-over by clone size", keys, rows,
                            rate="share met in another individual", series="individuals of")  # fmt: skip
-    if carried.has("rate") and carried.rows:
+    # A logarithmic axis has no room for 0, of cohorts without copies.
+    if any(number_of(row["rate"]) for row in rows):
         caption = carried.peak(
             "rate", "Share of clones with an improbable junction that are found in a given other individual, by reads. "
             "Largest: {rate} of clones with {reads of the clone} reads, {series}.",
@@ -164,7 +165,7 @@ def share_text(facts: Facts) -> str:
     chosen, everybody = facts.get("q_individuals"), len(facts.get("individuals") or [])
     of = f" {chosen:,} individuals, no two of whom contaminated each other" if chosen and chosen < everybody else ""
     copies = facts.get("copies_shared")
-    text = f"fitted to{of or ' all sequences'}{f' without {copies:,} likely copies' if copies else ''}: {q}"
+    text = f"fitted to{of or ' all sequences'}{f', without {copies:,} likely copies' if copies else ''}: {q}"
     # Facts of older versions have no interval.
     if interval := facts.get("q_interval"):
         text += " (95 % interval {} to {})".format(*map(shown, interval))
@@ -284,12 +285,15 @@ def annotation(outputs: Outputs, findings: list[Finding]) -> Section:
         "A hit is a clonotype that is like a receptor of known specificity: of its genes, with its amino acids or one "
         "residue exchanged. Chance makes most hits, as probable sequences are common in people and in databases alike. "
         "The expected number is what recombination explains, times the factor κ for selection. Trust hits with a small "
-        "false discovery rate; the number of hits of an antigen says nothing by itself.",
+        "false discovery rate. The number of hits of an antigen says nothing without the number that chance makes; "
+        "beside it, an epitope can be called of whose hits none can be told from chance by itself.",
     ]
     for finding in findings[:MOST_SPREAD]:
         facts = finding.facts
         text = hits_text(facts["found"], facts["expected"], facts["kappa"]["source"])
         words.append(f"{finding.sample}: {text}.")
+    if others := findings[MOST_SPREAD:]:
+        words.append(f"The table of samples has these numbers of {len(others):,} more.")
 
     def ranked(of_files: Iterable[list[dict[str, Any]]], by: str) -> list[dict[str, Any]]:
         """The rows of the files of `findings`, the smallest value in the column `by` first."""

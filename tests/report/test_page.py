@@ -482,3 +482,11 @@ def test_words_for_numbers():
     assert [column.key for column in table.columns] == ["a"]
     assert table.rows == [[float(2**60)], [3]]
     assert read_outputs([]).groups == {}
+
+
+def test_rates_of_0_are_not_drawn(tmp_path, report):
+    """Of clean samples, an axis without values was as wide as the largest number, and no PNG could be made."""
+    clean = [{"reads": reads, "clones": 50, "met_same_group": 0.0, "met_other_group": None} for reads in ("1", "2-3")]
+    page = report([examples.contamination(tmp_path / "c.tsv", carry_over=clean)])
+    assert "contamination_1_carried" not in page.specs
+    assert "contamination_1_heatmap" in page.specs
