@@ -373,7 +373,7 @@ def test_sequences_that_are_no_text_are_refused(model, wrong):
 
 @pytest.mark.parametrize("wrong", [None, 5, []])
 def test_a_result_is_opened_by_its_path(wrong):
-    with pytest.raises(hpcvdj.InputError, match=f"by its path, not by a {type(wrong).__name__}$"):
+    with pytest.raises(hpcvdj.InputError, match=f"by its path, not by {re.escape(repr(wrong))}$"):
         hpcvdj.open(wrong)
 
 

@@ -137,8 +137,8 @@ def _require_same(job: Job, before: Mapping[str, Outcome]) -> None:
     of_model = job.model.facts()
     for step, outcome in before.items():
         if job.settings.asks(step) and not STEP[step].why_not(job):
-            was, now = ({name: value for name, value in identity.items() if name not in of_model}
-                        for identity in (outcome.identity, _identity(job, step)))  # fmt: skip
+            now = {name: value for name, value in _identity(job, step).items() if name not in of_model}
+            was = {name: value for name, value in outcome.identity.items() if name in now}
             _is_done(job, replace(outcome, identity=was, written={}), now)
 
 

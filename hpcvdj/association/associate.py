@@ -154,7 +154,9 @@ def _scores(tested: Tested, carriers: Carriers, sizes: Floats, settings: Associa
     hits = tested.is_hit(settings.max_q, carriers.copy)
     if not hits.any():
         return None
-    candidate = tested.kept & (tested.p_told <= CANDIDATES * float(tested.p_told[hits].max()))
+    candidate = tested.kept & (tested.p <= CANDIDATES * float(tested.p[hits].max()))
+    # Without a donor, nobody knows whether those that may be copies would be hits.
+    candidate &= hits | (tested.p_told == tested.p)
     if carriers.copy is not None:
         candidate &= ~carriers.copy[tested.rows]
     phenotype, rows = tested.phenotype, tested.rows[candidate]

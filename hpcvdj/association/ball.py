@@ -65,12 +65,19 @@ class Balls:
             sequences, has.individuals, source, np.minimum,
         )  # fmt: skip
         balls = self.within[self.centres]
-        of_ball = balls.tocoo()
-        members = carried.only(of_ball.col.astype(np.int64))
+        own = carried if carried.reads is None else carried.entries(carried.reads == 0)
+        by_own = (balls @ own.matrix()).tocoo()
+        parts = [(by_own.row, by_own.col, np.zeros(len(by_own.row), dtype=np.int64))]
+        if carried.reads is not None:
+            perhaps, of_ball = carried.entries(carried.reads > 0), balls.tocoo()
+            there = perhaps.numbers[of_ball.col] > 0
+            members = perhaps.only(of_ball.col[there].astype(np.int64))
+            assert members.reads is not None
+            parts.append((of_ball.row[there][members.sequence], members.individual, members.reads))
+        row, individual, sources = (np.concatenate(columns) for columns in zip(*parts, strict=True))
         together = Holding.of(
-            of_ball.row[members.sequence], members.individual, len(self.centres), has.individuals, members.reads,
-            np.minimum,
-        )  # fmt: skip
+            row, individual, len(self.centres), has.individuals, None if source is None else sources, np.minimum
+        )
         copy = None
         if alone.copy is not None:
             copied = np.zeros(sequences, dtype=np.int64)

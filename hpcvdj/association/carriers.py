@@ -104,7 +104,7 @@ def _doubtful(source: Counts, sequence: Places, individual: Places, group: Count
     A copy of a clone is one junction.  Where the carriers in a group have several, none of which most have, they made
     the sequence themselves.
     """
-    asked = np.flatnonzero(source > 0)
+    asked = np.flatnonzero((source > 0) & (sequence >= 0))
     if not len(asked):
         return source
     of_group = sequence * np.int64(len(group) + 1) + group[individual] + 1

@@ -99,8 +99,7 @@ class AssociationQuestion(CohortQuestion[Association]):
             "donors_in_strata_of_one_value": phenotype.alike, "sequences": test.sequences,
             "tested": int(kept.sum()), "hits": hits,
             "hits_weighted": int(test.is_hit(max_q, copy, weighted=True).sum()),
-            "hits_that_are_copies": None if copy is None else int((test.q <= max_q).sum()) - hits,
-            "hits_that_may_be_copies": None if copy is None else int(test.may_be_copies(max_q).sum()),
+            **self._copies(answer, test),
             "inflation": inflation(test.uniform[kept]), "qq": quantiles(test.uniform[kept]),
         }  # fmt: skip
         if test.fisher is not None:
@@ -108,6 +107,16 @@ class AssociationQuestion(CohortQuestion[Association]):
             facts["inflation_of_fisher"] = inflation(test.fisher[1][kept])
             facts["qq_of_fisher"] = quantiles(test.fisher[1][kept])
         return facts
+
+    def _copies(self, answer: Association, test: Tested) -> dict[str, int | None]:
+        """How many tests are no hits as they are, or may be, copies; None if that is not known."""
+        copy, max_q = answer.carriers.copy, self.settings.max_q
+        if copy is None:
+            return dict.fromkeys(("hits_that_are_copies", "hits_that_may_be_copies"))
+        return {
+            "hits_that_are_copies": int(((test.q <= max_q) & copy[test.rows]).sum()),
+            "hits_that_may_be_copies": int(test.may_be_copies(max_q).sum()),
+        }
 
     def table(self, answer: Association, name: str) -> pa.Table:
         return answer.donors if name == DONORS else answer.table
@@ -142,7 +151,7 @@ class AssociationQuestion(CohortQuestion[Association]):
         elif answer.unscored:
             lines.append(("AUC", f"none: without {answer.unscored:,} of the donors nothing is a hit, so hits rest on "
                           "single donors"))  # fmt: skip
-        more = copies_text([self._phenotype(answer, test) for test in answer.tested])
+        more = copies_text([self._copies(answer, test) for test in answer.tested])
         return [*lines, ("hits", f"{answer.hits:,} with q_value <= {answer.max_q:g}{more and f'; {more}'}")]
 
     def _lines(self, answer: Association, test: Tested) -> Lines:

@@ -34,6 +34,7 @@ class Tested:
     fisher    float64 [tests] each: p-values of Fisher's test, and randomised ones; None of a trend
     kept      bool [tests]: whether it can reach the threshold, and is tested; the others have q-values of 1
     q, q_weighted  float64 [tests]
+    q_of_p    float64 [tests]: the q-values if all were of `p`; 1 for likely copies
     sequences  how many sequences enough donors have, whether they are among `rows` or not
     in_family  how many tests its family has, without those of likely copies
     """
@@ -51,6 +52,7 @@ class Tested:
     kept: Bools
     q: Floats
     q_weighted: Floats
+    q_of_p: Floats
     sequences: int
     in_family: int = 0
 
@@ -78,9 +80,8 @@ class Tested:
         return small if copy is None else small & ~copy[self.rows]
 
     def may_be_copies(self, max_q: float) -> Bools:
-        """Which tests are no hits, but would be if nobody shared copies, bool [tests]."""
-        largest = self.p_told[self.q <= max_q].max(initial=max_q / max(self.in_family, 1))
-        return np.asarray(self.kept & (self.q > max_q) & (self.p < self.p_told) & (self.p <= largest))
+        """Which tests are no hits, but would be if no carriers could be copies of each other, bool [tests]."""
+        return np.asarray((self.q_of_p <= max_q) & (self.q > max_q))
 
 
 @dataclass(frozen=True)
@@ -127,8 +128,8 @@ def tests_of(
     families: dict[str, list[Tested]] = {}
     for phenotype, most, number in zip(phenotypes, reached.threshold, reached.sequences.tolist(), strict=True):
         test = _tests(carriers.has, phenotype, sizes, settings)
-        p_told = _p_told(test, carriers, sizes, settings)
-        test = replace(test, kept=test.least <= most, sequences=number, p_told=p_told)
+        test = replace(test, kept=test.least <= most, sequences=number)
+        test = replace(test, p_told=_p_told(test, carriers, sizes, settings))
         families.setdefault(phenotype.family, []).append(test)
     return [test for tests in families.values() for test in _with_q_values(carriers, tests, settings)]
 
@@ -143,7 +144,7 @@ def _p_told(test: Tested, carriers: Carriers, sizes: Floats, settings: Associati
     if carriers.group is None or has.reads is None:
         return p
     perhaps = np.bincount(has.sequence[has.reads > 0], minlength=len(carriers.p)) > 0
-    asked = np.flatnonzero(perhaps[test.rows] & (p <= settings.max_p))
+    asked = np.flatnonzero(perhaps[test.rows] & (test.kept | (p <= settings.max_p)))
     has = has.only(test.rows[asked])
 
     def p_of(has: Holding, phenotype: Phenotype) -> Floats:
@@ -202,22 +203,37 @@ def _tests(has: Holding, phenotype: Phenotype, sizes: Floats, settings: Associat
         p, least, of_fisher = at_least, laws.least, (tails[0], randomised(*tails, settings.seed))
     ones = np.ones(len(rows))
     return Tested(
-        phenotype, rows, number, value, laws, p, p, uniform, least, of_fisher, ones.astype(bool), ones, ones, len(rows)
+        phenotype,
+        rows,
+        number,
+        value,
+        laws,
+        p,
+        p,
+        uniform,
+        least,
+        of_fisher,
+        ones.astype(bool),
+        ones,
+        ones,
+        ones,
+        len(rows),
     )
 
 
 def _with_q_values(carriers: Carriers, tests: list[Tested], settings: AssociationSettings) -> list[Tested]:
     """The tests of a family with their q-values."""
-    kept, p, number, rows = (
-        np.concatenate([getattr(test, name) for test in tests]) for name in ("kept", "p_told", "carriers", "rows")
+    kept, alone, p, number, rows = (
+        np.concatenate([getattr(test, name) for test in tests]) for name in ("kept", "p", "p_told", "carriers", "rows")
     )
-    q, weighted = np.ones(len(p)), np.ones(len(p))
+    q, weighted, q_of_p = np.ones((3, len(p)))
     family, log_p = carriers.family[rows], carriers.log_p[rows]
     honest = kept if carriers.copy is None else kept & ~carriers.copy[rows]
     # Small p-values of copies would make the q-values of the others smaller, so these have theirs without copies.
     for among in (kept, honest) if (kept & ~honest).any() else (kept,):
         weight = multiplicity.weights(p[among], number[among], log_p[among], settings.seed, family[among])
         q[among], weighted[among] = multiplicity.q_values(p[among]), multiplicity.q_values(p[among], weight)
+    q_of_p[honest] = multiplicity.q_values(alone[honest])
     ends = np.cumsum([len(test.rows) for test in tests])[:-1]
-    parts = zip(tests, *(np.split(values, ends) for values in (q, weighted)), strict=True)
-    return [replace(test, q=a, q_weighted=b, in_family=int(honest.sum())) for test, a, b in parts]
+    parts = zip(tests, *(np.split(values, ends) for values in (q, weighted, q_of_p)), strict=True)
+    return [replace(test, q=a, q_weighted=b, q_of_p=c, in_family=int(honest.sum())) for test, a, b, c in parts]

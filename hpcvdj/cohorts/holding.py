@@ -19,7 +19,7 @@ class Holding:
     An entry is a pair of a sequence and an individual.  Entries are sorted by sequence, then by individual.
 
     individual  int32 [entries]
-    reads       int64 [entries]; None if the input has no read counts
+    reads       int64 [entries]; None if the input has no read counts.  Carriers have their sources there
     begins      int64 [sequences + 1]: the entries of sequence k are begins[k]:begins[k + 1]
     individuals the number of individuals
     """
@@ -35,7 +35,7 @@ class Holding:
     ) -> "Holding":
         """Build the entries from pairs of a sequence and an individual, which may repeat.
 
-        combine  how the reads of repeated pairs are combined: `numpy.add` or `numpy.maximum`
+        combine  how the reads of repeated pairs are combined, such as `numpy.add`
         """
         key = sequence.astype(np.int64) * individuals + individual
         order = np.argsort(key, kind="stable")

@@ -110,22 +110,19 @@ class Pairs:
 
     @property
     def connected(self) -> Counts:
-        """The number of the component of each individual, int64 [individuals], if those who share copies are joined."""
-        return _connected(self.linked)
+        """The component of each individual, int64 [individuals], if those who share copies are joined; -1 if alone."""
+        return _of_several(_connected(self.linked))
 
     @cached_property
     def group(self) -> Counts:
-        """The group of each individual that shares copies with most of it, int64 [individuals]; -1 without a group.
+        """The group of each individual, int64 [individuals]; -1 if alone.
 
-        Groups are joined while at least half of the pairs between them share copies (average linkage).
+        Two who share copies are joined if more than a third of those who share copies with either do with both: a pair
+        does not join two sources.
         """
-        from scipy.cluster.hierarchy import fcluster, linkage
-
-        if len(self.shared) < 2:
-            return np.full(len(self.shared), -1)
-        apart = 1.0 - self.linked[np.triu_indices(len(self.shared), 1)]
-        group = fcluster(linkage(apart, "average"), 0.5, "distance")
-        return np.where(np.bincount(group)[group] > 1, group, -1).astype(np.int64)
+        linked = (self.linked | np.eye(len(self.shared), dtype=bool)).astype(np.int64)
+        both, number = linked @ linked, linked.sum(axis=0)
+        return _of_several(_connected((linked > 0) & (3 * both > np.add.outer(number, number) - both)))
 
     @property
     def standing_out(self) -> list[tuple[int, int]]:
@@ -373,6 +370,11 @@ def _largest(has: Holding, entries: Counts) -> Counts:
     order = np.lexsort((entries, -has.reads[entries], has.individual[entries]))
     owner = has.individual[entries[order]]
     return order[np.arange(len(order)) - np.searchsorted(owner, owner) < LARGEST]
+
+
+def _of_several(group: Counts) -> Counts:
+    """Return the groups, int64 [individuals], with -1 for an individual alone in one."""
+    return np.where(np.bincount(group)[group] > 1, group, -1)
 
 
 def _connected(same: NDArray[np.bool_]) -> Counts:

@@ -27,7 +27,7 @@ half are often called like the donor."""
 
 
 def column_of(metadata: object, group: str, names: Sequence[str], what: str = "group") -> dict[str, str]:
-    """As `listed_in`, but InputError if one of the `names` has no group or subject."""
+    """As `listed_in`, in the order of the `names`; InputError if one of them has no group or subject."""
     listed = listed_in(metadata, group, names, what)
     lacking = [name for name in names if name not in listed]
     if lacking:
@@ -37,7 +37,7 @@ def column_of(metadata: object, group: str, names: Sequence[str], what: str = "g
             f"{title_of(metadata)}: no {what} for {few(lacking)}; it needs a row for each individual, with its name in "
             f"one column ({where}) and its {what} in {group} (words such as NA and unknown are no {what})"
         )
-    return listed
+    return {name: listed[name] for name in names}
 
 
 def listed_in(metadata: object, group: str, names: Sequence[str], what: str = "group") -> dict[str, str]:

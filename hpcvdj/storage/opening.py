@@ -73,7 +73,7 @@ class OpenFile:
 
     def __init__(self, path: str | Path) -> None:
         if not isinstance(path, str | Path):
-            raise InputError(f"a result is opened by its path, not by a {type(path).__name__}")
+            raise InputError(f"a result is opened by its path, not by {path!r}")
         self.path = Path(path)
         self._file = open_hdf5(self.path, self._command, self._form, self._version)
         try:

@@ -189,6 +189,16 @@ def test_another_run_is_not_continued(change, message, cohort, copied):
     assert {name: text for name, text in written(copied).items() if name != "analysis.json"} == before
 
 
+@pytest.mark.slow
+def test_the_same_run_is_continued_with_the_models_that_its_steps_made(analysed, cohort, copied):
+    """Later steps have the facts of a selection factor, which the model of the command lacks."""
+    steps = json.loads((copied / "analysis.json").read_text())["steps"]
+    assert any("selection_sha256" in step["identity"] for step in steps)
+    before = {name: text for name, text in written(copied).items() if name != "analysis.json"}
+    hpcvdj_command(*words(cohort, copied, "--resume", "--without", "annotate"))
+    assert {name: text for name, text in written(copied).items() if name != "analysis.json"} == before
+
+
 def test_a_comma_in_a_name_is_refused_before_the_first_step(cohort, tmp_path):
     """Steps about cohorts were refused, after those before them were done."""
     shutil.copytree(cohort / "tables", tmp_path / "tables")

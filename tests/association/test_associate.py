@@ -297,7 +297,7 @@ def test_the_summary_tells_hits_from_likely_copies(answer):
         unsure = hits[copies : copies + doubted]
         p_told[unsure], q[unsure] = 1.0, 1.0
         changed = replace(answer, carriers=replace(answer.carriers, copy=copy),
-                          tested=[replace(test, p_told=p_told, q=q)])  # fmt: skip
+                          tested=[replace(test, p_told=p_told, q=q, q_of_p=test.q)])  # fmt: skip
         title, line = question.summary(changed)[-1]
         assert (title, line) == ("hits", f"{len(hits) - copies - doubted:,} with q_value <= 0.05{more}")
         (facts,) = question.facts(changed, rows_of(answer))["phenotypes"]
@@ -364,7 +364,7 @@ def test_p_values_of_perhaps_copies_by_loops(answer, kind):
     source = np.where(source > 0, 1 + source + 3 * (group[has.individual] + 3 * has.sequence.astype(np.int64)), 0)
     copy = rng.random(number) < 0.1
     carriers = replace(answer.carriers, copy=copy, group=group, has=replace(has, reads=source))
-    settings = AssociationSettings(max_p=0.8)
+    settings = AssociationSettings()
 
     def tested_as(has, phenotype, settings=settings):
         reached = tested.Reached(np.array([number]), np.array([2.0]), np.ones(number, dtype=bool))
@@ -394,7 +394,7 @@ def test_p_values_of_perhaps_copies_by_loops(answer, kind):
     larger = 0
     for k, (row, p) in enumerate(zip(after.rows.tolist(), after.p.tolist(), strict=True)):
         expected = p
-        if p <= 0.8 and source[has.begins[row] : has.begins[row + 1]].any():
+        if source[has.begins[row] : has.begins[row + 1]].any():
             expected = max(p, min(within[row], max(one.get(row, 1.0) for one in once)))
             larger += expected > p
         assert after.p_told[k] == pytest.approx(expected, rel=1e-12)
@@ -460,11 +460,24 @@ def test_copies_that_cannot_be_told_are_no_hits(name):
     assert len(unsure) >= 4
     assert all(row["q_value"] > 0.05 for row in unsure)
     (test,) = found.tested
-    largest = max(0.05 / test.in_family, *(rows[key]["p_value"] for key in hits))
-    perhaps = [
-        row["q_value"] > 0.05 for row in rows.values() if row["p_value"] <= largest and row["likely_copy"] is None
-    ]
-    assert test.may_be_copies(0.05).sum() == sum(perhaps) >= 4
+    honest = [row for row in rows.values() if row["q_value"] is not None and not row["likely_copy"]]
+    alone = q_values(np.array([row["p_value"] for row in honest]))
+    perhaps = [k for k, row in enumerate(honest) if alone[k] <= 0.05 < row["q_value"]]
+    assert test.may_be_copies(0.05).sum() == len(perhaps) >= 4
+    assert all(honest[k]["likely_copy"] is None for k in perhaps)
+
+
+@pytest.mark.slow
+def test_the_p_values_that_are_shown_decide_nothing(public, model):
+    """Only tests with p-values up to max_p were asked whether they may be copies."""
+    tables, case = public
+    about = pa.table({"donor": list(tables), "disease": np.where(case, "ill", "healthy").tolist()})
+    found = [hpcvdj.associate(tables, model, metadata=about, case={"disease": "ill"}, draws=2_000, backend="cpu",
+                              max_p=max_p) for max_p in (1.0, 1e-9)]  # fmt: skip
+    q = [answer.tested[0].q[answer.tested[0].kept].tolist() for answer in found]
+    assert q[0] == q[1]
+    assert [answer.hits for answer in found] == [0, 0]
+    assert found[1].auc is None
 
 
 @pytest.fixture(scope="module")
@@ -688,6 +701,8 @@ def test_samples_of_one_subject_are_one_donor(tables, answer, model):
         "sample": list(samples), "who": [name.partition("_")[0] for name in samples],
         "disease": np.repeat(np.where(CASE, "ill", "healthy"), 2), "lane": np.repeat(BATCH, 2),
     })  # fmt: skip
+    # In the order of the metadata, donors had the values of others.
+    about = about.take(pa.array(np.random.default_rng(1).permutation(len(about))))
     found = hpcvdj.associate(samples, model, metadata=about, subject="who", case={"disease": "ill"}, strata=("lane",),
                              draws=2_000, backend="cpu", max_p=1.0)  # fmt: skip
     assert found.table.equals(answer.table)

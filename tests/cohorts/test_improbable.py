@@ -370,25 +370,45 @@ def test_thirds_are_those_of_a_loop():
     assert named > 20
 
 
+def groups(links, people=10):
+    """The sets of a graph of those who contaminated each other, whatever their order is."""
+    found = set()
+    for seed in range(6):
+        order = np.random.default_rng(seed).permutation(people) if seed else np.arange(people)
+        shared = np.zeros((people, people), dtype=np.int64)
+        for i, j in links:
+            shared[[order[i], order[j]], [order[j], order[i]]] = 20
+        pairs = _tested(shared, 0 * shared, 0 * shared, np.full(shared.shape, 1e-4), np.full(people, 1_000),
+                        np.arange(people), np.zeros(shared.shape, dtype=bool))  # fmt: skip
+        group = pairs.group[order]
+        found.add(frozenset(frozenset(np.flatnonzero(group == k).tolist()) for k in set(group.tolist()) - {-1}))
+    assert len(found) == 1
+    return {tuple(sorted(each)) for each in found.pop()}
+
+
 def test_groups_of_those_who_share_copies():
-    """Pairs, and junctions that are certainly of a common source; one pair does not join two sources."""
-    shared, common, certain = np.zeros((3, 10, 10), dtype=np.int64)
-    for pairs, number, counts in (
-        ([(0, 1), (5, 6)], 20, shared), (combinations((2, 3, 4), 2), 1, certain), ([(4, 5)], 20, shared),
-        (combinations((5, 7, 8), 2), 1, certain), ([(0, 9)], 3, common),
-    ):  # fmt: skip
-        for i, j in pairs:
-            counts[[i, j], [j, i]] = number
-    people = np.arange(10)
-    pairs = _tested(shared, common, certain, np.full((10, 10), 1e-4), np.full(10, 1_000), people,
-                    np.zeros((10, 10), dtype=bool))  # fmt: skip
-    names = {group: k for k, group in enumerate(dict.fromkeys(pairs.group.tolist())) if group >= 0}
-    assert [names.get(group, -1) for group in pairs.group.tolist()][:5] == [0, 0, 1, 1, 1]
-    assert pairs.group[9] == -1, "three common junctions may be of selection"
-    assert pairs.group[5] == pairs.group[7] == pairs.group[8] != pairs.group[4]
-    none = _tested(0 * shared, 0 * common, 0 * certain, np.full((10, 10), 1e-4), np.full(10, 1_000), people,
-                   np.zeros((10, 10), dtype=bool))  # fmt: skip
-    assert none.group.tolist() == [-1] * 10
+    """One pair does not join two sources, nor do groups depend on the order of the individuals."""
+    clique = [*combinations(range(4), 2), *combinations(range(4, 9), 2)]
+    assert groups([]) == set()
+    assert groups([(0, 1), (2, 3)]) == {(0, 1), (2, 3)}
+    assert groups(clique) == groups([*clique, (3, 4)]) == {(0, 1, 2, 3), (4, 5, 6, 7, 8)}
+    assert groups([*clique, (0, 9), (1, 9), (2, 9)]) == {(0, 1, 2, 3, 9), (4, 5, 6, 7, 8)}
+    assert groups([(0, 1), (1, 2), (2, 3)]) == {(0, 1, 2, 3)}
+    # Of a run whose indices hop, of which three quarters of the pairs are seen.
+    rng = np.random.default_rng(3)
+    assert groups([pair for pair in combinations(range(9), 2) if rng.random() < 0.75]) == {tuple(range(9))}
+
+
+def test_certain_junctions_link():
+    certain = np.zeros((4, 4), dtype=np.int64)
+    certain[:3, :3] = 1
+    pairs = _tested(0 * certain, 9 * certain, certain, np.full((4, 4), 1e-4), np.full(4, 1_000), np.arange(4),
+                    np.zeros((4, 4), dtype=bool))  # fmt: skip
+    assert pairs.group.tolist() == pairs.connected.tolist() == [pairs.group[0]] * 3 + [-1]
+    assert pairs.group[0] >= 0
+    none = _tested(0 * certain, 9 * certain, 0 * certain, np.full((4, 4), 1e-4), np.full(4, 1_000), np.arange(4),
+                   np.zeros((4, 4), dtype=bool))  # fmt: skip
+    assert none.group.tolist() == none.connected.tolist() == [-1] * 4, "common junctions may be of selection"
 
 
 @pytest.mark.parametrize(("number", "size", "largest"), [(24, 3_000, 1e-7), (24, 3_000, 1e-9), (600, 200_000, 1e-11)])

@@ -15,7 +15,7 @@ import pyarrow.csv as pacsv
 
 from hpcvdj.errors import InputError
 from hpcvdj.repertoires.formats.airr import Airr
-from hpcvdj.repertoires.formats.format import OPTIONAL, REQUIRED, names_of_headerless
+from hpcvdj.repertoires.formats.format import names_of_headerless
 from hpcvdj.repertoires.readers import reader
 from hpcvdj.repertoires.readers.reader import TableReader, first_line
 from hpcvdj.storage.inputs import DAMAGE, changed, packing, unpacked
@@ -106,10 +106,17 @@ def _is_preamble(line: str) -> bool:
     return line.startswith(("# ", "mitcr-header")) or (line.startswith("#") and "\t" not in line and "," not in line)
 
 
-def _uncommented(line: str) -> str:
-    """A header of AIRR fields without a `#` before it; other lines as they are."""
-    names = re.split("[\t,]", bare := line.lstrip("# "))
-    return bare if names[0] in (*REQUIRED, *OPTIONAL) and {"v_call", "j_call"}.issubset(names) else line
+def _is_header(line: str) -> bool:
+    """Whether a line has the names of AIRR fields."""
+    return {"v_call", "j_call"}.issubset(re.split("[\t,]", line))
+
+
+def _uncommented(lines: list[str]) -> list[str]:
+    """The lines; a header of AIRR fields is without the `#` before it, unless another header follows."""
+    bare = [line.lstrip("# ") for line in lines]
+    return (
+        lines if any(map(_is_header, lines)) else [b if _is_header(b) else a for a, b in zip(lines, bare, strict=True)]
+    )
 
 
 class TextReader(TableReader):
@@ -127,7 +134,7 @@ class TextReader(TableReader):
     @cached_property
     def _layout(self) -> tuple[pacsv.ReadOptions, pacsv.ParseOptions]:
         """How pyarrow reads it: names of columns, and lines before the rows; the delimiter, and quotes of values."""
-        lines = list(map(_uncommented, self._first_lines()))
+        lines = _uncommented(self._first_lines())
         skipped = next((k for k, line in enumerate(lines) if not _is_preamble(line)), len(lines))
         header = lines[skipped] if skipped < len(lines) else ""
         delimiter = "\t" if "\t" in header or "," not in header else ","
