@@ -190,13 +190,24 @@ def test_another_run_is_not_continued(change, message, cohort, copied):
 
 
 @pytest.mark.slow
-def test_the_same_run_is_continued_with_the_models_that_its_steps_made(analysed, cohort, copied):
-    """Later steps have the facts of a selection factor, which the model of the command lacks."""
-    steps = json.loads((copied / "analysis.json").read_text())["steps"]
-    assert any("selection_sha256" in step["identity"] for step in steps)
-    before = {name: text for name, text in written(copied).items() if name != "analysis.json"}
-    hpcvdj_command(*words(cohort, copied, "--resume", "--without", "annotate"))
-    assert {name: text for name, text in written(copied).items() if name != "analysis.json"} == before
+def test_the_same_run_is_continued_with_the_factor_that_it_inferred(tmp_path):
+    """Later steps have the facts of the factor, which the model of the command lacks: the run was refused."""
+    (tmp_path / "tables").mkdir()
+    drawn = hpcvdj.generate(MODEL, 12_000, seed=4, productive=True, backend="cpu").to_pandas()
+    selected = drawn[drawn["junction_aa"].str.len().between(12, 15)]
+    for k in range(2):
+        rows = selected.iloc[k::2].assign(duplicate_count=5)
+        rows[["v_call", "j_call", "junction", "duplicate_count"]].to_csv(
+            tmp_path / "tables" / f"d{k}.tsv", sep="\t", index=False
+        )
+    line = ["analyze", tmp_path / "tables", "-m", MODEL, "--backend", "cpu", "-o", tmp_path / "out"]
+    line += ["--only", "infer-selection", "--only", "pgen"]
+    hpcvdj_command(*line)
+    steps = {step["step"]: step for step in json.loads((tmp_path / "out" / "analysis.json").read_text())["steps"]}
+    assert steps["pgen"]["identity"]["selection_sha256"]
+    before = {name: text for name, text in written(tmp_path / "out").items() if name != "analysis.json"}
+    hpcvdj_command(*line, "--resume")
+    assert {name: text for name, text in written(tmp_path / "out").items() if name != "analysis.json"} == before
 
 
 def test_a_comma_in_a_name_is_refused_before_the_first_step(cohort, tmp_path):

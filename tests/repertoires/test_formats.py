@@ -243,6 +243,22 @@ def test_files_that_are_no_text(tmp_path, data, message):
         rows_of(tmp_path / "a.tsv")
 
 
+@pytest.mark.parametrize("comment", ["# sequence_id\tv_call\tj_call\tjunction", "# v_call,j_call are fields"])
+def test_a_comment_before_the_header_that_names_fields(tmp_path, comment):
+    """It was taken for the header, and the header for a row."""
+    path = tmp_path / "a.tsv"
+    path.write_text(f"{comment}\nsequence_id\tv_call\tj_call\tjunction\na\tTRBV1\tTRBJ1-1\tTGTTTT\n")
+    (batch,) = open_table(path).batches(["sequence_id", "junction"])
+    assert batch.to_pylist() == [{"sequence_id": "a", "junction": "TGTTTT"}]
+
+
+def test_a_commented_header_may_begin_with_any_field(tmp_path):
+    path = tmp_path / "a.tsv"
+    path.write_text("# cell_id\tsequence_id\tv_call\tj_call\tjunction\nc\ta\tTRBV1\tTRBJ1-1\tTGTTTT\n")
+    (batch,) = open_table(path).batches(["sequence_id", "junction"])
+    assert batch.to_pylist() == [{"sequence_id": "a", "junction": "TGTTTT"}]
+
+
 def test_many_lines_before_the_header(tmp_path):
     path = tmp_path / "a.tsv"
     for lines in (100, 101):
