@@ -106,17 +106,18 @@ def _is_preamble(line: str) -> bool:
     return line.startswith(("# ", "mitcr-header")) or (line.startswith("#") and "\t" not in line and "," not in line)
 
 
-def _is_header(line: str) -> bool:
-    """Whether a line has the names of AIRR fields."""
+def _names_calls(line: str) -> bool:
+    """Whether a line has the names of AIRR's calls, as a header has."""
     return {"v_call", "j_call"}.issubset(re.split("[\t,]", line))
 
 
 def _uncommented(lines: list[str]) -> list[str]:
-    """The lines; a header of AIRR fields is without the `#` before it, unless another header follows."""
+    """The lines; a header of AIRR fields is without the `#` before it, unless there is another header."""
+    if any(_names_calls(line) for line in lines if not line.startswith("#")):
+        return lines
     bare = [line.lstrip("# ") for line in lines]
-    return (
-        lines if any(map(_is_header, lines)) else [b if _is_header(b) else a for a, b in zip(lines, bare, strict=True)]
-    )
+    is_header = [_names_calls(line) and re.fullmatch(r"[\w\t,]+", line) for line in bare]
+    return [b if chosen else a for a, b, chosen in zip(lines, bare, is_header, strict=True)]
 
 
 class TextReader(TableReader):
