@@ -68,7 +68,7 @@ def _letter(condition: pa.Array) -> pa.Array:
 def counts(column: pa.Array) -> pa.Array:
     """Counts, which may be written as decimals, as whole numbers.
 
-    Other texts stay, so that messages name them, as do numbers below 1: these are frequencies.
+    Other texts stay, so that messages name them, as do numbers below a half: these are frequencies.
     """
     # AIRR's integers have no word for a missing value.
     text = without(".", *MISSING)(pc.utf8_trim_whitespace(column.cast(pa.large_string())))
@@ -77,7 +77,7 @@ def counts(column: pa.Array) -> pa.Array:
         return text
     number = pc.match_substring_regex(text, r"^[0-9]{1,15}(\.[0-9]*)?([eE][+-]?[0-9]{1,2})?$")
     values = pc.if_else(number, text, pa.scalar(None, text.type)).cast(pa.float64())
-    is_count = pc.and_(pc.less(values, 1e18), pc.greater_equal(values, 1))
+    is_count = pc.and_(pc.less(values, 1e18), pc.greater_equal(values, 0.5))
     small = pc.if_else(is_count, values, pa.scalar(None, pa.float64()))
     rounded = pc.round(small, round_mode="half_up").cast(pa.int64()).cast(pa.large_string())
     return pc.if_else(is_integer, text, pc.coalesce(rounded, text))
