@@ -145,7 +145,7 @@ def test_to_what_q_is_fitted(tmp_path, report):
     small = "too small, as some individuals contaminated each other, and the others share too little for a fit"
     assert f"fitted to all sequences: {interval}." in text(q_individuals=4)
     found = text(q_individuals=3, copies_shared=1200, standing_out=[[0, 1]])
-    of = "3 individuals, no two of whom contaminated each other without 1,200 likely copies"
+    of = "3 individuals, no two of whom contaminated each other, without 1,200 likely copies"
     assert f"fitted to {of}: {interval}." in found
     assert "too small" not in found
     found = text(q_individuals=4, standing_out=[[0, 1]])
