@@ -200,7 +200,7 @@ class AnnotationQuestion(Question[Annotation]):
                 f"model of this protocol, or give {option('kappa')}"
             )
         elif sample.decoys and source not in ("decoys", "given", *NO_KAPPA):
-            yield f"decoys have too few hits to tell kappa, which is that of {source}"
+            yield f"decoys have too few hits to tell kappa; it is that of all {source}"
         for name, test in sample.kappa_by.items():
             if test.p_value < DIFFERS and source not in NO_KAPPA:
                 yield (

@@ -133,7 +133,7 @@ class AssociationQuestion(CohortQuestion[Association]):
             ("rows", rows_text(answer.cohort)),
             (
                 "sequences",
-                f"{answer.sequences:,} of {self.settings.min_individuals} donors or more"
+                f"{answer.sequences:,} that {self.settings.min_individuals} donors or more have"
                 f"{', by their balls' if self.settings.unit == 'ball' else ''}",
             ),
         ]

@@ -131,7 +131,7 @@ def _models(outputs: Outputs) -> Iterator[Statement]:
         if len({model for path, model in outputs.models.items() if path not in asked}) == 1:
             text += "Contamination uses a model only to tell which junctions are improbable. "
     text += f"{unknown:,} file(s) do not say of which model: keep the .json of each table beside it. " * bool(unknown)
-    text += "A model of the same cohort is best." * (not several and not unknown)
+    text += "A model of the same cohort is best, if it has enough rows to tell it." * (not several and not unknown)
     yield Statement("Do all probabilities come from one model?", "with care" if several or unknown else "yes",
                     text.strip())  # fmt: skip
 

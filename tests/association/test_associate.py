@@ -569,7 +569,7 @@ def test_any_number_of_ranks_writes_the_same(words, hits, tmp_path, on_ranks):
     for own, k in ((words, 0), (balls, 2)):
         on_ranks(3, *own, "-o", here[k], "--donors", here[k + 1])
     out, _ = hpcvdj_command(*balls, "-o", there[2], "--donors", there[3])
-    assert "of 3 donors or more, by their balls" in out
+    assert "that 3 donors or more have, by their balls" in out
     for path, other in zip(here, there, strict=True):
         assert path.read_bytes() == other.read_bytes()
     assert "AUC" in out

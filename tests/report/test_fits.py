@@ -185,7 +185,7 @@ def test_a_table_that_does_not_say_its_model(tmp_path):
     text = tmp_path / "p.tsv"
     text.write_text("sequence_id\tv_call\tj_call\tjunction\tpgen_nt\na\tTRBV9\tTRBJ2-7\tTGTGCCTTC\t1e-9\n")
     for files, verdict, words in (
-        ([sharing(tmp_path / "s.tsv", fit=FIT)], "yes", "A model of the same cohort is best."),
+        ([sharing(tmp_path / "s.tsv", fit=FIT)], "yes", "A model of the same cohort is best, if it"),
         ([tmp_path / "s.tsv", text], "with care", "1 file(s) do not say of which model"),
     ):
         found = {own.question: own for own in support(read_outputs(files)).statements}
