@@ -137,7 +137,7 @@ def expand(cohort: Cohort, times: Times, settings: AssociationSettings) -> Expan
     pairs = [pair(who, (first, second), (samples[first], samples[second]))
              for who, samples in times.items() for first, second in pairwise(samples)]  # fmt: skip
     replicates = [pair(who, (time, time), ([a], [b])) for who, samples in times.items()
-                  for time, names in samples.items() for a, b in pairwise(names)]  # fmt: skip
+                  for time, names in samples.items() for a, b in pairwise(sorted(names))]  # fmt: skip
     noise = noise_of([part.counted for part in replicates or pairs])
 
     def of_clonotypes(values_of: Callable[[Counted], Floats]) -> Floats:

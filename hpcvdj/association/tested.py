@@ -164,9 +164,13 @@ def _p_told(test: Tested, carriers: Carriers, sizes: Floats, settings: Associati
 def _once(has: Holding, phenotype: Phenotype, sign: int) -> Holding:
     """The carriers, of those that may be copies of each other only the one with the smallest `sign` times its value."""
     assert has.reads is not None
-    order_of = np.full(has.individuals, np.iinfo(np.int64).max)
+    order_of, share = np.full((2, has.individuals), np.inf)
     order_of[phenotype.donors] = sign * phenotype.value
-    order = np.lexsort((has.individual, order_of[has.individual], has.reads, has.sequence))
+    # Of equal values, that of the stratum with the largest ones: which donor of a stratum it is does not matter.
+    donors = np.bincount(phenotype.stratum, minlength=1)
+    mean = np.bincount(phenotype.stratum, phenotype.value, len(donors)) / np.maximum(donors, 1)
+    share[phenotype.donors] = -sign * mean[phenotype.stratum]
+    order = np.lexsort((has.individual, share[has.individual], order_of[has.individual], has.reads, has.sequence))
     source = np.stack([has.sequence, has.reads])[:, order]
     is_first = np.append(True, (source[:, 1:] != source[:, :-1]).any(axis=0))[: len(order)]
     chosen = np.zeros(len(order), dtype=bool)

@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from hpcvdj.errors import InputError, few, option
+from hpcvdj.errors import InputError, few, log, option
 from hpcvdj.repertoires.metadata import listed_in
 from hpcvdj.repertoires.readers import open_table
 from hpcvdj.repertoires.table import repertoire_name
@@ -274,7 +274,12 @@ def _named(
             raise InputError(f"{metadata}: no column names the samples ({few(outputs.names)}); add one that does")
     else:
         compared = [individual for finding in findings for individual in finding.individuals]
-        groups = {individual["name"]: str(individual["group"]) for individual in compared if individual.get("group")}
+        recorded = {(own["name"], str(own["group"])) for own in compared if own.get("group")}
+        groups = dict(recorded)
+        if len(groups) < len(recorded):
+            log.warning("files have samples in groups of different columns, so the page has none; %s and %s say which",
+                        option("metadata"), option("group"))  # fmt: skip
+            groups = {}
     return replace(outputs, groups={name: printable(text) for name, text in groups.items()})
 
 

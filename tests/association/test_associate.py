@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, permutations
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,6 +15,7 @@ from hpcvdj.association import tested
 from hpcvdj.association.carriers import _doubtful
 from hpcvdj.association.law import Laws, laws_of_cases, levels_of, rates
 from hpcvdj.association.multiplicity import q_values
+from hpcvdj.association.phenotypes import Phenotype
 from hpcvdj.association.question import AssociationQuestion
 from hpcvdj.association.settings import AssociationSettings, Donors
 from hpcvdj.cohorts.copies import sources_of
@@ -347,6 +348,21 @@ def test_sources_are_doubted_that_most_carriers_of_a_group_have():
     assert doubted > 50
 
 
+def test_which_of_equal_carriers_counts_does_not_depend_on_their_order():
+    """With strata, q-values depended on the order of the tables."""
+    value, stratum = {"a": 1, "b": 1, "c": 0, "d": 0, "e": 1}, {"a": 0, "b": 1, "c": 0, "d": 1, "e": 1}
+    chosen = set()
+    for order in permutations("abcde"):
+        phenotype = Phenotype("x", "case", np.arange(5), np.array([value[name] for name in order]),
+                              np.array([stratum[name] for name in order]), ["0", "1"])  # fmt: skip
+        carriers = np.array(sorted(order.index(name) for name in "ab"))
+        has = Holding.of(np.zeros(2, dtype=int), carriers, 1, 5, np.array([1, 1]), np.minimum)
+        kept = [[order[k] for k in tested._once(has, phenotype, sign).individual] for sign in (1, -1)]
+        chosen.add(str([[stratum[name] for name in names] for names in kept]))
+    # Of two cases, the one in the stratum of most cases; if values are negated, in that of the fewest.
+    assert chosen == {"[[1], [0]]"}
+
+
 @pytest.mark.parametrize("kind", ["case", "trend"])
 def test_p_values_of_perhaps_copies_by_loops(answer, kind):
     """Each test with groups as strata, and with one carrier of each source; the smaller one counts, but not below p."""
@@ -379,7 +395,9 @@ def test_p_values_of_perhaps_copies_by_loops(answer, kind):
     within = tested_as(has, replace(phenotype, strata=names, stratum=np.array([names.index(pair) for pair in pairs])))
     value_of = dict(zip(phenotype.donors.tolist(), phenotype.value.tolist(), strict=True))
     once = []
-    for choose in (min, max):
+    mean = [phenotype.value[phenotype.stratum == k].mean() for k in range(len(phenotype.strata))]
+    share_of = {donor: mean[k] for donor, k in zip(phenotype.donors.tolist(), phenotype.stratum.tolist(), strict=True)}
+    for sign in (1, -1):
         kept = np.zeros(len(source), dtype=bool)
         for k in range(number):
             entries = range(has.begins[k], has.begins[k + 1])
@@ -388,8 +406,8 @@ def test_p_values_of_perhaps_copies_by_loops(answer, kind):
                 if of == 0:
                     kept[alike] = True
                 elif alike:
-                    most = choose(value_of[int(has.individual[e])] for e in alike)
-                    kept[next(e for e in alike if value_of[int(has.individual[e])] == most)] = True
+                    donors = {e: int(has.individual[e]) for e in alike}
+                    kept[min(alike, key=lambda e: (sign * value_of[donors[e]], -sign * share_of[donors[e]], e))] = True
         once.append(tested_as(has.entries(kept), phenotype))
     larger = 0
     for k, (row, p) in enumerate(zip(after.rows.tolist(), after.p.tolist(), strict=True)):

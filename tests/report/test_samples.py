@@ -193,3 +193,15 @@ def test_rows_without_a_repertoire_are_of_the_table(tmp_path, report):
     """NA was a sample."""
     path = examples.probabilities(tmp_path / "p.tsv", samples=["NA", "donor2", "", "None"])
     assert names(report([path])) == {"p", "donor2"}
+
+
+def test_groups_that_files_do_not_agree_on_are_not_shown(tmp_path, report, caplog):
+    """Those of the last file were on the page, also where the other file's numbers were of other groups."""
+    files = [examples.sharing(tmp_path / "s.tsv"), examples.contamination(tmp_path / "c.tsv", groups=["other"] * len(examples.NAMES))]
+    for order in (files, files[::-1]):
+        page = report(order)
+        assert "groups of different columns" in caplog.text
+        caplog.clear()
+        assert {row.get("group") or "" for row in page.rows("sharing_1_individuals")} == {""}
+    report([files[0], examples.contamination(tmp_path / "d.tsv")])
+    assert "groups of different columns" not in caplog.text
