@@ -197,7 +197,8 @@ def test_rows_without_a_repertoire_are_of_the_table(tmp_path, report):
 
 def test_groups_that_files_do_not_agree_on_are_not_shown(tmp_path, report, caplog):
     """Those of the last file were on the page, also where the other file's numbers were of other groups."""
-    files = [examples.sharing(tmp_path / "s.tsv"), examples.contamination(tmp_path / "c.tsv", groups=["other"] * len(examples.NAMES))]
+    others = ["other"] * len(examples.NAMES)
+    files = [examples.sharing(tmp_path / "s.tsv"), examples.contamination(tmp_path / "c.tsv", groups=others)]
     for order in (files, files[::-1]):
         page = report(order)
         assert "groups of different columns" in caplog.text
