@@ -89,10 +89,8 @@ def annotated_cells(
     run = Run()
     run.bind(settings.backend, strict=settings.strict_binding)
     for kind, named in models.items():
-        given, table = (
-            used_model(named),
-            tables[kind].drop(columns="sequence_id", errors="ignore").fillna("").astype(str),
-        )
+        given = used_model(named)
+        table = tables[kind].drop(columns="sequence_id", errors="ignore").fillna("").astype(str)
         model = checks.adapted(given, settings.genes)
         union, p = prepared(records, of, settings, model, run)
         assert union is not None

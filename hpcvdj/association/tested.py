@@ -145,6 +145,8 @@ def _p_told(test: Tested, carriers: Carriers, sizes: Floats, settings: Associati
         return p
     perhaps = np.bincount(has.sequence[has.reads > 0], minlength=len(carriers.p)) > 0
     asked = np.flatnonzero(perhaps[test.rows] & (test.kept | (p <= settings.max_p)))
+    if not len(asked):
+        return p
     has = has.only(test.rows[asked])
 
     def p_of(has: Holding, phenotype: Phenotype) -> Floats:

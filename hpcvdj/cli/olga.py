@@ -130,7 +130,7 @@ class InputSettings(Settings):
             if k is None:
                 continue
             if k >= len(cells):
-                raise InputError(f"{source}: has {len(cells)} columns, so none for --{name} {k}; the first one is 0")
+                raise InputError(f"{source}: has {len(cells)} column(s), so none for --{name} {k}; count from 0")
             if name != "seq_in" and cells[self.seq_in] and not cells[k]:
                 raise InputError(f"{source}: no gene in the column of --{name} {k}; write it, or leave the option out")
 

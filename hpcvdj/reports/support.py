@@ -211,8 +211,8 @@ def _association(outputs: Outputs) -> Iterator[Statement]:
         if inflated:
             text += f"P-values of {inflated[0]['phenotype']} are inflated ({shown(inflated[0]['inflation'])}): "
             text += "something else differs between cases and controls, or very many sequences go with it. "
-        copies = copies_text(facts["phenotypes"])
-        text += f"{copies}. " if copies else ""
+        if copies := copies_text(facts["phenotypes"]):
+            text += f"{copies}. "
         if facts.get("standing_out") or facts.get("common_source"):
             text += "Individuals share improbable junctions: copies within a batch look like association. "
         for name in ("unmatched", "gene_usage"):

@@ -297,6 +297,23 @@ def test_times_of_two_people_are_told(model, number, depths, more, compares, seq
             assert max(shared) <= 1 if told else min(shared) >= 15
 
 
+@olga
+@pytest.mark.slow
+def test_the_noise_of_three_replicates_does_not_depend_on_their_order(visit):
+    """Neighbours in the order of the tables were pairs of replicates."""
+    rng, first = np.random.default_rng(5), visit[0]["s0"]
+    reads = pa.array(rng.poisson(first["duplicate_count"].to_numpy()) + 1)
+    third = first.set_column(first.column_names.index("duplicate_count"), "duplicate_count", reads)
+    tables = {"a": first, "b": visit[0]["s1"], "c": third, "later": visit[0]["s2"]}
+    noises = set()
+    for names in (["a", "b", "c", "later"], ["c", "a", "later", "b"]):
+        about = pa.table({"sample": names, "who": ["anna"] * 4, "month": [str(int(n == "later")) for n in names]})
+        found = asked(({name: tables[name] for name in names}, about))
+        assert found.replicates == 2
+        noises.add((found.noise.linear, found.noise.quadratic))
+    assert len(noises) == 1
+
+
 def asked_with_warnings(visit, model):
     with warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always")

@@ -163,10 +163,10 @@ def test_sequences_that_repeats_of_sets_have_in_common_count_once(tmp_path):
 def test_lines_without_a_column_or_a_gene_are_named(tmp_path):
     """They had any gene, which is 19 times as probable, without a word."""
     for text, options, message in (
-        ("CASSLGQAYEQYF\tTRBV7-2\tTRBJ2-7\n", ["--v_in", 4], "line 1: has 3 columns, so none for --v_in 4"),
-        ("A\tB\nCASSLGQAYEQYF\tTRBV7-2\n", ["--j_in", 2, "--lines_to_skip", 1], "line 2: has 2 columns, so none for"),
+        ("CASSLGQAYEQYF\tTRBV7-2\tTRBJ2-7\n", ["--v_in", 4], "line 1: has 3 column(s), so none for --v_in 4"),
+        ("A\tB\nCASSLGQAYEQYF\tTRBV7-2\n", ["--j_in", 2, "--lines_to_skip", 1], "line 2: has 2 column(s), so none for"),
         ("CASSLGQAYEQYF\t\tTRBJ2-7\n", ["--v_in", 1], "line 1: no gene in the column of --v_in 1"),
-        ("CASSLGQAYEQYF\n", ["--seq_in", 9], "line 1: has 1 columns, so none for --seq_in 9"),
+        ("CASSLGQAYEQYF\n", ["--seq_in", 9], "line 1: has 1 column(s), so none for --seq_in 9"),
     ):
         (tmp_path / "a.tsv").write_text(text)
         words = ["olga", "compute_pgen", "--humanTRB", "-i", tmp_path / "a.tsv", *options]
